@@ -1,0 +1,33 @@
+# Two commands do everything on a machine with Python 3.11 or newer and make: `make study` and `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: study test test-long lint check bench clean
+
+study: .venv/ready
+	$(BIN)/headway study addition
+
+test: .venv/ready
+	$(BIN)/python -m pytest
+
+test-long: .venv/ready
+	$(BIN)/python -m pytest -m "long or not long"
+
+lint: .venv/ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+check: lint test
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/throughput.py
+
+clean:
+	rm -rf .venv
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,76 @@
+"""`headway`: the commands, and the one place where errors become a line and an exit code."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headway import __version__
+from headway.cli.data import data
+from headway.cli.evaluate import evaluate
+from headway.cli.runs import runs
+from headway.cli.study import study
+from headway.cli.train import train
+from headway.errors import InputError, Interrupted, RunStopped
+
+app = typer.Typer(
+    name="headway",
+    help="A laboratory for small transformers: which heads a model needs, and how far past its training it holds.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (study, train, evaluate, data, runs):
+    app.command()(command)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"headway {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everything(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; 0 done, 1 an error was found, 2 the input was wrong, 130 interrupted."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command line; every error is one line on stderr."""
+    try:
+        code = app(arguments or ["--help"], standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except InputError as error:
+        return _fail(error, 2)
+    except RunStopped as error:
+        return _fail(error, 1)
+    except Interrupted as stop:
+        return _fail(stop, 130)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(error, 2)
+    except Exception as error:
+        # Usage errors come from the command-line parser, which is not ours to import; they carry a message.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        return _fail(message() or "no command given; headway --help lists them", 2)
+
+
+def _fail(error: object, code: int) -> int:
+    print("headway: " + " ".join(str(error).split()), file=sys.stderr)
+    return code

@@ -1,0 +1,98 @@
+"""Options that several commands share, and how results are printed."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from headway.errors import InputError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, e.g. train.lr=0.002.")
+]
+
+PLAIN_EVERY = 10.0
+"""Seconds between progress lines where there is no terminal."""
+
+
+def parse_seeds(text: str) -> list[int]:
+    """`0-4` or `0,3,7` or `5` -> the seeds.
+
+    >>> parse_seeds("0-2,7")
+    [0, 1, 2, 7]
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if match is None:
+            raise InputError(f"--seeds {text!r}: write them as 0-4 or 0,3,7")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first > 10_000:
+            raise InputError(f"--seeds {text!r}: {part.strip()} is not a range of at most 10,000 seeds")
+        seeds += range(first, last + 1)
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds {text!r}: a seed stands there twice")
+    return seeds
+
+
+def show(result: Mapping[str, Any], lines: list[str], *, as_json: bool) -> None:
+    """A result on stdout: the whole document, or a few lines for a person."""
+    print(json.dumps(result, indent=1) if as_json else "\n".join(lines))
+
+
+def say(text: str) -> None:
+    """A word on stderr, where progress goes."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Meter(Protocol):
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+@contextmanager
+def progress(title: str, *, quiet: bool) -> Iterator[Meter]:
+    """A bar on a terminal, a line now and then elsewhere, nothing when quiet."""
+    if quiet:
+        yield lambda done, total, note="": None
+    elif sys.stderr.isatty():
+        with _bar(title) as meter:
+            yield meter
+    else:
+        yield _plain(title)
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Meter]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
+        row = bar.add_task(title, note="", total=None)
+
+        def update(done: int, total: int, note: str = "") -> None:
+            bar.update(row, completed=done, total=total)
+            if note:
+                bar.update(row, note=note)
+
+        yield update
+
+
+def _plain(title: str) -> Meter:
+    last = time.monotonic()
+
+    def update(done: int, total: int, note: str = "") -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_EVERY or done == total:
+            last = time.monotonic()
+            say(f"{title}: {done:,} of {total:,} {note}".rstrip())
+
+    return update

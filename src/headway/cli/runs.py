@@ -1,0 +1,50 @@
+"""headway runs"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli.options import Json, Quiet, show
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.runs import RunDirectory
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="The folder to look in.")] = Path("runs"),
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List the runs that are here.
+
+    Example: headway runs
+    """
+    from headway.runs import list_runs
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a directory")
+    found = [describe(run) for run in list_runs(folder)]
+    rows = [f"{row['run']:40} {row['task']:14} {row['state']:12} {row['steps']:>8,} {row['accuracy']}" for row in found]
+    header = f"{'run':40} {'task':14} {'state':12} {'steps':>8} validation accuracy"
+    show({"runs": found}, [header, *rows] if rows else [f"no runs in {folder}"], as_json=json)
+
+
+def describe(run: "RunDirectory") -> dict[str, Any]:
+    """One line of the list; a run that cannot be read says so instead of hiding the others."""
+    try:
+        config = run.config()
+        metrics = run.metrics()
+    except InputError as error:
+        return {"run": run.name, "task": "?", "state": "unreadable", "steps": 0, "accuracy": str(error)}
+    steps = max((record.get("step", 0) for record in metrics), default=0)
+    validations = [record["validation"]["accuracy"] for record in metrics if "validation" in record]
+    done = steps >= config.train.total_steps(config.data)
+    return {
+        "run": run.name,
+        "task": config.task.name,
+        "state": "finished" if done else "unfinished",
+        "steps": steps,
+        "accuracy": validations[-1] if validations else None,
+    }

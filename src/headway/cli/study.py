@@ -1,0 +1,71 @@
+"""headway study"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headway.cli.evaluate import measure, real_disagreements, summary
+from headway.cli.options import Device, Json, Quiet, parse_seeds, say, show
+from headway.cli.train import run as run_training
+from headway.errors import InputError, suggestion
+
+PRESETS: dict[str, dict[str, tuple[str, str]]] = {
+    "addition": {
+        "quick": ("quick-addition", "0"),
+        "standard": ("addition", "0"),
+        "full": ("addition", "0-4"),
+    },
+    "sortedness": {
+        "quick": ("quick-sortedness", "0"),
+        "standard": ("sortedness", "0"),
+        "full": ("sortedness", "0-4"),
+    },
+}
+"""experiment -> preset -> (recipe, seeds)."""
+
+
+def study(
+    experiment: Annotated[str, typer.Argument(help="addition or sortedness.")],
+    preset: Annotated[str, typer.Option(help="quick, standard or full.")] = "standard",
+    seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="The study's directory.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a whole experiment: train each seed, evaluate it, and say what was found.
+
+    Started again, it continues where it stopped.
+
+    Example: headway study addition --preset quick
+    """
+    from headway.api import read_recipe
+    from headway.evaluation import load
+    from headway.runs import StudyDirectory
+
+    if experiment not in PRESETS:
+        raise InputError(f"unknown study {experiment!r}; {suggestion(experiment, PRESETS)}")
+    if preset not in PRESETS[experiment]:
+        raise InputError(f"--preset {preset!r}; {suggestion(preset, PRESETS[experiment])}")
+    recipe, preset_seeds = PRESETS[experiment][preset]
+    chosen = parse_seeds(seeds or preset_seeds)
+    directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
+    directory.begin({"form": 1, "experiment": experiment, "preset": preset, "recipe": recipe, "seeds": chosen})
+    found: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for seed in chosen:
+        _, config = read_recipe(recipe, seed=seed)
+        run = directory.run(f"{recipe}-seed{seed}")
+        trained = run_training(config, run.path, device=device, resume=True, data=None, quiet=quiet)
+        opened = load(run, device=device)
+        split = "all" if opened.task.domain_size() else "test"
+        result = measure(opened, split, quiet=quiet)
+        found.append({"training": asdict(trained), "evaluation": result.to_json()})
+        lines += [f"seed {seed}: trained {trained.steps:,} steps in {trained.seconds:.0f} s", *summary(opened, result)]
+        if real_disagreements(result):
+            say("headway: decoding and the parallel pass disagree; the accuracy of this run cannot be trusted")
+    path = directory.write_summary({"form": 1, "experiment": experiment, "runs": found})
+    lines.append(f"the study is in {directory.path}, its summary in {path}")
+    show({"study": str(directory.path), "runs": found}, lines, as_json=json)

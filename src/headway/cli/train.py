@@ -1,0 +1,119 @@
+"""headway train"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli.options import Device, Json, Meter, Quiet, Sets, parse_seeds, progress, say, show
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.config import RunConfig
+    from headway.training import TrainResult
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with headway.")],
+    set: Sets = None,
+    seed: Annotated[int | None, typer.Option(help="Fixes initialisation, order and dropout.", min=0)] = None,
+    seeds: Annotated[str | None, typer.Option(help="Several seeds one after another, e.g. 0-4.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Train on the JSON files in this directory.")] = None,
+    allow_overlap: Annotated[bool, typer.Option("--allow-overlap", help="Accept files whose splits overlap.")] = False,
+    device: Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="The run directory (with --seeds: a folder for them).")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train the model of a recipe.
+
+    Example: headway train recipes/addition.toml --seed 1 --set train.epochs=20
+    """
+    from headway.api import default_run, read_recipe
+
+    if seed is not None and seeds is not None:
+        raise InputError("--seed and --seeds: use one")
+    chosen = parse_seeds(seeds) if seeds is not None else [seed]
+    results = []
+    for one in chosen:
+        path, config = read_recipe(recipe, set=set, seed=one, allow_overlap=allow_overlap)
+        place = out or default_run(path, config.seed)
+        if out is not None and seeds is not None:
+            place = out / default_run(path, config.seed).name
+        if dry_run:
+            results.append(describe(config, place, device))
+        else:
+            result = run(config, place, device=device, resume=resume, data=data, quiet=quiet)
+            results.append(asdict(result))
+            if not json:
+                say_done(result)
+    if json or dry_run:
+        document = results[0] if seeds is None else {"runs": results}
+        show(document, [line for result in results for line in result.get("lines", [])], as_json=json)
+
+
+def run(
+    config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None, quiet: bool
+) -> "TrainResult":
+    """Train with a progress display."""
+    from headway.training import train as run_training
+
+    with progress(f"train {place.name}", quiet=quiet) as meter:
+        return run_training(
+            config,
+            place,
+            device=device,
+            resume=resume,
+            data=data,
+            command=sys.argv,
+            report=lambda event: _show_event(event, meter),
+        )
+
+
+def _show_event(event: Mapping[str, Any], meter: Meter) -> None:
+    if event["event"] == "warning":
+        say(f"headway: warning: {event['text']}")
+    elif event["event"] == "resumed":
+        say(f"continuing from step {event['step']:,}")
+    elif event["event"] == "validation":
+        note = f"validation loss {event['loss']:.2g}, accuracy {event['accuracy']:.2%}"
+        meter(event["step"], event["total"], note)
+    else:
+        meter(event["step"], event["total"])
+
+
+def say_done(result: "TrainResult") -> None:
+    early = " (stopped early)" if result.stopped_early else ""
+    accuracy = result.metrics["validation_accuracy"]
+    print(f"{result.run}: {result.steps:,} steps{early} in {result.seconds:.0f} s, validation accuracy {accuracy:.2%}")
+
+
+def describe(config: "RunConfig", place: Path, device: str) -> dict[str, Any]:
+    """What a training would be, without doing it."""
+    from headway.batches import pick_device
+    from headway.model.transformer import check_size
+    from headway.tasks import make_task
+    from headway.training.preparation import resolve
+
+    task = make_task(config.task)
+    config = resolve(config, task)
+    parameters = check_size(config.model, len(task.vocabulary), task.n_classes)
+    steps = config.train.total_steps(config.data)
+    where = str(pick_device(device))
+    lines = [
+        f"{place}: {config.task.name}, seed {config.seed}, on {where}",
+        f"{parameters:,} parameters, {steps:,} steps of {config.train.batch_size:,} examples",
+    ]
+    return {
+        "run": str(place),
+        "device": where,
+        "parameters": parameters,
+        "steps": steps,
+        "config": config.to_json(),
+        "lines": lines,
+    }

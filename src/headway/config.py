@@ -1,0 +1,350 @@
+"""A recipe (TOML) plus `--set a.b=c` becomes one frozen `RunConfig`; unknown keys are refused.
+
+Every setting is declared once, with its meaning and its limits; docs/recipes.md lists them
+and a test holds that list.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from headway.errors import InputError, suggestion
+
+FORM = 1
+"""Version of the form of config.json."""
+
+C = TypeVar("C")
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A dataclass field with its meaning and its limits: low <= value <= high, value > above."""
+    limits = {"low": low, "high": high, "above": above}
+    return field(default=default, metadata={"help": help, **limits})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A registered name and its own options, written in one table: `name = "learned"`, `table_size = 64`."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_table(self) -> dict[str, Any]:
+        return {"name": self.name, **self.options}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which examples there are; `data.seed` fixes the splits, whatever the run's seed is."""
+
+    seed: int = setting(641, "fixes the three splits", low=0)
+    train: int = setting(10_000, "training examples", low=1, high=50_000_000)
+    validation: int = setting(2_000, "validation examples", low=1, high=50_000_000)
+    test: int = setting(2_000, "test examples", low=1, high=50_000_000)
+    fresh: bool = setting(False, "draw new training examples at every step instead of a fixed set")
+    files: bool = setting(False, "examples come from the files in the run's data/ (set by --data)")
+    allow_overlap: bool = setting(False, "accept files whose splits overlap (set by --allow-overlap)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """One transformer: encoder-decoder, encoder with pooling, or decoder-only."""
+
+    shape: Literal["encoder-decoder", "encoder", "decoder"] = setting("encoder-decoder", "which stacks there are")
+    d_model: int = setting(128, "width of the residual stream", low=1, high=16_384)
+    n_heads: int = setting(4, "heads of each attention", low=1, high=1_024)
+    d_head: int | None = setting(None, "width of one head; d_model / n_heads when left out", low=1, high=16_384)
+    d_ff: int = setting(512, "width of the feed-forward layer", low=1, high=131_072)
+    encoder_layers: int | None = setting(None, "layers of the encoder; 2 when left out", low=0, high=256)
+    decoder_layers: int | None = setting(None, "layers of the decoder; 2 when left out", low=0, high=256)
+    dropout: float = setting(0.0, "dropout on embeddings, attention weights and branches", low=0, high=0.95)
+    norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each branch")
+    activation: Literal["relu", "gelu"] = setting("gelu", "non-linearity of the feed-forward layer")
+    causal_encoder: bool = setting(False, "the encoder sees only what came before")
+    log_length_scale: bool = setting(False, "multiply attention logits by the log of the number of visible keys")
+    encoding: Choice = field(
+        default_factory=lambda: Choice(name="sinusoidal"),
+        metadata={"help": "positional encoding: name and its options"},
+    )
+    pooling: Choice | None = setting(None, "pooling of an encoder: name and its options; mean when left out")
+
+    def __post_init__(self) -> None:
+        if self.d_head is None:
+            if self.d_model % self.n_heads:
+                raise InputError(
+                    f"model.n_heads = {self.n_heads} does not divide model.d_model = {self.d_model}; "
+                    "choose a divisor or set model.d_head"
+                )
+            object.__setattr__(self, "d_head", self.d_model // self.n_heads)
+        for stack in ("encoder", "decoder"):
+            self._settle_layers(stack, used=stack in self.shape)
+        if self.shape == "encoder":
+            object.__setattr__(self, "pooling", self.pooling or Choice(name="mean"))
+        elif self.pooling is not None:
+            raise InputError(f"model.pooling needs model.shape = 'encoder', and the shape is {self.shape!r}")
+        if self.causal_encoder and self.shape == "decoder":
+            raise InputError("model.causal_encoder needs an encoder, and model.shape is 'decoder'")
+
+    def _settle_layers(self, stack: str, *, used: bool) -> None:
+        key = f"{stack}_layers"
+        value = getattr(self, key)
+        if used and value == 0:
+            raise InputError(f"model.{key} = 0, and model.shape = {self.shape!r} needs at least 1")
+        if not used and value:
+            raise InputError(f"model.{key} = {value}, and model.shape = {self.shape!r} has no {stack}")
+        object.__setattr__(self, key, (2 if value is None else value) if used else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How the weights are found; give `epochs` or `steps`, not both."""
+
+    epochs: float | None = setting(None, "passes over the training set", above=0, high=1e6)
+    steps: int | None = setting(None, "optimiser steps", low=1, high=100_000_000)
+    batch_size: int = setting(128, "examples a step", low=1, high=1_000_000)
+    lr: float = setting(1e-3, "highest learning rate", above=0, high=10)
+    schedule: Literal["cosine", "linear", "constant"] = setting("cosine", "decay after the warm-up, to lr_end x lr")
+    warmup: float = setting(0.1, "share of the steps in which the rate rises from 0", low=0, high=1)
+    lr_end: float = setting(0.0, "last learning rate as a share of lr", low=0, high=1)
+    beta1: float = setting(0.9, "AdamW: memory of the gradient", low=0, high=0.9999)
+    beta2: float = setting(0.999, "AdamW: memory of its square", low=0, high=0.99999)
+    weight_decay: float = setting(0.0, "AdamW: decay of matrices (not of norms, biases, embeddings)", low=0, high=10)
+    clip: float = setting(1.0, "largest norm of the gradient", above=0)
+    label_smoothing: float = setting(0.0, "share of the target spread over all tokens", low=0, high=0.9)
+    validate_every: int = setting(200, "steps between validations, each with a checkpoint", low=1)
+    stop_below: float | None = setting(None, "stop early once the validation loss stays below this", above=0)
+    stop_for: int = setting(3, "validations in a row that stop_below needs", low=1)
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.steps is None):
+            given = "neither" if self.epochs is None else "both"
+            raise InputError(f"[train] needs exactly one of epochs and steps; {given} given")
+
+    def total_steps(self, data: DataConfig) -> int:
+        """Optimiser steps of the whole run; epochs of a fixed set are counted in examples."""
+        if self.steps is not None:
+            return self.steps
+        assert self.epochs is not None
+        return max(1, math.ceil(self.epochs * data.train / self.batch_size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that decides a run: the recipe, resolved, and the seed."""
+
+    task: Choice
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig
+    seed: int = setting(0, "fixes initialisation, order and dropout", low=0)
+
+    def __post_init__(self) -> None:
+        if self.data.fresh and self.train.steps is None:
+            raise InputError("data.fresh = true has no epochs; set train.steps")
+        if self.data.fresh and self.data.files:
+            raise InputError("data.fresh = true draws examples, and --data reads them; use one")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": FORM, **to_table(self)}
+
+    @classmethod
+    def from_json(cls, table: Mapping[str, Any], where: str = "config") -> "RunConfig":
+        if not isinstance(table, Mapping) or table.get("form") != FORM:
+            found = table.get("form") if isinstance(table, Mapping) else table
+            raise InputError(f"{where}: form {found!r} is not one this version reads ({FORM})")
+        return build(cls, {key: value for key, value in table.items() if key != "form"}, "")
+
+
+def to_table(value: Any) -> Any:
+    """Plain dictionaries and lists, as a recipe writes them."""
+    if isinstance(value, Choice):
+        return to_table(value.to_table())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_table(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: to_table(item) for key, item in value.items()}
+    return [to_table(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def build(cls: type[C], table: Any, where: str) -> C:
+    """Make the dataclass from a table; unknown keys, wrong types and values out of range raise `InputError`."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where or 'recipe'}: expected a table, got {table!r}")
+    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    for key in table:
+        if key not in known:
+            raise InputError(f"unknown key {_join(where, key)!r}; {suggestion(str(key), known)}")
+    for name, f in known.items():
+        if name not in table and f.default is MISSING and f.default_factory is MISSING:
+            raise InputError(f"missing {_join(where, name)}; {_expected(f.type)} needed")
+    return cls(**{key: _convert(value, known[key], _join(where, key)) for key, value in table.items()})
+
+
+def options_of(cls: type[C], choice: Choice, where: str) -> C:
+    """The options dataclass of a registered thing, from its choice."""
+    return build(cls, choice.options, where)
+
+
+def with_options(choice: Choice, options: Any) -> Choice:
+    """The same choice with every option spelled out."""
+    return replace(choice, options=asdict(options))
+
+
+def _join(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)
+
+
+def _convert(value: Any, f: Field[Any], where: str) -> Any:
+    allowed = get_args(f.type) if isinstance(f.type, UnionType) else (f.type,)
+    if value is None:
+        if NoneType in allowed:
+            return None
+        raise InputError(f"{where} is empty; {_expected(f.type)} needed")
+    kind = next(option for option in allowed if option is not NoneType)
+    if kind is Choice:
+        return _convert_choice(value, where)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return build(kind, value, where)
+    value = _convert_plain(value, kind, where)
+    _check_range(value, f, where)
+    return value
+
+
+def _convert_choice(value: Any, where: str) -> Choice:
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        raise InputError(f"{where}: expected a table with a name, got {value!r}")
+    return Choice(name=value["name"], options={k: v for k, v in value.items() if k != "name"})
+
+
+def _convert_plain(value: Any, kind: Any, where: str) -> Any:
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if value not in choices:
+            raise InputError(f"{where} = {value!r}; {suggestion(str(value), map(str, choices))}")
+        return value
+    if get_origin(kind) is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
+        return tuple(_convert_plain(item, get_args(kind)[0], where) for item in value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
+    if kind is float and not math.isfinite(value):
+        raise InputError(f"{where} = {value}; a finite number needed")
+    return value
+
+
+def _check_range(value: Any, f: Field[Any], where: str) -> None:
+    low, high, above = (f.metadata.get(key) for key in ("low", "high", "above"))
+    for number in value if isinstance(value, tuple) else (value,):
+        too_low = (low is not None and number < low) or (above is not None and number <= above)
+        if too_low or (high is not None and number > high):
+            raise InputError(f"{where} = {number}; {describe_range(low, high, above)} needed")
+
+
+def describe_range(low: float | None, high: float | None, above: float | None) -> str:
+    """The limits in words, as errors and docs/recipes.md print them."""
+    words = []
+    if low is not None:
+        words.append(f"at least {low:,}")
+    if above is not None:
+        words.append(f"more than {above:,}")
+    if high is not None:
+        words.append(f"at most {high:,.12g}")
+    return " and ".join(words)
+
+
+def _expected(kind: Any) -> str:
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+    if get_origin(kind) is tuple:
+        return "a list of whole numbers"
+    if isinstance(kind, UnionType):
+        return _expected(next(option for option in get_args(kind) if option is not NoneType))
+    return names.get(kind, "a table")
+
+
+def parse_assignments(assignments: Iterable[str]) -> list[tuple[list[str], Any]]:
+    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text."""
+    parsed = []
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        path = key.strip().split(".")
+        if not equals or not all(path):
+            raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
+        try:
+            parsed.append((path, tomllib.loads(f"value = {value}")["value"]))
+        except tomllib.TOMLDecodeError:
+            parsed.append((path, value.strip()))
+    return parsed
+
+
+def assign(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """A copy of the table with `--set` applied; a new `name` drops the options of the old one."""
+    result = deepcopy(table)
+    for path, value in parse_assignments(assignments):
+        target = result
+        for key in path[:-1]:
+            inner = target.setdefault(key, {})
+            if not isinstance(inner, dict):
+                inner = target[key] = {"name": inner} if isinstance(inner, str) else {}
+            target = inner
+        if path[-1] == "name" and target.get("name") != value:
+            target.clear()
+        if path[-1] == "epochs":
+            target.pop("steps", None)
+        if path[-1] == "steps":
+            target.pop("epochs", None)
+        target[path[-1]] = value
+    return result
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"no recipe at {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
+
+
+def load_recipe(path: Path, assignments: Sequence[str] = (), seed: int | None = None) -> RunConfig:
+    """Read a recipe, apply `--set`, and check every key; the first error is raised with the file's name."""
+    table = assign(read_toml(path), assignments)
+    if seed is not None:
+        table["seed"] = seed
+    try:
+        return build(RunConfig, table, "")
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def differences(one: RunConfig, other: RunConfig) -> list[str]:
+    """The settings in which two configs differ, as `train.lr: 0.001 and 0.002`."""
+    first, second = _flatten(one.to_json()), _flatten(other.to_json())
+    keys = sorted(first.keys() | second.keys())
+    return [f"{key}: {first.get(key)} and {second.get(key)}" for key in keys if first.get(key) != second.get(key)]
+
+
+def _flatten(table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flatten(value, _join(where, key)) if isinstance(value, Mapping) else {_join(where, key): value}
+    return flat

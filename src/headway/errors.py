@@ -1,0 +1,28 @@
+"""The one error a user can cause: it becomes one line on the terminal and exit code 2."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Something the user gave is wrong; the message says what, where and what is allowed."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """List the known words, with the nearest one to `word` first.
+
+    >>> suggestion("rotry", ["rotary", "learned"])
+    'did you mean rotary? known: learned, rotary'
+    """
+    names = sorted(known)
+    listing = f"known: {', '.join(names)}" if names else "none are known"
+    nearest = get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {nearest[0]}? {listing}" if nearest else listing
+
+
+class RunStopped(RuntimeError):
+    """Training had to stop (a loss that is not finite); one line on the terminal and exit code 1."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after the work was saved; exit code 130."""

@@ -1,0 +1,345 @@
+"""Accuracy on examples: one parallel pass over all, and real decoding of a sample to check it.
+
+Greedy decoding gets a whole answer right exactly when the parallel (teacher-forced) pass does: up to the
+first wrong token both have read the same, right prefix. So the parallel pass counts, and the sample that is
+decoded for real must agree with it token by token, up to and including the first wrong one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headway.batches import Batch, make_batch, make_model, pick_device
+from headway.config import RunConfig
+from headway.errors import InputError
+from headway.model.transformer import Transformer, decode_greedily
+from headway.randomness import generator
+from headway.runs import DamagedCheckpoint, RunDirectory
+from headway.statistics import wilson_interval
+from headway.tasks import Examples, Task, make_task
+from headway.tasks.files import make_splits, read_splits
+from headway.tasks.splits import SPLITS, Split
+
+EvaluatedSplit = Literal["train", "validation", "test", "all"]
+Progress = Callable[[int, int], None]
+
+DECODED = 20_000
+"""How many examples are decoded for real, at most."""
+SHOWN = 20
+"""How many wrong answers and disagreements are kept in full, at most."""
+TOKENS_A_BATCH = {"cpu": 8_192, "cuda": 1 << 19}
+"""Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run opened for reading: its task, and its model at one checkpoint."""
+
+    directory: RunDirectory
+    config: RunConfig
+    task: Task
+    model: Transformer
+    step: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.readout.weight.device
+
+    def examples(self, split: Split) -> Examples:
+        """The examples of a split, as training had them."""
+        return split_examples(self.task, self.config, self.directory)[split]
+
+
+def split_examples(task: Task, config: RunConfig, directory: RunDirectory) -> dict[Split, Examples]:
+    """All splits of a run: from its own copy of the files it was given, or drawn again."""
+    if config.data.files:
+        return read_splits(task, directory.data, allow_overlap=config.data.allow_overlap)[0]
+    return make_splits(task, config.data)
+
+
+def load(run: str | Path | RunDirectory, *, checkpoint: str = "best", device: str = "auto") -> Trained:
+    """Open a run at its best checkpoint (lowest validation loss), its last one, or a step's."""
+    directory = run if isinstance(run, RunDirectory) else RunDirectory.find(str(run))
+    config = directory.config()
+    task = make_task(config.task)
+    model = make_model(task, config.model)
+    found, warnings = _choose_checkpoint(directory, checkpoint)
+    model.load_state_dict(found.model)
+    return Trained(directory, config, task, model.to(pick_device(device)).eval(), found.step, tuple(warnings))
+
+
+def _choose_checkpoint(directory: RunDirectory, wanted: str) -> tuple[Any, list[str]]:
+    steps = directory.checkpoint_steps()
+    if wanted not in ("best", "last"):
+        digits = wanted.removeprefix("step-")
+        if not digits.isdecimal() or int(digits) not in steps:
+            raise InputError(f"no checkpoint {wanted!r} in {directory.path}; there are: best, last, {steps}")
+        try:
+            return directory.read_checkpoint(int(digits)), []
+        except DamagedCheckpoint as damage:
+            raise InputError(f"{directory.path}: {damage}") from None
+    last, damages = directory.newest_checkpoint()
+    if last is None:
+        why = "; ".join(damages) or "it has none yet"
+        raise InputError(f"{directory.path} has no checkpoint to read: {why}")
+    best = last.state["best"]["step"]
+    if wanted == "last" or best == last.step:
+        return last, damages
+    chosen, more = directory.newest_checkpoint([step for step in steps if step <= best])
+    if chosen is None or chosen.step != best:
+        more.append(f"the best checkpoint cannot be read; using {last.step} instead")
+        chosen = last
+    return chosen, damages + more
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How often a model is right on a split, with a 95 % Wilson interval."""
+
+    split: str
+    step: int
+    n: int
+    wrong: int
+    accuracy: float
+    interval: tuple[float, float]
+    loss: float
+    wrong_examples: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SequenceEvaluation(Evaluation):
+    """Whole answers; `disagreements` counts decoded answers that the parallel pass did not foresee."""
+
+    decoded_n: int = 0
+    decoded_wrong: int = 0
+    disagreements: int = 0
+    disagreement_examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        table = asdict(self)
+        return {"exact_match": table.pop("accuracy"), **table}
+
+
+@dataclass(frozen=True)
+class ClassEvaluation(Evaluation):
+    """Classes; `balanced_accuracy` is the mean over classes, `answer_shares` how often each is answered."""
+
+    balanced_accuracy: float = 0.0
+    answer_shares: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def evaluate(
+    trained: Trained, split: EvaluatedSplit = "test", *, decoded: int = DECODED, progress: Progress | None = None
+) -> SequenceEvaluation | ClassEvaluation:
+    """Accuracy on a split; `all` is the whole domain of a task that can list it."""
+    task = trained.task
+    if split == "all":
+        size = task.domain_size()
+        if size is None:
+            raise InputError(f"--split all: the domain of {task.name} is too large to list; use {', '.join(SPLITS)}")
+        return evaluate_examples(trained, "all", task.domain(), size, decoded=decoded, progress=progress)
+    if split == "train" and trained.config.data.fresh:
+        raise InputError("--split train: this run drew fresh examples at every step and has no training set")
+    examples = trained.examples(split)
+    return evaluate_examples(trained, split, iter([examples]), len(examples), decoded=decoded, progress=progress)
+
+
+def evaluate_examples(
+    trained: Trained,
+    name: str,
+    chunks: Iterator[Examples],
+    size: int,
+    *,
+    decoded: int = DECODED,
+    progress: Progress | None = None,
+) -> SequenceEvaluation | ClassEvaluation:
+    """Accuracy on any examples of the run's task."""
+    count = ClassCount(trained) if trained.task.kind == "class" else SequenceCount(trained, size, decoded)
+    batches = [part for chunk in chunks for part in parts_of(chunk, trained)] if size <= 100_000 else None
+    done = 0
+    for examples in batches or (part for chunk in chunks for part in parts_of(chunk, trained)):
+        batch = make_batch(trained.task, trained.model, examples, trained.device)
+        count.add(examples, batch, parallel_pass(trained.model, batch, trained.task.vocabulary.pad))
+        done += len(examples)
+        if progress is not None:
+            progress(done, size)
+    return count.result(name)
+
+
+def parts_of(examples: Examples, trained: Trained) -> Iterator[Examples]:
+    """Pieces of a size that suits the device."""
+    answer = examples.target.shape[1] if examples.target.ndim == 2 else 0
+    size = max(1, TOKENS_A_BATCH[trained.device.type] // (examples.source.shape[1] + answer))
+    for start in range(0, len(examples), size):
+        yield examples.take(slice(start, start + size))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What the model answers when it reads the right prefix everywhere."""
+
+    predicted: Int[Tensor, "batch *answer"]
+    loss: Float[Tensor, ""]
+    counted: int
+
+
+@torch.inference_mode()
+def parallel_pass(model: Transformer, batch: Batch, pad: int) -> Pass:
+    """Most likely token (or class) everywhere, and the summed loss over what is not padding."""
+    logits = model(batch.inputs)
+    loss = F.cross_entropy(logits.flatten(0, -2), batch.target.flatten(), ignore_index=pad, reduction="sum")
+    return Pass(logits.argmax(-1), loss, int((batch.target != pad).sum()))
+
+
+class Count:
+    """Sums over batches that every kind of evaluation needs."""
+
+    def __init__(self, trained: Trained):
+        self.trained, self.task = trained, trained.task
+        self.n = self.wrong = self.counted = 0
+        self.loss = 0.0
+        self.wrong_examples: list[dict[str, str]] = []
+
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
+        right = self.task.correct(answer.predicted, batch.target)
+        self.n += len(examples)
+        self.wrong += int((~right).sum())
+        self.loss += float(answer.loss)
+        self.counted += answer.counted
+        for row in (~right).nonzero().flatten().tolist()[: SHOWN - len(self.wrong_examples)]:
+            shown = self.task.show(examples.source[row], examples.target[row])
+            answered = self.task.show(examples.source[row], answer.predicted[row].cpu().numpy())
+            self.wrong_examples.append({"example": shown, "answered": answered.rpartition("-> ")[2]})
+
+    def common(self, name: str) -> dict[str, Any]:
+        right = self.n - self.wrong
+        return {
+            "split": name,
+            "step": self.trained.step,
+            "n": self.n,
+            "wrong": self.wrong,
+            "accuracy": right / self.n,
+            "interval": wilson_interval(right, self.n),
+            "loss": self.loss / self.counted,
+            "wrong_examples": self.wrong_examples,
+        }
+
+
+class ClassCount(Count):
+    """Answers of a classifier."""
+
+    def __init__(self, trained: Trained):
+        super().__init__(trained)
+        self.table = np.zeros((self.task.n_classes, self.task.n_classes), dtype=np.int64)
+
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
+        super().add(examples, batch, answer)
+        np.add.at(self.table, (examples.target, answer.predicted.cpu().numpy()), 1)
+
+    def result(self, name: str) -> ClassEvaluation:
+        present = self.table.sum(1) > 0
+        recall = self.table.diagonal()[present] / self.table.sum(1)[present]
+        shares = {str(label): float(share) for label, share in enumerate(self.table.sum(0) / self.n)}
+        return ClassEvaluation(**self.common(name), balanced_accuracy=float(recall.mean()), answer_shares=shares)
+
+
+class SequenceCount(Count):
+    """Whole answers, and the sample of them that is decoded for real."""
+
+    def __init__(self, trained: Trained, size: int, decoded: int):
+        super().__init__(trained)
+        sample = generator(trained.config.data.seed, "decoded").permutation(size)[:decoded]
+        self.chosen = np.zeros(size, dtype=bool)
+        self.chosen[sample] = True
+        self.decoded_n = self.decoded_wrong = self.disagreements = 0
+        self.disagreement_examples: list[dict[str, Any]] = []
+        self.waiting: list[Examples] = []
+
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
+        picked = np.flatnonzero(self.chosen[self.n : self.n + len(examples)])
+        super().add(examples, batch, answer)
+        if len(picked):
+            self.waiting.append(examples.take(picked))
+
+    def result(self, name: str) -> SequenceEvaluation:
+        if self.waiting:
+            sample = Examples.join(self.waiting, self.task.vocabulary.pad)
+            for part in parts_of(sample, self.trained):
+                self._decode(part)
+        return SequenceEvaluation(
+            **self.common(name),
+            decoded_n=self.decoded_n,
+            decoded_wrong=self.decoded_wrong,
+            disagreements=self.disagreements,
+            disagreement_examples=self.disagreement_examples,
+        )
+
+    def _decode(self, examples: Examples) -> None:
+        batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
+        written = decode(self.trained.model, self.task, batch)
+        predicted = parallel_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
+        width = max(written.shape[1], batch.target.shape[1])
+        written, target, predicted = (_widen(t, width, self.task) for t in (written, batch.target, predicted))
+        self.decoded_n += len(examples)
+        self.decoded_wrong += int((~self.task.correct(written, target)).sum())
+        apart = disagreeing(written, predicted, target, self.task.vocabulary.pad)
+        self.disagreements += int(apart.any(1).sum())
+        for row in apart.any(1).nonzero().flatten().tolist()[: SHOWN - len(self.disagreement_examples)]:
+            place = int(apart[row].int().argmax())
+            gap = _gap(self.trained.model, batch, row, place)
+            shown = self.task.show(examples.source[row], examples.target[row])
+            self.disagreement_examples.append({"example": shown, "token": place, "gap": gap})
+
+
+def _widen(tokens: Int[Tensor, "batch answer"], width: int, task: Task) -> Int[Tensor, "batch width"]:
+    return F.pad(tokens, (0, width - tokens.shape[1]), value=task.vocabulary.pad)
+
+
+def disagreeing(
+    written: Int[Tensor, "batch answer"],
+    predicted: Int[Tensor, "batch answer"],
+    target: Int[Tensor, "batch answer"],
+    pad: int,
+) -> Bool[Tensor, "batch answer"]:
+    """Where decoding differs from the parallel pass although both had read the same, right prefix."""
+    counts = target != pad
+    wrong = (predicted != target) & counts
+    wrong_before = wrong.cumsum(1) - wrong.long()
+    return (written != predicted) & counts & (wrong_before == 0)
+
+
+def _gap(model: Transformer, batch: Batch, row: int, place: int) -> float:
+    """How far the two most likely tokens are apart there; a gap near 0 is a tie that rounding decided."""
+    with torch.inference_mode():
+        best = model(batch.inputs)[row, min(place, batch.target.shape[1] - 1)].topk(2).values
+    return float(best[0] - best[1])
+
+
+def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) -> Int[Tensor, "batch answer"]:
+    """Answers written token by token, from the source alone."""
+    assert task.vocabulary.bos is not None and task.vocabulary.eos is not None
+    return decode_greedily(
+        model,
+        batch.inputs,
+        lambda source, prefix: task.positions(model.encoding.position_kind, source, prefix),
+        bos=task.vocabulary.bos,
+        eos=task.vocabulary.eos,
+        longest=task.longest_answer(batch.inputs.source.shape[1]),
+        cache=cache,
+    )
+
+
+def join_results(results: Iterable[SequenceEvaluation | ClassEvaluation]) -> dict[str, Any]:
+    """Evaluations by split, as analysis/evaluation.json holds them."""
+    return {result.split: result.to_json() for result in results}

@@ -1,0 +1,216 @@
+"""Scaled dot-product and multi-head attention, written out in full.
+
+A query looks at keys and takes a weighted mean of their values:
+
+    score[q, k]  = query[q] . key[k] / sqrt(d_head) + bias[q, k]
+    weight[q, :] = softmax over the visible keys of score[q, :]
+    output[q]    = sum over k of weight[q, k] value[k]
+
+A query that sees no key at all gets weights 0 and output 0. `attend` is this text as code.
+`attend_fast` gives the same output through PyTorch's fused kernel and never stores the weights.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from headway.model.encodings.base import Encoding, Heads
+
+CHUNK_ELEMENTS = 1 << 22
+"""Largest number of (batch x head x query x key) cells of mask and bias that is held at once."""
+
+SHORT_CELLS = 64 * 64
+"""Query x key cells up to which a CPU is faster without the blocked kernel."""
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Which keys a query may see: no padding, and with `causal` nothing that comes after it.
+
+    The last query stands at the last key, so a decoder that has kept its keys may bring one query alone.
+    """
+
+    keys: Bool[Tensor, "batch key"] | None = None
+    causal: bool = False
+
+    def mask(self, queries: range, n_queries: int, n_keys: int, device: torch.device) -> Tensor | None:
+        """`batch 1 query key`, true where visible, for some of the queries; None when all is visible."""
+        mask = None if self.keys is None else self.keys[:, None, None, :]
+        if self.causal and n_queries > 1:
+            query = torch.arange(queries.start, queries.stop, device=device) + (n_keys - n_queries)
+            past = torch.arange(n_keys, device=device) <= query[:, None]
+            mask = past[None, None] if mask is None else mask & past
+        return mask
+
+    def count(self, n_queries: int, n_keys: int, device: torch.device) -> Float[Tensor, "rows query"]:
+        """How many keys each query sees."""
+        seen = torch.arange(1, n_keys + 1, device=device)[None] if self.keys is None else self.keys.cumsum(-1)
+        return (seen[:, n_keys - n_queries :] if self.causal else seen[:, -1:].expand(-1, n_queries)).float()
+
+
+def attend(
+    query: Float[Tensor, "batch head query d_head"],
+    key: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch head key d_value"],
+    mask: Bool[Tensor, "#batch #head #query key"] | None = None,
+    bias: Float[Tensor, "#batch #head query key"] | None = None,
+    dropout: float = 0.0,
+) -> tuple[Float[Tensor, "batch head query d_value"], Float[Tensor, "batch head query key"]]:
+    """Attention with its weights: the definition, and the reference for every faster way."""
+    score = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if bias is not None:
+        score = score + bias
+    if mask is not None:
+        score = score.masked_fill(~mask, -math.inf)
+    highest = score.amax(-1, keepdim=True)
+    # A query that sees nothing has -inf everywhere; 0 keeps its exponentials at 0 instead of NaN.
+    unscaled = torch.exp(score - highest.masked_fill(highest == -math.inf, 0.0))
+    weight = unscaled / unscaled.sum(-1, keepdim=True).clamp(min=torch.finfo(score.dtype).tiny)
+    return F.dropout(weight, dropout, training=dropout > 0) @ value, weight
+
+
+def attend_fast(
+    query: Float[Tensor, "batch head query d_head"],
+    key: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch head key d_value"],
+    mask: Bool[Tensor, "#batch #head #query key"] | None = None,
+    bias: Float[Tensor, "#batch #head query key"] | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch head query d_value"]:
+    """The output of `attend` without the weights, by the fused kernel; equal up to rounding."""
+    blind = None
+    if mask is not None:
+        # The fused kernels differ on queries that see nothing; such rows are opened here and zeroed below.
+        blind = ~mask.any(-1, keepdim=True)
+        mask = mask | blind
+    if bias is not None:
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    with _kernel_for(query, key):
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+
+
+def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
+    """On a CPU the blocked kernel takes 2 to 3 times as long as plain products for sequences this short."""
+    short = query.shape[-2] * key.shape[-2] <= SHORT_CELLS
+    return sdpa_kernel(SDPBackend.MATH) if short and query.device.type == "cpu" else nullcontext()
+
+
+BiasOf = Callable[[range, torch.dtype], Float[Tensor, "#batch #head query key"] | None]
+"""Bias of some of the queries: long sequences ask for it piece by piece."""
+
+
+def attend_in_chunks(
+    query: Float[Tensor, "batch head query d_head"],
+    key: Float[Tensor, "batch head key d_head"],
+    value: Float[Tensor, "batch head key d_head"],
+    visibility: Visibility,
+    bias_of: BiasOf,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch head query d_head"]:
+    """`attend_fast` over pieces of the queries, so that no query x key tensor is ever held whole."""
+    n_queries, n_keys = query.shape[2], key.shape[2]
+    size = max(1, CHUNK_ELEMENTS // (query.shape[0] * query.shape[1] * n_keys))
+    pieces = []
+    for start in range(0, n_queries, size):
+        rows = range(start, min(start + size, n_queries))
+        mask = visibility.mask(rows, n_queries, n_keys, query.device)
+        bias = bias_of(rows, query.dtype)
+        pieces.append(attend_fast(query[:, :, rows.start : rows.stop], key, value, mask, bias, dropout))
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
+
+
+@dataclass
+class KeyValueCache:
+    """Keys and values of one attention that were computed before; grown by decoding, one step at a time."""
+
+    key: Heads | None = None
+    value: Heads | None = None
+
+    def extend(self, key: Heads, value: Heads) -> tuple[Heads, Heads]:
+        if self.key is not None and self.value is not None:
+            key, value = torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
+        self.key, self.value = key, value
+        return key, value
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where queries and keys stand: the encoding's two hooks for attention, bound to positions.
+
+    `kind` is the attention's kind (encoder, decoder or cross), for encodings that learn one bias for each.
+    """
+
+    encoding: Encoding
+    kind: str
+    query_positions: Int[Tensor, "#batch query"]
+    key_positions: Int[Tensor, "#batch key"]
+
+    def rotate_query(self, query: Heads) -> Heads:
+        return self.encoding.rotate(query, self.query_positions)
+
+    def rotate_key(self, key: Heads) -> Heads:
+        # With kept keys, only the newest ones are still to be turned.
+        return self.encoding.rotate(key, self.key_positions[:, -key.shape[2] :])
+
+    def bias(self, queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
+        rows = self.query_positions[:, queries.start : queries.stop]
+        bias = self.encoding.bias(rows, self.key_positions, self.kind)
+        return None if bias is None else bias.to(dtype)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each in a space of its own, mixed by one output projection.
+
+    The heads meet only in `output`: its input, `batch query (head d_head)`, is where a head can be
+    switched off, replaced or taken out.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, d_head: int, dropout: float, log_length_scale: bool):
+        super().__init__()
+        self.n_heads, self.d_head, self.dropout = n_heads, d_head, dropout
+        self.log_length_scale = log_length_scale
+        self.query = nn.Linear(d_model, n_heads * d_head)
+        self.key = nn.Linear(d_model, n_heads * d_head)
+        self.value = nn.Linear(d_model, n_heads * d_head)
+        self.output = nn.Linear(n_heads * d_head, d_model)
+
+    def split(self, x: Float[Tensor, "batch position width"]) -> Heads:
+        return x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)
+
+    def keys_and_values(
+        self, x: Float[Tensor, "batch key d_model"], rotate: Callable[[Heads], Heads]
+    ) -> tuple[Heads, Heads]:
+        return rotate(self.split(self.key(x))), self.split(self.value(x))
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        key: Heads,
+        value: Heads,
+        place: Place,
+        visibility: Visibility,
+        record: dict[str, Tensor] | None = None,
+        name: str = "",
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Look from every row of x at the keys; with `record`, store the weights under `name`."""
+        query = place.rotate_query(self.split(self.query(x)))
+        if self.log_length_scale:
+            seen = visibility.count(query.shape[2], key.shape[2], query.device)
+            query = query * seen.log().to(query.dtype)[:, None, :, None]
+        dropout = self.dropout if self.training else 0.0
+        if record is None:
+            mixed = attend_in_chunks(query, key, value, visibility, place.bias, dropout)
+        else:
+            everything = range(query.shape[2])
+            mask = visibility.mask(everything, query.shape[2], key.shape[2], query.device)
+            bias = place.bias(everything, query.dtype)
+            mixed, record[name] = attend(query, key, value, mask, bias, dropout)
+        return self.output(mixed.transpose(1, 2).flatten(2))

@@ -1,0 +1,68 @@
+"""What every positional encoding offers: three hooks, and where positions come from.
+
+Attention and embedding call the hooks and never ask which encoding it is:
+
+- `embed(positions)` is added to the tokens,
+- `rotate(x, positions)` turns queries and keys,
+- `bias(query_positions, key_positions, kind)` is added to the scores.
+
+Before any of them `place` may move the positions (random offsets, random subsets). Positions are whole
+numbers that the task supplies; one row stands for the whole batch where all rows are equal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+Positions = Int[Tensor, "rows position"]
+Heads = Float[Tensor, "batch head position d_head"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What an encoding must know of its model; `kinds` maps each kind of attention to "is it causal?"."""
+
+    d_model: int
+    n_heads: int
+    d_head: int
+    kinds: Mapping[str, bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """An encoding or pooling without options."""
+
+
+class Encoding(nn.Module):
+    """Does nothing in every hook; a real encoding overrides the hooks it needs."""
+
+    Options: ClassVar[type] = NoOptions
+    position_kind: ClassVar[Literal["index", "coupled", "abacus"]] = "index"
+
+    def __init__(self, options: Any, sizes: Sizes):
+        super().__init__()
+        self.options, self.sizes = options, sizes
+
+    def place(
+        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
+    ) -> tuple[Positions, Positions | None]:
+        """Positions to use instead of the task's; `length` is how many places one axis may need."""
+        return source, target
+
+    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"] | None:
+        return None
+
+    def rotate(self, x: Heads, positions: Positions) -> Heads:
+        return x
+
+    def bias(
+        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
+    ) -> Float[Tensor, "rows head query key"] | None:
+        return None
+
+
+class NoEncoding(Encoding):
+    """No positions at all: without a causal mask the model sees a bag of tokens."""

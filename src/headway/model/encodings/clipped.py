@@ -1,0 +1,33 @@
+"""Clipped relative bias: one trained number a head for each distance, the far ones shared (Shaw et al. 2018)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headway.config import setting
+from headway.model.encodings.base import Encoding, Sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedOptions:
+    clip: int = setting(16, "largest distance with a number of its own", low=1, high=65_536)
+
+
+class Clipped(Encoding):
+    """bias = table[clip(key - query, -c, c)], a table for each kind of attention."""
+
+    Options = ClippedOptions
+
+    def __init__(self, options: Any, sizes: Sizes):
+        super().__init__(options, sizes)
+        rows = 2 * options.clip + 1
+        self.tables = nn.ModuleDict({kind: nn.Embedding(rows, sizes.n_heads) for kind in sizes.kinds})
+
+    def bias(
+        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
+    ) -> Float[Tensor, "rows head query key"]:
+        clip = self.options.clip
+        ahead = (key[:, None, :] - query[:, :, None]).clamp(-clip, clip)
+        return self.tables[kind](ahead + clip).permute(0, 3, 1, 2)

@@ -1,0 +1,56 @@
+"""Abacus and coupled positions: a table over digit places, shifted by a random offset in training.
+
+Both need a task that knows which tokens are digits. The offset, one for each example, lets short numbers
+train the rows that longer numbers will need. Position 0 (what is not a digit) never moves.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headway.config import setting
+from headway.model.encodings.base import Encoding, Positions, Sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetOptions:
+    table_size: int = setting(256, "rows of the table; a place past it takes the last row", low=2, high=1_000_000)
+    max_offset: int = setting(100, "training shifts all digits of an example by up to this much", low=0)
+
+
+class OffsetTable(Encoding):
+    """A trained vector for each digit place."""
+
+    Options = OffsetOptions
+
+    def __init__(self, options: Any, sizes: Sizes):
+        super().__init__(options, sizes)
+        self.table = nn.Embedding(options.table_size, sizes.d_model)
+
+    def place(
+        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
+    ) -> tuple[Positions, Positions | None]:
+        if not self.training or self.options.max_offset == 0:
+            return source, target
+        offset = torch.randint(0, self.options.max_offset + 1, length.shape, device=source.device)
+        moved = [None if p is None else torch.where(p > 0, p + offset, p) for p in (source, target)]
+        assert moved[0] is not None
+        return moved[0], moved[1]
+
+    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"]:
+        return self.table(positions.clamp(max=self.options.table_size - 1))
+
+
+class Abacus(OffsetTable):
+    """A digit's place in its number as written (McLeish et al. 2024)."""
+
+    position_kind = "abacus"
+
+
+class Coupled(OffsetTable):
+    """Digits of the same significance share a place, in the question and in the answer (Cho et al. 2024)."""
+
+    position_kind = "coupled"

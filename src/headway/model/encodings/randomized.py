@@ -1,0 +1,70 @@
+"""Randomized positions: training uses ordered random subsets of a long range (Ruoss et al. 2023)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headway.config import Choice, setting
+from headway.errors import InputError
+from headway.model.encodings.base import Encoding, Heads, Positions, Sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedOptions:
+    max_position: int = setting(4_096, "positions are drawn from 0 to max_position - 1", low=2, high=10_000_000)
+    over: str = setting("sinusoidal", "the encoding that sees the drawn positions, with its own defaults")
+
+
+class Randomized(Encoding):
+    """Place p of an example becomes the p-th smallest of as many random positions as it has places.
+
+    In training each example draws its own; in evaluation the places are spread evenly over the range, by the
+    length of the source alone, so that decoding never has to know how long the answer will be.
+    """
+
+    Options = RandomizedOptions
+
+    def __init__(self, options: Any, sizes: Sizes):
+        from headway.model.encodings import make_encoding
+
+        super().__init__(options, sizes)
+        self.inner = make_encoding(Choice(name=options.over), sizes)
+        if self.inner.position_kind != "index" or isinstance(self.inner, Randomized):
+            raise InputError(f"model.encoding.over = {options.over!r}; an encoding of plain positions needed")
+
+    def place(
+        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
+    ) -> tuple[Positions, Positions | None]:
+        places = max(source.shape[1], 0 if target is None else target.shape[1])
+        chosen = self.draw(places, length) if self.training else self.spread(places, length)
+        # One row of places stands for all where every example has the same length.
+        pick = [None if p is None else chosen.gather(1, p.expand(len(chosen), -1)) for p in (source, target)]
+        assert pick[0] is not None
+        return pick[0], pick[1]
+
+    def draw(self, places: int, length: Int[Tensor, "rows 1"]) -> Int[Tensor, "rows places"]:
+        """Sorted random positions, different within an example; places past its length take the last one."""
+        inside = torch.arange(places, device=length.device) < length
+        random = torch.rand(inside.shape, device=length.device).masked_fill(~inside, 2.0).sort(dim=1).values
+        free = (self.options.max_position - length + 1).clamp(min=1)
+        drawn = (random * free).long() + torch.arange(places, device=length.device)
+        return drawn.clamp(max=self.options.max_position - 1)
+
+    def spread(self, places: int, length: Int[Tensor, "rows 1"]) -> Int[Tensor, "rows places"]:
+        """Evenly spaced positions."""
+        place = torch.arange(places, device=length.device)
+        return ((2 * place + 1) * self.options.max_position // (2 * length)).clamp(max=self.options.max_position - 1)
+
+    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"] | None:
+        return self.inner.embed(positions)
+
+    def rotate(self, x: Heads, positions: Positions) -> Heads:
+        return self.inner.rotate(x, positions)
+
+    def bias(
+        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
+    ) -> Float[Tensor, "rows head query key"] | None:
+        return self.inner.bias(query, key, kind)

@@ -1,0 +1,236 @@
+"""Encoder-decoder, encoder with pooling, and decoder-only, from one set of blocks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from headway.config import ModelConfig
+from headway.errors import InputError
+from headway.model.attention import Place, Visibility
+from headway.model.blocks import Block, LayerCache, View
+from headway.model.encodings import Sizes, make_encoding
+from headway.model.poolings import make_pooling
+
+Tokens = Int[Tensor, "batch position"]
+Positions = Int[Tensor, "#batch position"]
+PositionsOf = Callable[[Tokens, Tokens | None], tuple[Tensor, Tensor | None]]
+"""(source, prefix) -> positions of both, from those tokens alone."""
+
+LARGEST_MODEL = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Tokens and where they stand; `source_visible` is None when no source token is padding."""
+
+    source: Tokens
+    source_positions: Positions
+    source_visible: Bool[Tensor, "batch position"] | None = None
+    prefix: Int[Tensor, "batch prefix"] | None = None
+    prefix_positions: Int[Tensor, "#batch prefix"] | None = None
+
+
+@dataclass
+class Memory:
+    """What decoding keeps of the source: the encoder's output, and each decoder layer's keys and values."""
+
+    encoded: Float[Tensor, "batch position d_model"] | None
+    layers: list[LayerCache]
+
+
+class Transformer(nn.Module):
+    """`forward` gives logits: of the next token after each prefix token, or of the classes.
+
+    `n_classes` is 0 for models that write an answer. In a decoder-only model the prefix follows the source.
+    """
+
+    def __init__(self, config: ModelConfig, n_tokens: int, n_classes: int = 0):
+        super().__init__()
+        if (config.shape == "encoder") != (n_classes > 0):
+            wants = "classifies" if n_classes else "writes an answer"
+            fits = "'encoder'" if n_classes else "'encoder-decoder' or 'decoder'"
+            raise InputError(f"model.shape = {config.shape!r}, and the task {wants}; {fits} needed")
+        assert config.d_head is not None and config.encoder_layers is not None and config.decoder_layers is not None
+        self.config = config
+        self.kinds = attention_kinds(config)
+        self.embedding = nn.Embedding(n_tokens, config.d_model)
+        sizes = Sizes(config.d_model, config.n_heads, config.d_head, self.kinds)
+        self.encoding = make_encoding(config.encoding, sizes)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = nn.ModuleList(Block(config, cross=False) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(Block(config, cross="cross" in self.kinds) for _ in range(config.decoder_layers))
+        pre = config.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(config.d_model) if pre and config.encoder_layers else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(config.d_model) if pre and config.decoder_layers else nn.Identity()
+        self.pooling = make_pooling(config.pooling, config.d_model) if config.pooling else None
+        self.readout = nn.Linear(config.d_model, n_classes or n_tokens)
+        initialise(self)
+
+    def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch *prefix out"]:
+        """Logits for a whole batch at once; with `record`, the attention weights of every site are stored in it."""
+        if self.config.shape == "encoder":
+            return self.classify(inputs, record)
+        return self.decode(self.begin(inputs, record), inputs, record=record)
+
+    def classify(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch out"]:
+        assert self.pooling is not None
+        hidden = self.encode(inputs, record)
+        visible = inputs.source_visible
+        everything = torch.ones_like(inputs.source, dtype=torch.bool)
+        logits: Tensor = self.readout(self.pooling(hidden, everything if visible is None else visible))
+        return logits
+
+    def encode(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch position d"]:
+        source_positions, _ = self._placed(inputs)
+        place = Place(self.encoding, "encoder", source_positions, source_positions)
+        view = View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
+        x = self._embed(inputs.source, source_positions)
+        for index, block in enumerate(self.encoder):
+            x = block(x, view, record=record, name=f"encoder.{index}")
+        normed: Tensor = self.encoder_norm(x)
+        return normed
+
+    def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
+        """Read the source once, before any of the answer is written."""
+        encoded = self.encode(inputs, record) if self.config.shape == "encoder-decoder" else None
+        return Memory(encoded, [LayerCache() for _ in self.decoder])
+
+    def decode(
+        self,
+        memory: Memory,
+        inputs: Inputs,
+        *,
+        done: int = 0,
+        keep: bool = False,
+        record: dict[str, Tensor] | None = None,
+    ) -> Float[Tensor, "batch prefix out"]:
+        """Logits after each prefix token from the `done`-th on; with `keep`, keys and values stay in the memory."""
+        assert inputs.prefix is not None
+        source_positions, positions = self._placed(inputs)
+        assert positions is not None
+        visible, across = None, None
+        tokens, start = inputs.prefix, done
+        if memory.encoded is None:
+            tokens, positions, visible = self._joined(inputs, source_positions, positions)
+            start = 0 if done == 0 else inputs.source.shape[1] + done
+        else:
+            cross_place = Place(self.encoding, "cross", positions[:, start:], source_positions)
+            across = View(cross_place, Visibility(inputs.source_visible))
+        place = Place(self.encoding, "decoder", positions[:, start:], positions)
+        own = View(place, Visibility(visible, causal=True))
+        x = self._embed(tokens[:, start:], positions[:, start:])
+        for index, block in enumerate(self.decoder):
+            cache = memory.layers[index] if keep else None
+            x = block(x, own, across, memory.encoded, cache, record, f"decoder.{index}")
+        logits: Tensor = self.readout(self.decoder_norm(x[:, -(inputs.prefix.shape[1] - done) :]))
+        return logits
+
+    def _embed(self, tokens: Tokens, positions: Positions) -> Float[Tensor, "batch position d_model"]:
+        x = self.embedding(tokens)
+        added = self.encoding.embed(positions)
+        dropped: Tensor = self.dropout(x if added is None else x + added.to(x.dtype))
+        return dropped
+
+    def _placed(self, inputs: Inputs) -> tuple[Tensor, Tensor | None]:
+        """The encoding's own idea of the positions; source and prefix are placed together."""
+        length = _source_lengths(inputs)
+        if self.config.shape == "encoder-decoder":
+            return self._place(inputs.source_positions, inputs.prefix_positions, length + 1)
+        if self.config.shape == "encoder" or inputs.prefix_positions is None:
+            return self._place(inputs.source_positions, None, length)
+        after = inputs.prefix_positions
+        if self.encoding.position_kind == "index":
+            after = after + length
+        return self._place(inputs.source_positions, after, 2 * length + 2)
+
+    def _place(self, source: Tensor, target: Tensor | None, length: Tensor) -> tuple[Tensor, Tensor | None]:
+        return self.encoding.place(source, target, length)
+
+    def _joined(
+        self, inputs: Inputs, source_positions: Tensor, prefix_positions: Tensor
+    ) -> tuple[Tokens, Positions, Bool[Tensor, "batch position"] | None]:
+        """Source and prefix as one sequence; padding stays between them, unseen."""
+        assert inputs.prefix is not None
+        tokens = torch.cat([inputs.source, inputs.prefix], dim=1)
+        rows = max(len(source_positions), len(prefix_positions))
+        both = [p.expand(rows, -1) for p in (source_positions, prefix_positions)]
+        visible = inputs.source_visible
+        if visible is not None:
+            visible = torch.cat([visible, torch.ones_like(inputs.prefix, dtype=torch.bool)], dim=1)
+        return tokens, torch.cat(both, dim=1), visible
+
+
+def _source_lengths(inputs: Inputs) -> Int[Tensor, "rows 1"]:
+    """Source tokens that are not padding; one row for all where nothing is padded and no row is placed apart."""
+    if inputs.source_visible is not None:
+        return inputs.source_visible.sum(1, keepdim=True)
+    return inputs.source.new_full((len(inputs.source), 1), inputs.source.shape[1])
+
+
+def attention_kinds(config: ModelConfig) -> dict[str, bool]:
+    """The kinds of attention of a model, and whether each is causal."""
+    kinds = {"encoder": config.causal_encoder, "decoder": True, "cross": False}
+    if config.shape == "encoder-decoder":
+        return kinds
+    return {config.shape: kinds[config.shape]}
+
+
+def initialise(model: nn.Module) -> None:
+    """Xavier weights, zero biases; embeddings of unit size; relative biases start at 0, so attention starts flat."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight)
+    for name, parameter in model.named_parameters():
+        if name.startswith("encoding.") and ".tables." in f".{name}":
+            nn.init.zeros_(parameter)
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
+    """The number of parameters, found without memory; a model too large for this laboratory is refused."""
+    with torch.device("meta"):
+        parameters = count_parameters(Transformer(config, n_tokens, n_classes))
+    if parameters > LARGEST_MODEL:
+        raise InputError(f"the model would have {parameters:,} parameters; at most {LARGEST_MODEL:,} are allowed")
+    return parameters
+
+
+@torch.inference_mode()
+def decode_greedily(
+    model: Transformer,
+    inputs: Inputs,
+    positions_of: PositionsOf,
+    *,
+    bos: int,
+    eos: int,
+    longest: int,
+    cache: bool = True,
+) -> Int[Tensor, "batch answer"]:
+    """Write the most likely token again and again (the lowest id of equals), until EOS or `longest` tokens.
+
+    What follows EOS in a row is EOS. `inputs` needs the source alone; positions are asked for again at each step.
+    """
+    prefix = inputs.source.new_full((len(inputs.source), 1), bos)
+    ended = torch.zeros(len(prefix), dtype=torch.bool, device=prefix.device)
+    memory: Memory | None = None
+    for step in range(longest):
+        source_positions, prefix_positions = positions_of(inputs.source, prefix)
+        current = Inputs(inputs.source, source_positions, inputs.source_visible, prefix, prefix_positions)
+        if memory is None or not cache:
+            memory = model.begin(current)
+        logits = model.decode(memory, current, done=step if cache else 0, keep=cache)
+        token = logits[:, -1].argmax(-1).masked_fill(ended, eos)
+        prefix = torch.cat([prefix, token[:, None]], dim=1)
+        ended |= token == eos
+        if bool(ended.all()):
+            break
+    return prefix[:, 1:]

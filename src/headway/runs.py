@@ -1,0 +1,278 @@
+"""The run directory and the study directory: the only code that names files inside them.
+
+    runs/<name>/
+      config.json       the resolved recipe
+      provenance.json   commit, versions, device, threads, command line
+      metrics.jsonl     one object a line, append only
+      data/             the files a run was trained on, if it was given any
+      checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
+      analysis/         what later commands found
+
+A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
+there whole or not at all, whatever kills the process. Only safetensors and JSON are ever read.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.config import RunConfig
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+STEP_NAME = re.compile(r"step-(\d{6,})")
+FILES = ("model.safetensors", "trainer.safetensors", "state.json")
+
+
+class DamagedCheckpoint(Exception):
+    """A checkpoint whose files do not match its manifest; the message names it and the file."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights, optimiser state and the loop's own numbers after `step` updates."""
+
+    step: int
+    model: "dict[str, Tensor]"
+    trainer: "dict[str, Tensor]"
+    state: dict[str, Any]
+
+
+class RunDirectory:
+    """One model: how it was made, how training went, its weights, and what was found about it."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    def exists(self) -> bool:
+        return (self.path / "config.json").is_file()
+
+    @classmethod
+    def find(cls, text: str) -> "RunDirectory":
+        """The run at a path, or of that name under ./runs; anything else raises `InputError`."""
+        for path in (Path(text), Path("runs") / text):
+            if cls(path).exists():
+                return cls(path)
+        path = Path(text)
+        if path.is_file():
+            raise InputError(f"{text} is a file, not a run directory; only safetensors and JSON in a run are read")
+        if path.is_dir():
+            raise InputError(f"{text} is not a run: it has no config.json")
+        known = [run.name for run in list_runs(Path("runs"))]
+        raise InputError(f"no run at {text} or runs/{text}; known under ./runs: {', '.join(known) or 'none'}")
+
+    def create(self, config: RunConfig, provenance: Mapping[str, Any]) -> None:
+        """Lay out an empty run; config.json comes last, so that a run that exists is complete."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "provenance.json", provenance)
+        write_json(self.path / "config.json", config.to_json())
+
+    def config(self) -> RunConfig:
+        path = self.path / "config.json"
+        return RunConfig.from_json(read_json(path), str(path))
+
+    def provenance(self) -> dict[str, Any]:
+        found: dict[str, Any] = read_json(self.path / "provenance.json")
+        return found
+
+    def note_resume(self, circumstances: Mapping[str, Any]) -> None:
+        """Add the circumstances of a continuation to provenance.json."""
+        record = self.provenance()
+        write_json(self.path / "provenance.json", {**record, "resumed": [*record.get("resumed", []), circumstances]})
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run for writing; a second writer is refused. A killed process lets go by itself."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{self.path} is being written by another process") from None
+            yield
+
+    # Metrics
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(record, allow_nan=False) + "\n")
+
+    def mend_metrics(self) -> None:
+        """End a line that a killed process left half written, so that the next one stands alone."""
+        path = self.path / "metrics.jsonl"
+        if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+            with path.open("ab") as handle:
+                handle.write(b"\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """What was recorded, in order; what a continuation did again replaces the first try."""
+        path = self.path / "metrics.jsonl"
+        records: list[dict[str, Any]] = []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # the line was cut off by a kill; its step was done again after the restart
+            if "resumed_at" in record:
+                records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
+            records.append(record)
+        return records
+
+    # Checkpoints
+
+    def checkpoint_path(self, step: int) -> Path:
+        return self.path / "checkpoints" / f"step-{step:06d}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps that have a checkpoint in place, oldest first."""
+        folder = self.path / "checkpoints"
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
+
+    def write_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Put a checkpoint in place, whole or not at all."""
+        from safetensors.torch import save
+
+        place = self.checkpoint_path(checkpoint.step)
+        beside = place.with_name(f"writing-{place.name}")
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        state = json.dumps(checkpoint.state, indent=1, allow_nan=False).encode()
+        contents = dict(zip(FILES, (save(checkpoint.model), save(checkpoint.trainer), state), strict=True))
+        for name, content in contents.items():
+            write_synced(beside / name, content)
+        manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
+        write_synced(beside / "MANIFEST", manifest.encode())
+        sync_directory(beside)
+        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can stand here
+        os.rename(beside, place)
+        sync_directory(place.parent)
+
+    def read_checkpoint(self, step: int) -> Checkpoint:
+        """The checkpoint of a step, checked against its manifest; raises `DamagedCheckpoint`."""
+        from safetensors.torch import load
+
+        place = self.checkpoint_path(step)
+        contents = {}
+        try:
+            lines = (place / "MANIFEST").read_text().splitlines()
+            expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
+            for name in FILES:
+                contents[name] = (place / name).read_bytes()
+                if hashlib.sha256(contents[name]).hexdigest() != expected[name]:
+                    raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
+            model, trainer, state = (contents[name] for name in FILES)
+            return Checkpoint(step, load(model), load(trainer), json.loads(state))
+        except (OSError, ValueError, KeyError) as error:
+            raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
+
+    def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is whole, and a line for each newer one that is not."""
+        damages: list[str] = []
+        for step in reversed(self.checkpoint_steps() if steps is None else steps):
+            try:
+                return self.read_checkpoint(step), damages
+            except DamagedCheckpoint as damage:
+                damages.append(str(damage))
+        return None, damages
+
+    def keep_checkpoints(self, steps: set[int]) -> None:
+        """Remove every other checkpoint, and what a killed process left beside them."""
+        for step in self.checkpoint_steps():
+            if step not in steps:
+                shutil.rmtree(self.checkpoint_path(step))
+        for left_over in (self.path / "checkpoints").glob("writing-*"):
+            shutil.rmtree(left_over)
+
+    # Analysis
+
+    def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
+        path = self.path / "analysis" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, content)
+        return path
+
+    def read_analysis(self, name: str) -> dict[str, Any] | None:
+        """What an earlier command found, or None."""
+        path = self.path / "analysis" / f"{name}.json"
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
+
+
+class StudyDirectory:
+    """Several runs and what they say together: study.json, runs/, analysis/."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    def run(self, name: str) -> RunDirectory:
+        return RunDirectory(self.path / "runs" / name)
+
+    def begin(self, plan: Mapping[str, Any]) -> None:
+        """Write down what is to be done; a study that was begun with another plan is refused."""
+        path = self.path / "study.json"
+        if path.exists() and read_json(path) != plan:
+            raise InputError(f"{self.path} holds another study; choose another --out")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(path, plan)
+
+    def write_summary(self, content: Mapping[str, Any]) -> Path:
+        path = self.path / "analysis" / "summary.json"
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, content)
+        return path
+
+
+def list_runs(folder: Path) -> list[RunDirectory]:
+    """The runs directly inside a folder, by name."""
+    found = [RunDirectory(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
+    return [run for run in found if run.exists()]
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"no file at {path}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace the file in one go."""
+    beside = path.with_name(f"{path.name}.writing")
+    write_synced(beside, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    os.replace(beside, path)
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as handle:
+        handle.write(content)
+        handle.flush()
+        os.fsync(handle.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,23 @@
+"""Tasks: each samples its examples, knows the exact answer and judges what counts as right."""
+
+from headway.config import Choice, options_of
+from headway.registry import Registry
+from headway.tasks.base import Examples, Task, Vocabulary
+
+TASKS: Registry[Task] = Registry(
+    "task",
+    {
+        "addition": "headway.tasks.addition:Addition",
+        "addition-text": "headway.tasks.addition_text:AdditionText",
+        "sortedness": "headway.tasks.sortedness:Sortedness",
+    },
+)
+
+
+def make_task(choice: Choice) -> Task:
+    """The task of a recipe's [task] table."""
+    cls = TASKS.get(choice.name)
+    return cls(options_of(cls.Options, choice, "task"))
+
+
+__all__ = ["TASKS", "Examples", "Task", "Vocabulary", "make_task"]

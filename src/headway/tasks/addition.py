@@ -1,0 +1,175 @@
+"""Addition of two n-digit numbers at fixed width.
+
+374 + 814  ->  source 3 7 4 + 8 1 4, target 1 1 8 8 EOS   (most significant digit first)
+507 + 159  ->  source 5 0 7 + 1 5 9, target 0 6 6 6 EOS   (the sum is padded to n + 1 digits)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from headway.config import setting
+from headway.errors import InputError
+from headway.tasks.base import Examples, PositionKind, Rows, Task, Vocabulary
+from headway.tasks.columns import ChainSampler, add, longest_chain, order
+
+LARGEST_DOMAIN = 20_000_000
+SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditionOptions:
+    digits: int = setting(3, "digits of each operand", low=1, high=128)
+    base: int = setting(10, "base of the numbers", low=2, high=256)
+    order: Literal["most-significant-first", "least-significant-first"] = setting(
+        "most-significant-first", "order in which the answer is written"
+    )
+    sampling: Literal["uniform", "balanced"] = setting(
+        "uniform", "all pairs alike, or equally many of each longest carry chain"
+    )
+    leading_zeros: bool = setting(False, "operands may begin with 0 (0-999 instead of 100-999)")
+
+
+class Addition(Task):
+    """Two numbers of equal width; the vocabulary is the digits, +, BOS, EOS and PAD."""
+
+    name = "addition"
+    Options = AdditionOptions
+    kind = "sequence"
+
+    def __init__(self, options: AdditionOptions):
+        super().__init__(options)
+        self.base, self.digits = options.base, options.digits
+        digits = tuple(SYMBOLS[: self.base]) if self.base <= len(SYMBOLS) else tuple(map(str, range(self.base)))
+        self.plus = self.base
+        tokens = (*digits, "+", "BOS", "EOS", "PAD")
+        self.vocabulary = Vocabulary(tokens, pad=self.base + 3, bos=self.base + 1, eos=self.base + 2)
+
+    @cached_property
+    def _chains(self) -> ChainSampler:
+        return ChainSampler(self.digits, self.base, self.options.leading_zeros)
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        if self.options.sampling == "balanced":
+            return self._encode(*self._chains.draw(random, random.choice(self.groups(), size=n)))
+        a, b = random.integers(0, self.base, size=(2, n, self.digits))
+        if not self.options.leading_zeros:
+            a[:, -1], b[:, -1] = random.integers(1, self.base, size=(2, n))
+        return self._encode(a, b)
+
+    def _encode(self, a: np.ndarray, b: np.ndarray) -> Examples:
+        plus = np.full((len(a), 1), self.plus)
+        source = np.concatenate([a[:, ::-1], plus, b[:, ::-1]], axis=1)
+        return Examples(source, self.answer(source))
+
+    def _operands(self, source: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return source[:, : self.digits][:, ::-1], source[:, self.digits + 1 :][:, ::-1]
+
+    def answer(self, source: Rows) -> Rows:
+        total, _ = add(*self._operands(source), self.base)
+        if self.options.order == "most-significant-first":
+            total = total[:, ::-1]
+        return np.concatenate([total, np.full((len(source), 1), self.vocabulary.eos)], axis=1)
+
+    def canonical(self, source: Rows) -> Rows:
+        return np.concatenate(order(*self._operands(source)), axis=1)
+
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        _, carries = add(*self._operands(source), self.base)
+        return {
+            "carries": carries.sum(1),
+            "longest_chain": longest_chain(carries),
+            "carry_out": carries[:, -1].astype(np.int64),
+        }
+
+    def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        return self.features(source)["longest_chain"] if self.options.sampling == "balanced" else super().strata(source)
+
+    def groups(self) -> tuple[int, ...]:
+        return self._chains.lengths() if self.options.sampling == "balanced" else super().groups()
+
+    def _operand_range(self) -> range:
+        low = 0 if self.options.leading_zeros else self.base ** (self.digits - 1)
+        return range(low, self.base**self.digits)
+
+    def domain_size(self) -> int | None:
+        operands = self._operand_range()
+        size = (operands.stop - operands.start) ** 2  # len() cannot count past a machine word
+        return size if size <= LARGEST_DOMAIN else None
+
+    def domain(self, chunk: int = 8_192) -> Iterator[Examples]:
+        size = self.domain_size()
+        if size is None:
+            yield from super().domain(chunk)
+            return
+        operands = self._operand_range()
+        powers = self.base ** np.arange(self.digits)
+        for start in range(0, size, chunk):
+            a, b = np.divmod(np.arange(start, min(start + chunk, size)), len(operands))
+            yield self._encode(*((x + operands.start)[:, None] // powers % self.base for x in (a, b)))
+
+    def longest_answer(self, source_width: int) -> int:
+        return self.digits + 2
+
+    def position_kinds(self) -> tuple[PositionKind, ...]:
+        return ("index", "coupled", "abacus")
+
+    def positions(
+        self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
+    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+        """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
+
+        Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
+        """
+        if kind == "index" or prefix is None:
+            return super().positions(kind, source, prefix)
+        written = torch.arange(self.digits + 1, device=source.device)
+        step = torch.arange(prefix.shape[1], device=source.device)
+        within = torch.where(written < self.digits, written + 1, 0)
+        if kind == "coupled":
+            within = torch.where(written < self.digits, self.digits - written, 0)
+            falling = self.options.order == "most-significant-first"
+            step = (self.digits + 1 - step).clamp(min=0) if falling else step + 1
+        return torch.cat([within, within[:-1]])[None], step[None]
+
+    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+        text = " ".join(self.vocabulary.tokens[token] for token in source)
+        if target is None:
+            return text
+        answer = [self.vocabulary.tokens[token] for token in target if token < self.base]
+        return f"{text} -> {' '.join(answer)}"
+
+    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        return {"input": source.tolist(), "target": target[:-1].tolist()}
+
+    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+        source, target = (self._tokens(record, key) for key in ("input", "target"))
+        if len(source) != 2 * self.digits + 1:
+            raise InputError(f"input has {len(source)} tokens; {2 * self.digits + 1} needed for digits = {self.digits}")
+        if source[self.digits] != self.plus:
+            raise InputError(f"input[{self.digits}] is {source[self.digits]}; {self.plus} (+) needed")
+        self._check_digits("input", source[: self.digits] + source[self.digits + 1 :])
+        self._check_digits("target", target)
+        if not self.options.leading_zeros and 0 in (source[0], source[self.digits + 1]):
+            raise InputError("an operand begins with 0; set task.leading_zeros=true if that is meant")
+        answer = self.answer(np.array([source]))[0].tolist()
+        if target != answer[:-1]:
+            raise InputError(f"target {target} is not the sum, which is {answer[:-1]}")
+        return source, answer
+
+    def _tokens(self, record: dict[str, Any], key: str) -> list[int]:
+        value = record[key]
+        if not isinstance(value, list) or not all(type(token) is int for token in value):
+            raise InputError(f"{key} is {value!r:.60}; a list of whole numbers needed")
+        return value
+
+    def _check_digits(self, key: str, digits: list[int]) -> None:
+        for digit in digits:
+            if not 0 <= digit < self.base:
+                raise InputError(f"{key} holds {digit}; digits lie in 0..{self.base - 1}")

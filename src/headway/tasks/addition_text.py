@@ -1,0 +1,198 @@
+"""Addition as text, one character a token, operands of any length.
+
+    "123 + 456 = "  ->  "579" EOS       (most significant digit first)
+    "123 + 456 = "  ->  "975" EOS       (least significant digit first)
+    "95 + 7 = "     ->  "102" EOS       (the sum is not padded)
+
+Two n-digit numbers make 2n + 6 characters: 13 digits at 32, 29 at 64, 61 at 128, 125 at 256.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from headway.config import setting
+from headway.errors import InputError
+from headway.tasks.base import Examples, PositionKind, Rows, Task, Vocabulary
+from headway.tasks.columns import add, longest_chain, order
+
+CHARACTERS = "0123456789+= "
+EOS = len(CHARACTERS) + 1
+AROUND = len(" +  = ")
+"""Characters of an input that are not digits."""
+NUMBER = re.compile(r"0|[1-9][0-9]*")
+INPUT = re.compile(r"([0-9]+) \+ ([0-9]+) = ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditionTextOptions:
+    max_characters: int = setting(32, "longest training input in characters", low=8, high=8_192)
+    order: Literal["most-significant-first", "least-significant-first"] = setting(
+        "most-significant-first", "order in which the answer is written"
+    )
+    test_lengths: tuple[int, ...] = setting((64, 128, 256), "inputs of exactly these many characters", low=8, high=8192)
+    exact: int | None = setting(None, "every input has exactly this many characters", low=8, high=8_192)
+
+
+class AdditionText(Task):
+    """Numbers without leading zeros, each operand's length drawn uniformly from 1 to (max_characters - 6) / 2."""
+
+    name = "addition-text"
+    Options = AdditionTextOptions
+    kind = "sequence"
+    vocabulary = Vocabulary((*CHARACTERS, "BOS", "EOS", "PAD"), bos=13, eos=EOS, pad=15)
+
+    def __init__(self, options: AdditionTextOptions):
+        super().__init__(options)
+        for length in (*options.test_lengths, *([options.exact] if options.exact else [])):
+            if length % 2:
+                raise InputError(f"addition-text has no inputs of exactly {length} characters; an even number needed")
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        if self.options.exact:
+            lengths = np.full((2, n), (self.options.exact - AROUND) // 2)
+        else:
+            lengths = random.integers(1, (self.options.max_characters - AROUND) // 2 + 1, size=(2, n))
+        a, b = (self._draw_numbers(random, row, int(lengths.max())) for row in lengths)
+        return self._encode(a, b, *lengths)
+
+    def _draw_numbers(self, random: np.random.Generator, lengths: np.ndarray, width: int) -> np.ndarray:
+        """Digits, least significant first, zero past each length; only a one-digit number may be 0."""
+        digits = random.integers(0, 10, size=(len(lengths), width))
+        leading = random.integers(1, 10, size=len(lengths))
+        rows = np.arange(len(lengths))
+        top = np.where(lengths > 1, leading, digits[:, 0])
+        digits[rows, lengths - 1] = top
+        return digits * (np.arange(width) < lengths[:, None])
+
+    def _encode(self, a: np.ndarray, b: np.ndarray, a_length: np.ndarray, b_length: np.ndarray) -> Examples:
+        """Lay out `a + b = ` with each row's own lengths, padded on the right."""
+        n, width = a.shape
+        column = np.arange(2 * width + AROUND)[None]
+        a_end, b_start = a_length[:, None], a_length[:, None] + 3
+        b_end = b_start + b_length[:, None]
+        rows = np.arange(n)[:, None]
+        source = np.full((n, column.shape[1]), self.vocabulary.pad)
+        in_a, in_b = column < a_end, (column >= b_start) & (column < b_end)
+        source = np.where(in_a, a[rows, np.clip(a_end - 1 - column, 0, width - 1)], source)
+        source = np.where(in_b, b[rows, np.clip(b_end - 1 - column, 0, width - 1)], source)
+        for start, text in ((a_end, " + "), (b_end, " = ")):
+            for offset, character in enumerate(text):
+                source = np.where(column == start + offset, CHARACTERS.index(character), source)
+        source = source[:, : int((a_length + b_length).max()) + AROUND]
+        return Examples(source, self.answer(source))
+
+    def _operands(self, source: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Both numbers of each row as digits, least significant first, zeros above the top."""
+        digit = source < 10
+        significance = _count_from_last(torch.from_numpy(digit).flip(1)).flip(1).numpy()
+        after_plus = np.cumsum(source == CHARACTERS.index("+"), axis=1) > 0
+        numbers = np.zeros((2, len(source), max(1, int(significance.max(initial=1)))), dtype=np.int64)
+        rows, columns = np.nonzero(digit)
+        which = after_plus[rows, columns].astype(int)
+        numbers[which, rows, significance[rows, columns] - 1] = source[rows, columns]
+        return numbers[0], numbers[1]
+
+    def answer(self, source: Rows) -> Rows:
+        total, _ = add(*self._operands(source), 10)
+        width = total.shape[1]
+        length = np.maximum(width - np.argmax(total[:, ::-1] != 0, axis=1), 1)
+        length = np.where((total != 0).any(1), length, 1)
+        column = np.arange(width + 1)[None]
+        read = length[:, None] - 1 - column if self.options.order == "most-significant-first" else column
+        digits = total[np.arange(len(source))[:, None], np.clip(read, 0, width - 1)]
+        target = np.where(column < length[:, None], digits, self.vocabulary.pad)
+        target = np.where(column == length[:, None], EOS, target)
+        return target[:, : int(length.max(initial=1)) + 1]
+
+    def canonical(self, source: Rows) -> Rows:
+        smaller, larger = (_without_leading_zeros(digits) for digits in order(*self._operands(source)))
+        between = np.full((len(source), 1), CHARACTERS.index("+"))
+        return np.concatenate([smaller, between, larger], axis=1)
+
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        _, carries = add(*self._operands(source), 10)
+        return {
+            "characters": (source != self.vocabulary.pad).sum(1),
+            "carries": carries.sum(1),
+            "longest_chain": longest_chain(carries),
+        }
+
+    def at_length(self, length: int) -> "AdditionText":
+        if length % 2 or length < AROUND + 2:
+            raise InputError(f"addition-text has no inputs of exactly {length} characters; an even number from 8 up")
+        return AdditionText(replace(self.options, exact=length))
+
+    def test_lengths(self) -> tuple[int, ...]:
+        return tuple(self.options.test_lengths)
+
+    def longest_answer(self, source_width: int) -> int:
+        return source_width - AROUND + 2
+
+    def position_kinds(self) -> tuple[PositionKind, ...]:
+        coupled = self.options.order == "least-significant-first"
+        return ("index", "coupled", "abacus") if coupled else ("index", "abacus")
+
+    def no_positions_because(self, kind: PositionKind) -> str:
+        return " while the answer is most-significant-first: its first digit's significance is not known in advance"
+
+    def positions(
+        self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
+    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+        """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
+
+        Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
+        """
+        self.check_positions(kind)
+        if kind == "index" or prefix is None:
+            return super().positions(kind, source, prefix)
+        digit = source < 10
+        step = torch.arange(prefix.shape[1], device=source.device)[None]
+        if kind == "abacus":
+            return _count_from_last(digit), step
+        return _count_from_last(digit.flip(1)).flip(1), step + 1
+
+    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+        text = self._text(source)
+        return text if target is None else f"{text}-> {self._text(target)}"
+
+    def _text(self, tokens: np.ndarray) -> str:
+        return "".join(CHARACTERS[token] for token in tokens if token < len(CHARACTERS))
+
+    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        return {"input": self._text(source), "target": self._text(target)}
+
+    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+        for key in ("input", "target"):
+            if not isinstance(record[key], str):
+                raise InputError(f"{key} is {record[key]!r:.60}; a text needed")
+        match = INPUT.fullmatch(record["input"])
+        if match is None:
+            raise InputError(f"input is {record['input']!r:.60}; it must read like '123 + 456 = '")
+        for number in match.groups():
+            if not NUMBER.fullmatch(number):
+                raise InputError(f"operand {number:.60} begins with 0")
+        source = [CHARACTERS.index(character) for character in record["input"]]
+        answer = self.answer(np.array([source]))[0].tolist()
+        right = self._text(np.array(answer))
+        if record["target"] != right:
+            raise InputError(f"target {record['target']!r:.60} is not the sum, which is {right!r:.60}")
+        return source, answer
+
+
+def _without_leading_zeros(digits: np.ndarray) -> np.ndarray:
+    """Digits, least significant first, with -1 above each number's top digit."""
+    below_top = np.maximum.accumulate((digits != 0)[:, ::-1], axis=1)[:, ::-1]
+    return np.where(below_top, digits, -1)
+
+
+def _count_from_last(digit: Tensor) -> Tensor:
+    """For each digit, how many places it stands after the last non-digit; 0 for the others."""
+    index = torch.arange(digit.shape[1], device=digit.device)[None]
+    last = torch.where(digit, -1, index).cummax(dim=1).values
+    return torch.where(digit, index - last, 0)

@@ -1,0 +1,158 @@
+"""What every task offers; `tests/contracts/test_tasks.py` holds each registered task to it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headway.errors import InputError
+
+Rows = Int[np.ndarray, "batch width"]
+PositionKind = Literal["index", "coupled", "abacus"]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens and their ids; padding, start and end are tokens of their own, never a symbol."""
+
+    tokens: tuple[str, ...]
+    pad: int
+    bos: int | None = None
+    eos: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Token rows, padded on the right. `target` holds an answer's tokens (EOS last), or one class a row."""
+
+    source: Rows
+    target: Int[np.ndarray, "batch *answer"]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, index: Any) -> "Examples":
+        return Examples(self.source[index], self.target[index])
+
+    @staticmethod
+    def join(parts: list["Examples"], pad: int) -> "Examples":
+        """Put parts under one another, padded to the widest."""
+        sources = pad_to_widest([part.source for part in parts], pad)
+        targets = [part.target for part in parts]
+        return Examples(sources, np.concatenate(targets) if targets[0].ndim == 1 else pad_to_widest(targets, pad))
+
+
+def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate([np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=pad) for p in parts])
+
+
+class Task(ABC):
+    """One question, as tokens: draws examples, answers them exactly, prints and reads them."""
+
+    name: ClassVar[str]
+    Options: ClassVar[type]
+    kind: ClassVar[Literal["sequence", "class"]]
+    n_classes: ClassVar[int] = 0
+    vocabulary: Vocabulary
+    options: Any
+
+    def __init__(self, options: Any):
+        self.options = options
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        """`n` examples, independent of each other and of any split; repeats are possible."""
+
+    @abstractmethod
+    def answer(self, source: Rows) -> Int[np.ndarray, "batch *answer"]:
+        """The oracle: the right target of each source row."""
+
+    @abstractmethod
+    def canonical(self, source: Rows) -> Rows:
+        """Rows that hold the same exactly when two sources are one problem (a + b and b + a are).
+
+        -1 fills the unused places of a row and does not count, so the width of a batch does not matter.
+        """
+
+    @abstractmethod
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        """Named whole numbers that make an example easy or hard, such as the number of carries."""
+
+    def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        """The group of each example; a fixed split holds equally many of every group in `groups`."""
+        return np.zeros(len(source), dtype=np.int64)
+
+    def groups(self) -> tuple[int, ...]:
+        return (0,)
+
+    def domain_size(self) -> int | None:
+        """How many examples there are in all, or None where they cannot be listed."""
+        return None
+
+    def domain(self, chunk: int = 8_192) -> Iterator[Examples]:
+        """The whole domain, in chunks."""
+        raise InputError(f"the domain of {self.name} is too large to list; choose train, validation or test")
+
+    def at_length(self, length: int) -> "Task":
+        """The same task with every example of exactly this length."""
+        raise InputError(f"{self.name} has one length; it cannot be set to {length}")
+
+    def test_lengths(self) -> tuple[int, ...]:
+        """The lengths at which a test set of its own is made."""
+        return ()
+
+    def longest_answer(self, source_width: int) -> int:
+        """The most tokens (EOS counted) that an answer to a source of this width can have."""
+        return 0
+
+    def position_kinds(self) -> tuple[PositionKind, ...]:
+        return ("index",)
+
+    def positions(
+        self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
+    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+        """Positions of source and prefix tokens, from those tokens alone; one row stands for all rows if equal."""
+        self.check_positions(kind)
+        across = torch.arange(source.shape[1], device=source.device)[None]
+        return across, None if prefix is None else torch.arange(prefix.shape[1], device=source.device)[None]
+
+    def check_positions(self, kind: PositionKind) -> None:
+        """Raise unless the task can supply positions of this kind."""
+        if kind not in self.position_kinds():
+            raise InputError(
+                f"task {self.name!r} has no {kind} positions{self.no_positions_because(kind)}; "
+                f"it has: {', '.join(self.position_kinds())}"
+            )
+
+    def no_positions_because(self, kind: PositionKind) -> str:
+        return ""
+
+    def correct(
+        self, predicted: Int[Tensor, "batch *answer"], target: Int[Tensor, "batch *answer"]
+    ) -> Bool[Tensor, " batch"]:
+        """An example is right when its whole answer is, EOS included; what stands after EOS does not count."""
+        wrong = predicted != target
+        if self.kind == "sequence":
+            wrong = (wrong & (target != self.vocabulary.pad)).any(-1)
+        return ~wrong
+
+    @abstractmethod
+    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+        """One example as a person writes it."""
+
+    @abstractmethod
+    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        """One example as it stands in a JSON file."""
+
+    @abstractmethod
+    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+        """Source and target tokens of a JSON record; raises `InputError` with what is wrong in it."""

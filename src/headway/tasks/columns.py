@@ -1,0 +1,118 @@
+"""Column arithmetic on digit rows, least significant column first; every addition task stands on it."""
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+Digits = Int[np.ndarray, "batch column"]
+Carries = Bool[np.ndarray, "batch column"]
+
+
+def add(a: Digits, b: Digits, base: int) -> tuple[Int[np.ndarray, "batch column+1"], Carries]:
+    """Digits of a + b (one column more) and whether each column carries out.
+
+    >>> digits, carries = add(np.array([[4, 7, 3]]), np.array([[4, 1, 8]]), 10)   # 374 + 814
+    >>> digits.tolist(), carries.tolist()
+    ([[8, 8, 1, 1]], [[False, False, True]])
+    """
+    n, width = a.shape
+    total = np.zeros((n, width + 1), dtype=np.int64)
+    carries = np.zeros((n, width), dtype=bool)
+    carry = np.zeros(n, dtype=np.int64)
+    for column in range(width):
+        value = a[:, column] + b[:, column] + carry
+        carries[:, column] = value >= base
+        carry = carries[:, column].astype(np.int64)
+        total[:, column] = value - base * carry
+    total[:, width] = carry
+    return total, carries
+
+
+def longest_chain(carries: Carries) -> Int[np.ndarray, " batch"]:
+    """The largest number of neighbouring columns that all carry out: 555 + 555 has 3, 505 + 505 has 1."""
+    run = np.zeros(len(carries), dtype=np.int64)
+    longest = run.copy()
+    for column in carries.T:
+        run = np.where(column, run + 1, 0)
+        longest = np.maximum(longest, run)
+    return longest
+
+
+def order(a: Digits, b: Digits) -> tuple[Digits, Digits]:
+    """The smaller and the larger of each pair, so that a + b and b + a become one problem."""
+    apart = a[:, ::-1] != b[:, ::-1]
+    first = a.shape[1] - 1 - apart.argmax(1)
+    rows = np.arange(len(a))
+    swap = (a[rows, first] > b[rows, first])[:, None]
+    return np.where(swap, b, a), np.where(swap, a, b)
+
+
+class ChainSampler:
+    """Draws pairs of numbers whose longest carry chain is given, uniformly among all such pairs.
+
+    Digits are chosen column by column. `_odds[k][column, run, reached]` is the chance that columns drawn
+    freely from here on end with a longest chain of exactly k, when the last `run` columns carried and
+    `reached` says whether a chain of k was seen; choosing carry or no carry by these odds is exact.
+    """
+
+    def __init__(self, width: int, base: int, leading_zeros: bool):
+        self.width, self.base = width, base
+        self._pairs = [self._column_pairs(leading_zeros or column < width - 1) for column in range(width)]
+        self._odds = [self._chain_odds(k) for k in range(width + 1)]
+
+    def lengths(self) -> tuple[int, ...]:
+        """The chain lengths that some pair has."""
+        return tuple(k for k in range(self.width + 1) if self._odds[k][0, 0, int(k == 0)] > 0)
+
+    def draw(self, random: np.random.Generator, chains: Int[np.ndarray, " batch"]) -> tuple[Digits, Digits]:
+        """One pair a row, with the longest chain that the row of `chains` asks for."""
+        a, b = np.zeros((2, len(chains), self.width), dtype=np.int64)
+        for k in np.unique(chains):
+            rows = np.flatnonzero(chains == k)
+            a[rows], b[rows] = self._draw_one_length(random, int(k), len(rows))
+        return a, b
+
+    def _column_pairs(self, zero_allowed: bool) -> list[list[np.ndarray]]:
+        """`[carry in][carry out]` -> the digit pairs of a column that take the one to the other."""
+        low = 0 if zero_allowed else 1
+        digits = np.arange(low, self.base)
+        a, b = (grid.ravel() for grid in np.meshgrid(digits, digits, indexing="ij"))
+        pairs = np.stack([a, b], axis=1)
+        return [[pairs[(a + b + carry >= self.base) == out] for out in (False, True)] for carry in (0, 1)]
+
+    def _share(self, column: int, carry: int, out: int) -> float:
+        pairs = self._pairs[column][carry]
+        return len(pairs[out]) / (len(pairs[0]) + len(pairs[1]))
+
+    def _chain_odds(self, k: int) -> np.ndarray:
+        odds = np.zeros((self.width + 1, k + 2, 2))
+        odds[self.width, : k + 1, 1] = 1
+        for column in reversed(range(self.width)):
+            for run in range(k + 1):
+                for reached in (0, 1):
+                    stop = self._share(column, int(run > 0), 0) * odds[column + 1, 0, reached]
+                    go_on = int(reached or run + 1 == k)
+                    go = self._share(column, int(run > 0), 1) * odds[column + 1, run + 1, go_on]
+                    odds[column, run, reached] = stop + go
+        return odds
+
+    def _draw_one_length(self, random: np.random.Generator, k: int, n: int) -> tuple[Digits, Digits]:
+        a, b = np.zeros((2, n, self.width), dtype=np.int64)
+        run = np.zeros(n, dtype=np.int64)
+        reached = np.full(n, int(k == 0))
+        for column in range(self.width):
+            odds = self._odds[k][column + 1]
+            share = np.array([[self._share(column, carry, out) for out in (0, 1)] for carry in (0, 1)])
+            carry = (run > 0).astype(np.int64)
+            reached_on = np.maximum(reached, (run + 1 == k).astype(np.int64))
+            stop = share[carry, 0] * odds[0, reached]
+            go = share[carry, 1] * odds[run + 1, reached_on]
+            out = (random.random(n) * (stop + go) >= stop).astype(np.int64)
+            for c in (0, 1):
+                for o in (0, 1):
+                    rows = np.flatnonzero((carry == c) & (out == o))
+                    pairs = self._pairs[column][c][o]
+                    if len(rows):
+                        a[rows, column], b[rows, column] = pairs[random.integers(len(pairs), size=len(rows))].T
+            reached = np.where(out == 1, reached_on, reached)
+            run = np.where(out == 1, run + 1, 0)
+        return a, b

@@ -1,0 +1,89 @@
+"""The course's JSON files: written by `headway data`, checked line by line when `--data` reads them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.config import DataConfig
+from headway.errors import InputError
+from headway.tasks.base import Examples, Task, pad_to_widest
+from headway.tasks.splits import SPLITS, Split, fixed_split, overlaps
+
+FILE_NAMES: dict[Split, str] = {"train": "train.json", "validation": "val.json", "test": "test.json"}
+EXAMPLES_AT_A_LENGTH = 500
+
+
+def make_splits(task: Task, data: DataConfig) -> dict[Split, Examples]:
+    """The three fixed splits of a recipe; a recipe with fresh training examples has no train split."""
+    sizes: dict[Split, int] = {"train": data.train, "validation": data.validation, "test": data.test}
+    wanted = [split for split in SPLITS if not (data.fresh and split == "train")]
+    return {split: fixed_split(task, split, sizes[split], data.seed) for split in wanted}
+
+
+def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]:
+    """Write the three splits and a test file for each of the task's lengths; returns examples by file name."""
+    contents = {FILE_NAMES[split]: examples for split, examples in make_splits(task, data).items()}
+    for length in task.test_lengths():
+        at_length = fixed_split(task.at_length(length), "test", EXAMPLES_AT_A_LENGTH, data.seed)
+        contents[f"test_{length}.json"] = at_length
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, examples in contents.items():
+        rows = [task.to_record(s, t) for s, t in zip(examples.source, examples.target, strict=True)]
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        (directory / name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    return {name: len(examples) for name, examples in contents.items()}
+
+
+def read_splits(task: Task, directory: Path, *, allow_overlap: bool) -> tuple[dict[Split, Examples], dict[str, int]]:
+    """The three splits of a directory and their overlaps; an overlap is refused unless it is allowed."""
+    if not directory.is_dir():
+        raise InputError(f"no data directory at {directory}")
+    splits = {split: read_file(task, directory / name) for split, name in FILE_NAMES.items()}
+    shared = overlaps(task, {str(split): examples for split, examples in splits.items()})
+    if shared and not allow_overlap:
+        counts = ", ".join(f"{pair} share {count:,}" for pair, count in shared.items())
+        raise InputError(f"{directory}: splits overlap ({counts} examples); --allow-overlap accepts it")
+    return splits, shared
+
+
+def read_file(task: Task, path: Path) -> Examples:
+    """The examples of one file; the first thing wrong in it is raised with the file and the index."""
+    rows = []
+    for index, record in enumerate(_read_list(path)):
+        try:
+            rows.append(_checked(task, record))
+        except InputError as error:
+            raise InputError(f"{path.name}[{index}]: {error}") from None
+    sources = [np.array([source], dtype=np.int64) for source, _ in rows]
+    if task.kind == "class":
+        targets = np.array([target for _, target in rows], dtype=np.int64)
+    else:
+        targets = pad_to_widest([np.array([target], dtype=np.int64) for _, target in rows], task.vocabulary.pad)
+    return Examples(pad_to_widest(sources, task.vocabulary.pad), targets)
+
+
+def _read_list(path: Path) -> list[Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{path.name}: no such file in {path.parent}; {', '.join(FILE_NAMES.values())} needed"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path.name} is not JSON: {error}") from None
+    if not isinstance(content, list):
+        raise InputError(f"{path.name}: a list of examples needed, got {type(content).__name__}")
+    if not content:
+        raise InputError(f"{path.name}: the list is empty")
+    return content
+
+
+def _checked(task: Task, record: Any) -> tuple[list[int], list[int] | int]:
+    if not isinstance(record, dict):
+        raise InputError(f"an object needed, got {record!r:.60}")
+    try:
+        return task.from_record(record)
+    except KeyError as error:
+        raise InputError(f"key {error} is missing; it has {', '.join(map(str, record)) or 'none'}") from None

@@ -1,0 +1,144 @@
+"""Is this sequence sorted? Ascending order with ties allowed is class 1, anything else class 0.
+
+2 7 7 31 90  ->  1
+2 7 31 7 90  ->  0    (one adjacent inversion: 31 before 7)
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from headway.config import setting
+from headway.errors import InputError
+from headway.tasks.base import Examples, Rows, Task, Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortednessOptions:
+    min_length: int = setting(8, "shortest sequence", low=2, high=65_536)
+    max_length: int = setting(16, "longest sequence", low=2, high=65_536)
+    values: int = setting(100, "elements are 0 to values - 1", low=2, high=65_536)
+    negatives: Literal["swaps", "adjacent", "mixed"] = setting(
+        "swaps", "max(2, length // 3) random swaps, exactly one adjacent inversion, or half of each"
+    )
+    test_lengths: tuple[int, ...] = setting((32, 64, 128, 256), "lengths with a test set of their own", low=2)
+
+
+class Sortedness(Task):
+    """Half of the examples are sorted; the others are a sorted sequence that was disturbed."""
+
+    name = "sortedness"
+    Options = SortednessOptions
+    kind = "class"
+    n_classes = 2
+
+    def __init__(self, options: SortednessOptions):
+        super().__init__(options)
+        if options.min_length > options.max_length:
+            raise InputError(
+                f"task.min_length = {options.min_length} is larger than task.max_length = {options.max_length}"
+            )
+        self.vocabulary = Vocabulary((*map(str, range(options.values)), "PAD"), pad=options.values)
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        lengths = random.integers(self.options.min_length, self.options.max_length + 1, size=n)
+        wanted = np.arange(n) % 2
+        random.shuffle(wanted)
+        inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        source = self._sorted_rows(random, inside)
+        adjacent = self._adjacent_rows(random, n)
+        redo = np.flatnonzero(wanted == 0)
+        while len(redo):
+            disturbed = self._disturb(random, source[redo], lengths[redo], adjacent[redo])
+            source[redo] = disturbed
+            redo = redo[self.answer(disturbed) == 1]
+            # A row that came out sorted (ties, or swaps that undid each other) starts again from new values.
+            source[redo] = self._sorted_rows(random, inside[redo])
+        return Examples(source, self.answer(source))
+
+    def _sorted_rows(self, random: np.random.Generator, inside: np.ndarray) -> np.ndarray:
+        values = random.integers(0, self.options.values, size=inside.shape)
+        return np.sort(np.where(inside, values, self.vocabulary.pad), axis=1)
+
+    def _adjacent_rows(self, random: np.random.Generator, n: int) -> np.ndarray:
+        if self.options.negatives == "mixed":
+            return random.random(n) < 0.5
+        return np.full(n, self.options.negatives == "adjacent")
+
+    def _disturb(
+        self, random: np.random.Generator, source: np.ndarray, lengths: np.ndarray, adjacent: np.ndarray
+    ) -> np.ndarray:
+        """Swap one neighbouring pair that differs in the adjacent rows, and random pairs in the others."""
+        source = source.copy()
+        rises = (np.diff(source, axis=1) > 0) & (np.arange(1, source.shape[1]) < lengths[:, None])
+        left = np.argmax(rises * random.random(rises.shape), axis=1)
+        _swap(source, adjacent, left, left + 1)
+        swaps = np.where(adjacent, 0, np.maximum(2, lengths // 3))
+        for count in range(swaps.max(initial=0)):
+            i, j = (random.random((2, len(source))) * lengths).astype(np.int64)
+            _swap(source, count < swaps, i, j)
+        return source
+
+    def answer(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        # Padding has the highest id and stands on the right, so it never looks like a descent.
+        return np.min(np.diff(source, axis=1) >= 0, axis=1, initial=True).astype(np.int64)
+
+    def canonical(self, source: Rows) -> Rows:
+        return np.where(source == self.vocabulary.pad, -1, source)
+
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        step = np.diff(source, axis=1)
+        pair = source[:, 1:] != self.vocabulary.pad
+        return {
+            "length": (source != self.vocabulary.pad).sum(1),
+            "descents": ((step < 0) & pair).sum(1),
+            "largest_descent": np.where(pair, -step, 0).max(axis=1, initial=0),
+            "ties": ((step == 0) & pair).sum(1),
+        }
+
+    def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        return self.answer(source)
+
+    def groups(self) -> tuple[int, ...]:
+        return (0, 1)
+
+    def at_length(self, length: int) -> "Sortedness":
+        if length < 2:
+            raise InputError(f"sortedness at length {length} has no unsorted sequences; at least 2 needed")
+        return Sortedness(replace(self.options, min_length=length, max_length=length))
+
+    def test_lengths(self) -> tuple[int, ...]:
+        return tuple(self.options.test_lengths)
+
+    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+        text = " ".join(str(value) for value in source if value != self.vocabulary.pad)
+        return text if target is None else f"{text} -> {int(target)}"
+
+    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        sequence = source[source != self.vocabulary.pad].tolist()
+        return {"sequence": sequence, "is_sorted": int(target), "length": len(sequence)}
+
+    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+        sequence, label, length = (record[key] for key in ("sequence", "is_sorted", "length"))
+        if not isinstance(sequence, list) or not all(type(value) is int for value in sequence):
+            raise InputError(f"sequence is {sequence!r:.60}; a list of whole numbers needed")
+        if not sequence:
+            raise InputError("sequence is empty")
+        for value in sequence:
+            if not 0 <= value < self.options.values:
+                raise InputError(f"sequence holds {value}; values lie in 0..{self.options.values - 1}")
+        if type(length) is not int or length != len(sequence):
+            raise InputError(f"length is {length!r:.60}, and the sequence has {len(sequence)} elements")
+        right = int(self.answer(np.array([sequence]))[0])
+        if type(label) is not int or label != right:
+            raise InputError(f"is_sorted is {label!r:.60}; {right} is right")
+        return sequence, right
+
+
+def _swap(source: np.ndarray, rows: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:
+    """Exchange the elements at i and j in the chosen rows, in place."""
+    chosen = np.flatnonzero(rows)
+    i, j = i[chosen], j[chosen]
+    source[chosen, i], source[chosen, j] = source[chosen, j], source[chosen, i]

@@ -1,0 +1,116 @@
+"""Three splits that cannot overlap.
+
+Every canonical problem belongs to one split for good: a hash of (data seed, problem) decides. So a fixed
+set of 10,000 and an endless stream of fresh examples are both disjoint from validation and test, for every
+seed, without remembering what was drawn.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int, UInt64
+
+from headway.errors import InputError
+from headway.randomness import derive, generator
+from headway.tasks.base import Examples, Rows, Task
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+TENTHS = {"validation": 1, "test": 2}
+"""Of ten equal shares of all problems, validation has the second, test the third and training the rest."""
+
+PATIENCE = 20
+"""Draws in a row without a new example after which a split counts as exhausted."""
+
+
+def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batch"]:
+    """The index in `SPLITS` of the split that each problem belongs to."""
+    tenth = fingerprint(task.canonical(source), derive(data_seed, "splits")) % np.uint64(10)
+    return np.where(tenth == TENTHS["validation"], 1, np.where(tenth == TENTHS["test"], 2, 0))
+
+
+def fingerprint(rows: Rows, salt: int) -> UInt64[np.ndarray, " batch"]:
+    """A 64-bit hash of what each canonical row holds; the filling (-1) does not count."""
+    state = np.full(len(rows), salt, dtype=np.uint64)
+    for column in rows.T:
+        state = np.where(column >= 0, _scramble(state ^ (column + 1).astype(np.uint64)), state)
+    return _scramble(state)
+
+
+def _scramble(state: np.ndarray) -> np.ndarray:
+    """The mixing step of splitmix64."""
+    with np.errstate(over="ignore"):
+        state = state + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def problem_keys(task: Task, source: Rows) -> list[bytes]:
+    """One key a problem, equal exactly when two sources are one problem."""
+    return [row[row >= 0].tobytes() for row in task.canonical(source).astype(np.int32)]
+
+
+def fixed_split(task: Task, split: Split, n: int, data_seed: int) -> Examples:
+    """`n` different examples of the split, equally many of each of the task's groups, in random order."""
+    groups = task.groups()
+    room = {group: n // len(groups) + (place < n % len(groups)) for place, group in enumerate(groups)}
+    seen: set[bytes] = set()
+    kept: list[Examples] = []
+    draw = idle = 0
+    while sum(room.values()) and idle < PATIENCE:
+        candidates = _candidates(task, split, min(4 * n, 65_536), data_seed, (data_seed, f"data/{split}", draw))
+        strata = task.strata(candidates.source).tolist()
+        chosen = [row for row, key in enumerate(_row_keys(task, candidates)) if _admit(key, strata[row], seen, room)]
+        kept.append(candidates.take(chosen))
+        draw, idle = draw + 1, 0 if chosen else idle + 1
+    if sum(room.values()):
+        raise InputError(
+            f"data.{split} = {n:,}, and task {task.name!r} has only {n - sum(room.values()):,} "
+            f"different {split} examples with these options; ask for fewer"
+        )
+    examples = Examples.join(kept, task.vocabulary.pad)
+    return examples.take(generator(data_seed, f"shuffle/{split}").permutation(n))
+
+
+def _row_keys(task: Task, examples: Examples) -> list[bytes]:
+    return [row[row != task.vocabulary.pad].tobytes() for row in examples.source]
+
+
+def _admit(key: bytes, group: int, seen: set[bytes], room: dict[int, int]) -> bool:
+    """Take the candidate if its group has room and the very same source was not taken before."""
+    if not room.get(group) or key in seen:
+        return False
+    seen.add(key)
+    room[group] -= 1
+    return True
+
+
+def fresh_batch(task: Task, n: int, data_seed: int, seed: int, step: int) -> Examples:
+    """The `n` new training examples of one step: fixed by the run's seed and the step, never of another split."""
+    kept: list[Examples] = []
+    while (missing := n - sum(map(len, kept))) > 0:
+        found = _candidates(task, "train", missing * 4 // 3 + 8, data_seed, (seed, "fresh", step, len(kept)))
+        kept.append(found.take(slice(0, missing)))
+    return Examples.join(kept, task.vocabulary.pad)
+
+
+def _candidates(task: Task, split: Split, n: int, data_seed: int, stream: tuple[int | str, ...]) -> Examples:
+    """Draws of the given random stream that belong to the split."""
+    seed, purpose, *counters = stream
+    drawn = task.draw(generator(int(seed), str(purpose), *map(int, counters)), n)
+    return drawn.take(split_of(task, drawn.source, data_seed) == SPLITS.index(split))
+
+
+def overlaps(task: Task, splits: Mapping[str, Examples]) -> dict[str, int]:
+    """For each two splits that share problems, how many examples of the second stand in the first.
+
+    >>> overlaps(task, {"train": train, "test": test})   # doctest: +SKIP
+    {'train and test': 25}
+    """
+    keys = {name: problem_keys(task, examples.source) for name, examples in splits.items()}
+    counts = {f"{a} and {b}": sum(map(set(keys[a]).__contains__, keys[b])) for a, b in combinations(splits, 2)}
+    return {pair: count for pair, count in counts.items() if count}

@@ -1,0 +1,5 @@
+"""Training: one plain loop that can be stopped at any moment and continued to the same weights."""
+
+from headway.training.loop import TrainResult, train
+
+__all__ = ["TrainResult", "train"]

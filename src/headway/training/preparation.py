@@ -1,0 +1,142 @@
+"""Before the first step: check everything, lay out the run directory or recognise the one to continue."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headway.config import RunConfig, differences, options_of, with_options
+from headway.errors import InputError
+from headway.model.encodings import ENCODINGS
+from headway.model.poolings import POOLINGS
+from headway.model.transformer import check_size
+from headway.runs import RunDirectory
+from headway.tasks import Task
+from headway.tasks.files import FILE_NAMES, read_splits
+
+
+def resolve(config: RunConfig, task: Task) -> RunConfig:
+    """The same recipe with every option of task, encoding and pooling spelled out, and its sizes checked."""
+    model = config.model
+    encoding: Any = options_of(ENCODINGS.get(model.encoding.name).Options, model.encoding, "model.encoding")
+    model = replace(model, encoding=with_options(model.encoding, encoding))
+    if model.pooling is not None:
+        pooling: Any = options_of(POOLINGS.get(model.pooling.name).Options, model.pooling, "model.pooling")
+        model = replace(model, pooling=with_options(model.pooling, pooling))
+    check_size(model, len(task.vocabulary), task.n_classes)
+    task.check_positions(ENCODINGS.get(model.encoding.name).position_kind)
+    return replace(config, task=with_options(config.task, task.options), model=model)
+
+
+@contextmanager
+def open_run(
+    directory: RunDirectory,
+    config: RunConfig,
+    task: Task,
+    device: torch.device,
+    *,
+    resume: bool,
+    data: Path | None,
+    command: list[str],
+) -> Iterator[RunConfig]:
+    """Hold the run for writing; yields the resolved config. Nothing is written before all was checked."""
+    config = resolve(config, task)
+    overlap: dict[str, int] = {}
+    if data is not None:
+        splits, overlap = read_splits(task, data, allow_overlap=config.data.allow_overlap)
+        train, validation, test = (len(examples) for examples in splits.values())
+        sizes = replace(config.data, files=True, train=train, validation=validation, test=test)
+        config = replace(config, data=sizes)
+    _check_place(directory, resume=resume)
+    circumstances = describe_circumstances(device, config.seed, command)
+    with directory.lock():
+        if directory.exists():
+            _check_same(directory, config, data)
+            directory.note_resume(circumstances)
+        else:
+            if data is not None:
+                copy_files(data, directory.data)
+                hashes = {name: _sha256(directory.data / name) for name in FILE_NAMES.values()}
+                circumstances |= {"data": str(data), "data_sha256": hashes, "overlap": overlap}
+            directory.create(config, circumstances)
+        yield config
+
+
+def _check_place(directory: RunDirectory, *, resume: bool) -> None:
+    path = directory.path
+    if directory.exists() and not resume:
+        raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")
+    if path.exists() and not path.is_dir():
+        raise InputError(f"--out {path} is a file; a directory needed")
+    if path.is_dir() and not directory.exists() and any(p.name not in ("lock", "data") for p in path.iterdir()):
+        left_by_a_kill = (path / "provenance.json").exists()
+        if not left_by_a_kill:
+            raise InputError(f"--out {path} holds other files; an empty or new directory needed")
+
+
+def _check_same(directory: RunDirectory, config: RunConfig, data: Path | None) -> None:
+    there = directory.config()
+    if there.data.files and data is None:
+        config = replace(config, data=there.data)
+    apart = differences(there, config)
+    if apart:
+        raise InputError(f"{directory.path} was begun with other settings ({'; '.join(apart)}); use another --out")
+    if data is not None and any(_sha256(data / n) != _sha256(directory.data / n) for n in FILE_NAMES.values()):
+        raise InputError(f"{directory.path} was begun with other data than {data} now holds; use another --out")
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """The run keeps its own copy of the data, the test sets of single lengths included."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in [*(source / name for name in FILE_NAMES.values()), *source.glob("test_*.json")]:
+        shutil.copyfile(path, target / path.name)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def describe_circumstances(device: torch.device, seed: int, command: list[str]) -> dict[str, Any]:
+    """What else decided the numbers: commit, versions, device, threads, command line."""
+    packages = ("headway", "torch", "numpy", "scipy", "safetensors")
+    gpu = {"gpu": torch.cuda.get_device_name()} if device.type == "cuda" else {}
+    return {
+        "commit": _commit(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
+        "device": device.type,
+        **gpu,
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "seed": seed,
+        "command": command,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the source tree, `-dirty` if it was changed since; None outside a checkout."""
+    here = Path(__file__).resolve().parent
+    try:
+        run = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40"]
+        found = subprocess.run(run, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
