@@ -5,7 +5,7 @@ first wrong token both have read the same, right prefix. So the parallel pass co
 decoded for real must agree with it token by token, up to and including the first wrong one.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +34,8 @@ DECODED = 20_000
 """How many examples are decoded for real, at most."""
 SHOWN = 20
 """How many wrong answers and disagreements are kept in full, at most."""
+NEAR_TIE = 1e-3
+"""Logits this close may change places between two ways to sum the same numbers in fp32."""
 TOKENS_A_BATCH = {"cpu": 8_192, "cuda": 1 << 19}
 """Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
 
@@ -166,9 +168,8 @@ def evaluate_examples(
 ) -> SequenceEvaluation | ClassEvaluation:
     """Accuracy on any examples of the run's task."""
     count = ClassCount(trained) if trained.task.kind == "class" else SequenceCount(trained, size, decoded)
-    batches = [part for chunk in chunks for part in parts_of(chunk, trained)] if size <= 100_000 else None
     done = 0
-    for examples in batches or (part for chunk in chunks for part in parts_of(chunk, trained)):
+    for examples in (part for chunk in chunks for part in parts_of(chunk, trained)):
         batch = make_batch(trained.task, trained.model, examples, trained.device)
         count.add(examples, batch, parallel_pass(trained.model, batch, trained.task.vocabulary.pad))
         done += len(examples)
@@ -340,6 +341,8 @@ def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) 
     )
 
 
-def join_results(results: Iterable[SequenceEvaluation | ClassEvaluation]) -> dict[str, Any]:
-    """Evaluations by split, as analysis/evaluation.json holds them."""
-    return {result.split: result.to_json() for result in results}
+def real_disagreements(result: SequenceEvaluation | ClassEvaluation) -> bool:
+    """Whether decoding and the parallel pass differ where rounding cannot be the reason."""
+    return isinstance(result, SequenceEvaluation) and any(
+        found["gap"] > NEAR_TIE for found in result.disagreement_examples
+    )

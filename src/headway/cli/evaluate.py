@@ -27,7 +27,7 @@ def evaluate(
 
     Example: headway evaluate addition-seed0 --split all
     """
-    from headway.evaluation import load
+    from headway.evaluation import load, real_disagreements
 
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
@@ -49,15 +49,6 @@ def measure(trained: "Trained", split: Any, *, quiet: bool) -> "SequenceEvaluati
     found = trained.directory.read_analysis("evaluation") or {}
     trained.directory.write_analysis("evaluation", {**found, split: result.to_json()})
     return result
-
-
-NEAR_TIE = 1e-3
-"""Logits this close may change places between two ways to sum the same numbers in fp32."""
-
-
-def real_disagreements(result: "SequenceEvaluation | ClassEvaluation") -> bool:
-    """Whether decoding and the parallel pass differ where rounding cannot be the reason."""
-    return any(found["gap"] > NEAR_TIE for found in getattr(result, "disagreement_examples", []))
 
 
 def summary(trained: "Trained", result: "SequenceEvaluation | ClassEvaluation") -> list[str]:

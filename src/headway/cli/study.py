@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.evaluate import measure, real_disagreements, summary
+from headway.cli.evaluate import measure, summary
 from headway.cli.options import Device, Json, Quiet, parse_seeds, say, show
 from headway.cli.train import run as run_training
 from headway.errors import InputError, suggestion
@@ -42,7 +42,7 @@ def study(
     Example: headway study addition --preset quick
     """
     from headway.api import read_recipe
-    from headway.evaluation import load
+    from headway.evaluation import load, real_disagreements
     from headway.runs import StudyDirectory
 
     if experiment not in PRESETS:

@@ -49,10 +49,10 @@ class Visibility:
             mask = past[None, None] if mask is None else mask & past
         return mask
 
-    def count(self, n_queries: int, n_keys: int, device: torch.device) -> Float[Tensor, "rows query"]:
+    def count(self, n_queries: int, n_keys: int, device: torch.device) -> Int[Tensor, "#batch query"]:
         """How many keys each query sees."""
         seen = torch.arange(1, n_keys + 1, device=device)[None] if self.keys is None else self.keys.cumsum(-1)
-        return (seen[:, n_keys - n_queries :] if self.causal else seen[:, -1:].expand(-1, n_queries)).float()
+        return seen[:, n_keys - n_queries :] if self.causal else seen[:, -1:].expand(-1, n_queries)
 
 
 def attend(
@@ -127,6 +127,9 @@ def attend_in_chunks(
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
 
 
+NewHeads = Float[Tensor, "batch head new d_head"]
+
+
 @dataclass
 class KeyValueCache:
     """Keys and values of one attention that were computed before; grown by decoding, one step at a time."""
@@ -134,7 +137,7 @@ class KeyValueCache:
     key: Heads | None = None
     value: Heads | None = None
 
-    def extend(self, key: Heads, value: Heads) -> tuple[Heads, Heads]:
+    def extend(self, key: NewHeads, value: NewHeads) -> tuple[Heads, Heads]:
         if self.key is not None and self.value is not None:
             key, value = torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
         self.key, self.value = key, value
@@ -204,7 +207,7 @@ class MultiHeadAttention(nn.Module):
         query = place.rotate_query(self.split(self.query(x)))
         if self.log_length_scale:
             seen = visibility.count(query.shape[2], key.shape[2], query.device)
-            query = query * seen.log().to(query.dtype)[:, None, :, None]
+            query = query * seen.to(query.dtype).log()[:, None, :, None]
         dropout = self.dropout if self.training else 0.0
         if record is None:
             mixed = attend_in_chunks(query, key, value, visibility, place.bias, dropout)

@@ -11,6 +11,7 @@ from headway.config import ModelConfig
 from headway.model.attention import KeyValueCache, MultiHeadAttention, Place, Visibility
 
 Hidden = Float[Tensor, "batch position d_model"]
+Encoded = Float[Tensor, "batch source d_model"]
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Block(nn.Module):
         x: Hidden,
         own: View,
         across: View | None = None,
-        memory: Hidden | None = None,
+        memory: Encoded | None = None,
         cache: LayerCache | None = None,
         record: dict[str, Tensor] | None = None,
         name: str = "",
@@ -89,7 +90,7 @@ class Block(nn.Module):
     def _look_across(
         self,
         x: Hidden,
-        memory: Hidden,
+        memory: Encoded,
         view: View,
         cache: LayerCache | None,
         record: dict[str, Tensor] | None,

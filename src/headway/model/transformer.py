@@ -138,16 +138,13 @@ class Transformer(nn.Module):
         """The encoding's own idea of the positions; source and prefix are placed together."""
         length = _source_lengths(inputs)
         if self.config.shape == "encoder-decoder":
-            return self._place(inputs.source_positions, inputs.prefix_positions, length + 1)
+            return self.encoding.place(inputs.source_positions, inputs.prefix_positions, length + 1)
         if self.config.shape == "encoder" or inputs.prefix_positions is None:
-            return self._place(inputs.source_positions, None, length)
+            return self.encoding.place(inputs.source_positions, None, length)
         after = inputs.prefix_positions
         if self.encoding.position_kind == "index":
             after = after + length
-        return self._place(inputs.source_positions, after, 2 * length + 2)
-
-    def _place(self, source: Tensor, target: Tensor | None, length: Tensor) -> tuple[Tensor, Tensor | None]:
-        return self.encoding.place(source, target, length)
+        return self.encoding.place(inputs.source_positions, after, 2 * length + 2)
 
     def _joined(
         self, inputs: Inputs, source_positions: Tensor, prefix_positions: Tensor
@@ -163,7 +160,7 @@ class Transformer(nn.Module):
         return tokens, torch.cat(both, dim=1), visible
 
 
-def _source_lengths(inputs: Inputs) -> Int[Tensor, "rows 1"]:
+def _source_lengths(inputs: Inputs) -> Int[Tensor, "#batch 1"]:
     """Source tokens that are not padding; one row for all where nothing is padded and no row is placed apart."""
     if inputs.source_visible is not None:
         return inputs.source_visible.sum(1, keepdim=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Examples, PositionKind, Rows, Task, Vocabulary
+from headway.tasks.base import Answer, Examples, Keys, PositionKind, Rows, Task, Vocabulary
 from headway.tasks.columns import ChainSampler, add, longest_chain, order
 
 LARGEST_DOMAIN = 20_000_000
@@ -71,13 +71,13 @@ class Addition(Task):
     def _operands(self, source: Rows) -> tuple[np.ndarray, np.ndarray]:
         return source[:, : self.digits][:, ::-1], source[:, self.digits + 1 :][:, ::-1]
 
-    def answer(self, source: Rows) -> Rows:
+    def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
         total, _ = add(*self._operands(source), self.base)
         if self.options.order == "most-significant-first":
             total = total[:, ::-1]
         return np.concatenate([total, np.full((len(source), 1), self.vocabulary.eos)], axis=1)
 
-    def canonical(self, source: Rows) -> Rows:
+    def canonical(self, source: Rows) -> Keys:
         return np.concatenate(order(*self._operands(source)), axis=1)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
@@ -122,7 +122,7 @@ class Addition(Task):
 
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
-    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+    ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
         """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
 
         Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
@@ -138,14 +138,14 @@ class Addition(Task):
             step = (self.digits + 1 - step).clamp(min=0) if falling else step + 1
         return torch.cat([within, within[:-1]])[None], step[None]
 
-    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+    def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(self.vocabulary.tokens[token] for token in source)
         if target is None:
             return text
         answer = [self.vocabulary.tokens[token] for token in target if token < self.base]
         return f"{text} -> {' '.join(answer)}"
 
-    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
         return {"input": source.tolist(), "target": target[:-1].tolist()}
 
     def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Examples, PositionKind, Rows, Task, Vocabulary
+from headway.tasks.base import Answer, Examples, Keys, PositionKind, Rows, Task, Vocabulary
 from headway.tasks.columns import add, longest_chain, order
 
 CHARACTERS = "0123456789+= "
@@ -98,7 +98,7 @@ class AdditionText(Task):
         numbers[which, rows, significance[rows, columns] - 1] = source[rows, columns]
         return numbers[0], numbers[1]
 
-    def answer(self, source: Rows) -> Rows:
+    def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
         total, _ = add(*self._operands(source), 10)
         width = total.shape[1]
         length = np.maximum(width - np.argmax(total[:, ::-1] != 0, axis=1), 1)
@@ -110,7 +110,7 @@ class AdditionText(Task):
         target = np.where(column == length[:, None], EOS, target)
         return target[:, : int(length.max(initial=1)) + 1]
 
-    def canonical(self, source: Rows) -> Rows:
+    def canonical(self, source: Rows) -> Keys:
         smaller, larger = (_without_leading_zeros(digits) for digits in order(*self._operands(source)))
         between = np.full((len(source), 1), CHARACTERS.index("+"))
         return np.concatenate([smaller, between, larger], axis=1)
@@ -143,7 +143,7 @@ class AdditionText(Task):
 
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
-    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+    ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
         """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
 
         Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
@@ -157,14 +157,14 @@ class AdditionText(Task):
             return _count_from_last(digit), step
         return _count_from_last(digit.flip(1)).flip(1), step + 1
 
-    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+    def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = self._text(source)
         return text if target is None else f"{text}-> {self._text(target)}"
 
     def _text(self, tokens: np.ndarray) -> str:
         return "".join(CHARACTERS[token] for token in tokens if token < len(CHARACTERS))
 
-    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
         return {"input": self._text(source), "target": self._text(target)}
 
     def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:

@@ -13,6 +13,9 @@ from torch import Tensor
 from headway.errors import InputError
 
 Rows = Int[np.ndarray, "batch width"]
+Keys = Int[np.ndarray, "batch key"]
+Answer = Any
+"""One target: an array of an answer's tokens, or a class."""
 PositionKind = Literal["index", "coupled", "abacus"]
 
 
@@ -77,7 +80,7 @@ class Task(ABC):
         """The oracle: the right target of each source row."""
 
     @abstractmethod
-    def canonical(self, source: Rows) -> Rows:
+    def canonical(self, source: Rows) -> Keys:
         """Rows that hold the same exactly when two sources are one problem (a + b and b + a are).
 
         -1 fills the unused places of a row and does not count, so the width of a batch does not matter.
@@ -119,7 +122,7 @@ class Task(ABC):
 
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
-    ) -> tuple[Int[Tensor, "rows position"], Int[Tensor, "rows prefix"] | None]:
+    ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
         """Positions of source and prefix tokens, from those tokens alone; one row stands for all rows if equal."""
         self.check_positions(kind)
         across = torch.arange(source.shape[1], device=source.device)[None]
@@ -146,11 +149,11 @@ class Task(ABC):
         return ~wrong
 
     @abstractmethod
-    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+    def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         """One example as a person writes it."""
 
     @abstractmethod
-    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
         """One example as it stands in a JSON file."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Examples, Rows, Task, Vocabulary
+from headway.tasks.base import Answer, Examples, Keys, Rows, Task, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Sortedness(Task):
         # Padding has the highest id and stands on the right, so it never looks like a descent.
         return np.min(np.diff(source, axis=1) >= 0, axis=1, initial=True).astype(np.int64)
 
-    def canonical(self, source: Rows) -> Rows:
+    def canonical(self, source: Rows) -> Keys:
         return np.where(source == self.vocabulary.pad, -1, source)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
@@ -112,11 +112,11 @@ class Sortedness(Task):
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)
 
-    def show(self, source: np.ndarray, target: np.ndarray | None = None) -> str:
+    def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(str(value) for value in source if value != self.vocabulary.pad)
         return text if target is None else f"{text} -> {int(target)}"
 
-    def to_record(self, source: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
         sequence = source[source != self.vocabulary.pad].tolist()
         return {"sequence": sequence, "is_sorted": int(target), "length": len(sequence)}
 

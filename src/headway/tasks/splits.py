@@ -14,7 +14,7 @@ from jaxtyping import Int, UInt64
 
 from headway.errors import InputError
 from headway.randomness import derive, generator
-from headway.tasks.base import Examples, Rows, Task
+from headway.tasks.base import Examples, Keys, Rows, Task
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -32,7 +32,7 @@ def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batc
     return np.where(tenth == TENTHS["validation"], 1, np.where(tenth == TENTHS["test"], 2, 0))
 
 
-def fingerprint(rows: Rows, salt: int) -> UInt64[np.ndarray, " batch"]:
+def fingerprint(rows: Keys, salt: int) -> UInt64[np.ndarray, " batch"]:
     """A 64-bit hash of what each canonical row holds; the filling (-1) does not count."""
     state = np.full(len(rows), salt, dtype=np.uint64)
     for column in rows.T:

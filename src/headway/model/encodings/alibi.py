@@ -28,8 +28,8 @@ class Alibi(Encoding):
     Options = AlibiOptions
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"]:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"]:
         head = torch.arange(1, self.sizes.n_heads + 1, device=query.device)
         slope = torch.exp2(-8.0 * head / self.sizes.n_heads)[:, None, None]
         ahead = (key[:, None, None, :] - query[:, None, :, None]).float()

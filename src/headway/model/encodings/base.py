@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-Positions = Int[Tensor, "rows position"]
+Positions = Int[Tensor, "#batch position"]
 Heads = Float[Tensor, "batch head position d_head"]
 
 
@@ -47,20 +47,20 @@ class Encoding(nn.Module):
         self.options, self.sizes = options, sizes
 
     def place(
-        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
-    ) -> tuple[Positions, Positions | None]:
+        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
         """Positions to use instead of the task's; `length` is how many places one axis may need."""
         return source, target
 
-    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"] | None:
+    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"] | None:
         return None
 
     def rotate(self, x: Heads, positions: Positions) -> Heads:
         return x
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"] | None:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"] | None:
         return None
 
 

@@ -26,8 +26,8 @@ class Clipped(Encoding):
         self.tables = nn.ModuleDict({kind: nn.Embedding(rows, sizes.n_heads) for kind in sizes.kinds})
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"]:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"]:
         clip = self.options.clip
         ahead = (key[:, None, :] - query[:, :, None]).clamp(-clip, clip)
         return self.tables[kind](ahead + clip).permute(0, 3, 1, 2)

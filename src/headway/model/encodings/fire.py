@@ -30,8 +30,8 @@ class Fire(Encoding):
         self.curves = nn.ModuleDict({kind: FireCurve(options, sizes.n_heads) for kind in sizes.kinds})
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"]:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"]:
         return self.curves[kind](query, key)
 
 
@@ -45,8 +45,8 @@ class FireCurve(nn.Module):
         self.network = nn.Sequential(nn.Linear(1, options.width), nn.ReLU(), nn.Linear(options.width, n_heads))
 
     def forward(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"]
-    ) -> Float[Tensor, "rows head query key"]:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"]
+    ) -> Float[Tensor, "#batch head query key"]:
         back = (query[:, :, None] - key[:, None, :]).to(self.steepness.dtype)
         furthest = torch.maximum(query[:, :, None], key[:, None, :]).to(self.steepness.dtype)
         steepness = self.steepness.abs()

@@ -15,7 +15,7 @@ UNTRAINED_ROWS = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedOptions:
-    table_size: int = setting(128, "rows of the table", low=1, high=1_000_000)
+    table_size: int = setting(128, "#batch of the table", low=1, high=1_000_000)
     past: Literal["clamp", "untrained"] = setting(
         "clamp", f"past the table: its last row, or rows up to {UNTRAINED_ROWS:,} that training never reaches"
     )
@@ -31,7 +31,7 @@ class Learned(Encoding):
         rows = options.table_size if options.past == "clamp" else max(options.table_size, UNTRAINED_ROWS)
         self.table = nn.Embedding(rows, sizes.d_model)
 
-    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"]:
+    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
         rows = self.table.num_embeddings
         if self.options.past == "untrained" and positions.shape[1] > rows:
             raise InputError(f"the learned table has {rows:,} rows and the sequence {positions.shape[1]:,} positions")

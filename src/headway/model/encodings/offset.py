@@ -17,7 +17,7 @@ from headway.model.encodings.base import Encoding, Positions, Sizes
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetOptions:
-    table_size: int = setting(256, "rows of the table; a place past it takes the last row", low=2, high=1_000_000)
+    table_size: int = setting(256, "#batch of the table; a place past it takes the last row", low=2, high=1_000_000)
     max_offset: int = setting(100, "training shifts all digits of an example by up to this much", low=0)
 
 
@@ -31,8 +31,8 @@ class OffsetTable(Encoding):
         self.table = nn.Embedding(options.table_size, sizes.d_model)
 
     def place(
-        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
-    ) -> tuple[Positions, Positions | None]:
+        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
         if not self.training or self.options.max_offset == 0:
             return source, target
         offset = torch.randint(0, self.options.max_offset + 1, length.shape, device=source.device)
@@ -40,7 +40,7 @@ class OffsetTable(Encoding):
         assert moved[0] is not None
         return moved[0], moved[1]
 
-    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"]:
+    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
         return self.table(positions.clamp(max=self.options.table_size - 1))
 
 

@@ -36,16 +36,16 @@ class Randomized(Encoding):
             raise InputError(f"model.encoding.over = {options.over!r}; an encoding of plain positions needed")
 
     def place(
-        self, source: Positions, target: Positions | None, length: Int[Tensor, "rows 1"]
-    ) -> tuple[Positions, Positions | None]:
-        places = max(source.shape[1], 0 if target is None else target.shape[1])
+        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
+        places = source.shape[1] + (0 if target is None else target.shape[1])
         chosen = self.draw(places, length) if self.training else self.spread(places, length)
         # One row of places stands for all where every example has the same length.
         pick = [None if p is None else chosen.gather(1, p.expand(len(chosen), -1)) for p in (source, target)]
         assert pick[0] is not None
         return pick[0], pick[1]
 
-    def draw(self, places: int, length: Int[Tensor, "rows 1"]) -> Int[Tensor, "rows places"]:
+    def draw(self, places: int, length: Int[Tensor, "#batch 1"]) -> Int[Tensor, "#batch places"]:
         """Sorted random positions, different within an example; places past its length take the last one."""
         inside = torch.arange(places, device=length.device) < length
         random = torch.rand(inside.shape, device=length.device).masked_fill(~inside, 2.0).sort(dim=1).values
@@ -53,18 +53,18 @@ class Randomized(Encoding):
         drawn = (random * free).long() + torch.arange(places, device=length.device)
         return drawn.clamp(max=self.options.max_position - 1)
 
-    def spread(self, places: int, length: Int[Tensor, "rows 1"]) -> Int[Tensor, "rows places"]:
+    def spread(self, places: int, length: Int[Tensor, "#batch 1"]) -> Int[Tensor, "#batch places"]:
         """Evenly spaced positions."""
         place = torch.arange(places, device=length.device)
         return ((2 * place + 1) * self.options.max_position // (2 * length)).clamp(max=self.options.max_position - 1)
 
-    def embed(self, positions: Positions) -> Float[Tensor, "rows position d_model"] | None:
+    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"] | None:
         return self.inner.embed(positions)
 
     def rotate(self, x: Heads, positions: Positions) -> Heads:
         return self.inner.rotate(x, positions)
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"] | None:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"] | None:
         return self.inner.bias(query, key, kind)

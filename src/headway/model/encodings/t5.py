@@ -31,8 +31,8 @@ class T5(Encoding):
         self.tables = nn.ModuleDict({kind: nn.Embedding(options.buckets, sizes.n_heads) for kind in sizes.kinds})
 
     def bias(
-        self, query: Int[Tensor, "rows query"], key: Int[Tensor, "rows key"], kind: str
-    ) -> Float[Tensor, "rows head query key"]:
+        self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
+    ) -> Float[Tensor, "#batch head query key"]:
         bucket = self.bucket(key[:, None, :] - query[:, :, None], causal=self.sizes.kinds[kind])
         return self.tables[kind](bucket).permute(0, 3, 1, 2)
 

@@ -1,0 +1,185 @@
+"""Accuracy that can be trusted: decoding equals the parallel pass, and a planted fault is seen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from headway import evaluation
+from headway.batches import make_batch, make_model
+from headway.errors import InputError
+from headway.evaluation import Trained, decode, disagreeing, evaluate, load, parallel_pass, real_disagreements
+from headway.model import transformer
+from headway.model.attention import KeyValueCache, Visibility
+from headway.runs import RunDirectory
+from headway.tasks import make_task
+from headway.training import train
+from tests.tiny import ADDITION, SORTEDNESS, config
+
+TEXT = {
+    **ADDITION,
+    "task": {"name": "addition-text", "max_characters": 12, "order": "least-significant-first"},
+    "data": {"train": 400, "validation": 20, "test": 120},
+}
+TWO_DIGITS = {
+    **ADDITION,
+    "task": {"name": "addition", "digits": 2},
+    "data": {"train": 800, "validation": 20, "test": 300},
+}
+
+
+def untrained(base: dict, tmp_path: Path, **tables: dict) -> Trained:
+    settings = config(base, **tables)
+    task = make_task(settings.task)
+    torch.manual_seed(5)
+    return Trained(RunDirectory(tmp_path), settings, task, make_model(task, settings.model).eval(), 0)
+
+
+def check_equality(trained: Trained) -> tuple[int, int]:
+    """Every test example decoded for real, with and without kept keys, against the parallel pass."""
+    found = evaluate(trained, "test")
+    assert found.decoded_n == found.n
+    assert found.decoded_wrong == found.wrong
+    assert found.disagreements == 0
+    batch = make_batch(trained.task, trained.model, trained.examples("test"), torch.device("cpu"))
+    with_cache, without = (decode(trained.model, trained.task, batch, cache=cache) for cache in (True, False))
+    assert torch.equal(with_cache, without)
+    return found.wrong, found.n
+
+
+@pytest.mark.parametrize("shape", ["encoder-decoder", "decoder"])
+@pytest.mark.parametrize("base", [TWO_DIGITS, TEXT], ids=["fixed width", "text"])
+def test_greedy_equals_teacher_forced_for_trained_and_untrained_models(base, shape, tmp_path: Path) -> None:
+    encoding = {"name": "coupled", "max_offset": 0} if base is TEXT else {"name": "learned"}
+    model = {"encoding": encoding, "shape": shape, "d_model": 24, "d_ff": 48, "dropout": 0.0}
+    if shape == "decoder":
+        model["encoder_layers"] = None
+    changed = {"model": model, "train": {"steps": 260, "batch_size": 64, "validate_every": 260}}
+    check_equality(untrained(base, tmp_path, **changed))
+    train(config(base, **changed), tmp_path / "run", device="cpu")
+    wrong, n = check_equality(load(tmp_path / "run", device="cpu"))
+    assert 0 < wrong < n  # answers of both kinds were compared
+
+
+@pytest.fixture(scope="module")
+def half_trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose answers are partly right: only after a right token can two ways to go on differ."""
+    out = tmp_path_factory.mktemp("half") / "run"
+    model = {"encoding": "learned", "d_model": 24, "d_ff": 48, "dropout": 0.0}
+    schedule = {"steps": 260, "batch_size": 64, "validate_every": 260}
+    train(config(TWO_DIGITS, model=model, train=schedule), out, device="cpu")
+    return out
+
+
+def see_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Visibility, "mask", lambda self, queries, n_queries, n_keys, device: None)
+
+
+def keep_stale_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    def extend(self, key, value):  # type: ignore[no-untyped-def]
+        if self.key is None:
+            self.key, self.value = key, value
+        repeats = [1, 1, key.shape[2], 1]
+        self.key = torch.cat([self.key, self.key[:, :, :1].repeat(repeats)], dim=2)
+        self.value = torch.cat([self.value, self.value[:, :, :1].repeat(repeats)], dim=2)
+        return self.key[:, :, 1:], self.value[:, :, 1:]
+
+    monkeypatch.setattr(KeyValueCache, "extend", extend)
+
+
+def start_from_token_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = transformer.decode_greedily
+    monkeypatch.setattr(evaluation, "decode_greedily", lambda *a, **options: right(*a, **{**options, "bos": 0}))
+
+
+@pytest.mark.parametrize("fault", [see_the_future, keep_stale_keys, start_from_token_0])
+def test_a_planted_fault_is_seen_as_a_disagreement(fault, half_trained: Path, monkeypatch) -> None:
+    trained = load(half_trained, device="cpu")
+    assert evaluate(trained, "test").disagreements == 0
+    fault(monkeypatch)
+    found = evaluate(trained, "test")
+    assert found.disagreements > 0
+    assert real_disagreements(found)
+    assert len(found.disagreement_examples) == min(found.disagreements, 20)
+
+
+def test_a_disagreement_counts_only_after_a_right_prefix() -> None:
+    pad = 9
+    target = torch.tensor([[1, 2, 3, 0], [1, 2, 3, 0], [1, 2, 0, pad], [1, 2, 3, 0]])
+    predicted = torch.tensor([[1, 5, 4, 0], [1, 2, 3, 0], [1, 2, 0, 7], [1, 2, 3, 0]])
+    written = torch.tensor([[1, 5, 8, 8], [1, 4, 4, 0], [1, 2, 0, 0], [1, 2, 3, 0]])
+    apart = disagreeing(written, predicted, target, pad)
+    assert apart.tolist() == [[False] * 4, [False, True, True, False], [False] * 4, [False] * 4]
+
+
+def test_the_whole_domain_is_counted_once(tmp_path: Path) -> None:
+    trained = untrained(ADDITION, tmp_path)
+    found = evaluate(trained, "all", decoded=30)
+    assert (found.n, found.decoded_n) == (100, 30)
+    right = 0
+    for examples in trained.task.domain(7):
+        batch = make_batch(trained.task, trained.model, examples, torch.device("cpu"))
+        answer = decode(trained.model, trained.task, batch)
+        width = batch.target.shape[1]
+        answer = torch.nn.functional.pad(answer, (0, width - answer.shape[1]), value=trained.task.vocabulary.eos)
+        right += int((answer[:, :width] == batch.target).all(1).sum())
+    assert found.n - found.wrong == right
+    assert 0 <= found.interval[0] <= found.accuracy <= found.interval[1] <= 1
+
+
+def test_the_loss_of_a_split_is_the_mean_over_its_tokens(tmp_path: Path) -> None:
+    trained = untrained(TEXT, tmp_path, model={"encoding": "coupled"})
+    examples = trained.examples("test")
+    total = count = 0.0
+    for row in range(len(examples)):
+        batch = make_batch(trained.task, trained.model, examples.take([row]), torch.device("cpu"))
+        answer = parallel_pass(trained.model, batch, trained.task.vocabulary.pad)
+        total, count = total + float(answer.loss), count + answer.counted
+    # 1e-5: fp32 sums over batches of one and over large ones differ in the last digits.
+    assert evaluate(trained, "test").loss == pytest.approx(total / count, rel=1e-5)
+
+
+def test_a_constant_answer_shows_in_the_shares_and_the_balanced_accuracy(tmp_path: Path) -> None:
+    trained = untrained(SORTEDNESS, tmp_path)
+    with torch.no_grad():
+        trained.model.readout.weight.zero_()
+        trained.model.readout.bias.copy_(torch.tensor([0.0, 1.0]))
+    found = evaluate(trained, "test")
+    assert found.answer_shares == {"0": 0.0, "1": 1.0}
+    assert found.balanced_accuracy == 0.5
+    assert found.accuracy == 0.5
+
+
+def test_a_run_opens_at_its_best_its_last_or_a_named_checkpoint(tmp_path: Path) -> None:
+    result = train(config(ADDITION), tmp_path / "run", device="cpu")
+    assert load(tmp_path / "run", device="cpu").step == result.metrics["best_step"]
+    assert load(tmp_path / "run", checkpoint="last", device="cpu").step == 24
+    assert load(tmp_path / "run", checkpoint="step-000000", device="cpu").step == 0
+    with pytest.raises(InputError, match=r"no checkpoint '7' in .*; there are: best, last, \[0, "):
+        load(tmp_path / "run", checkpoint="7", device="cpu")
+
+
+def test_a_damaged_best_checkpoint_is_named_and_another_used(tmp_path: Path) -> None:
+    result = train(config(ADDITION, train={"lr": 1e-9}), tmp_path / "run", device="cpu")
+    best = int(result.metrics["best_step"])
+    path = tmp_path / "run" / "checkpoints" / f"step-{best:06d}" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    trained = load(tmp_path / "run", device="cpu")
+    assert trained.step != best
+    assert any(f"step-{best:06d} is damaged: model.safetensors" in warning for warning in trained.warnings)
+
+
+def test_splits_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    fresh = untrained(TEXT, tmp_path, data={"fresh": True}, model={"encoding": "coupled"})
+    with pytest.raises(InputError, match="drew fresh examples at every step and has no training set"):
+        evaluate(fresh, "train")
+    with pytest.raises(InputError, match="the domain of addition-text is too large to list"):
+        evaluate(fresh, "all")
+
+
+def test_evaluation_runs_without_dropout(tmp_path: Path) -> None:
+    settings = config(ADDITION, model={"dropout": 0.9})
+    train(replace(settings), tmp_path / "run", device="cpu")
+    losses = {evaluate(load(tmp_path / "run", device="cpu"), "test").loss for _ in range(3)}
+    assert len(losses) == 1

@@ -1,0 +1,230 @@
+"""The run directory: whole checkpoints or none, one writer, metrics that survive a kill."""
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from headway.config import Choice, RunConfig, TrainConfig
+from headway.errors import InputError
+from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory, list_runs
+
+CONFIG = RunConfig(task=Choice(name="addition"), train=TrainConfig(steps=4))
+FILES = ["model.safetensors", "trainer.safetensors", "state.json"]
+
+
+def checkpoint(step: int) -> Checkpoint:
+    weights = {"weight": torch.arange(6.0).reshape(2, 3) + step, "table": torch.tensor([step])}
+    return Checkpoint(step, weights, {"0.exp_avg": torch.full((2, 3), 1 / 3)}, {"step": step, "best": {"loss": 0.1}})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """A run with checkpoints of steps 2 and 4."""
+    directory = RunDirectory(tmp_path / "run")
+    directory.create(CONFIG, {"seed": 0})
+    for step in (2, 4):
+        directory.write_checkpoint(checkpoint(step))
+    return directory
+
+
+def same(one: Checkpoint, other: Checkpoint) -> bool:
+    tensors = [(one.model, other.model), (one.trainer, other.trainer)]
+    equal = all(a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a) for a, b in tensors)
+    return equal and (one.step, one.state) == (other.step, other.state)
+
+
+def test_a_checkpoint_comes_back_as_it_was_written(run: RunDirectory) -> None:
+    assert same(run.read_checkpoint(4), checkpoint(4))
+    found, damages = run.newest_checkpoint()
+    assert found is not None
+    assert (found.step, damages) == (4, [])
+    assert run.checkpoint_steps() == [2, 4]
+
+
+def test_a_checkpoint_replaces_one_of_the_same_step(run: RunDirectory) -> None:
+    (run.checkpoint_path(4) / "MANIFEST").unlink()
+    run.write_checkpoint(checkpoint(4))
+    assert same(run.read_checkpoint(4), checkpoint(4))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, flip_a_bit, Path.unlink])
+@pytest.mark.parametrize("name", [*FILES, "MANIFEST"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(
+    run: RunDirectory, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(run.checkpoint_path(4) / name)
+    with pytest.raises(DamagedCheckpoint, match="step-000004 is damaged"):
+        run.read_checkpoint(4)
+    found, damages = run.newest_checkpoint()
+    assert found is not None
+    assert same(found, checkpoint(2))
+    assert len(damages) == 1
+    assert "step-000004" in damages[0]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damage_names_the_file(run: RunDirectory, name: str) -> None:
+    flip_a_bit(run.checkpoint_path(4) / name)
+    with pytest.raises(DamagedCheckpoint, match=name):
+        run.read_checkpoint(4)
+
+
+def test_no_checkpoint_is_found_where_all_are_damaged(run: RunDirectory) -> None:
+    for step in (2, 4):
+        truncate(run.checkpoint_path(step) / "model.safetensors")
+    found, damages = run.newest_checkpoint()
+    assert found is None
+    assert [line.split()[0] for line in damages] == ["step-000004", "step-000002"]
+
+
+class Trap:
+    """A pickle of this writes a file when it is loaded."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, int]]:
+        return os.open, (str(self.path), os.O_CREAT)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pickle_in_place_of_a_file_is_refused_and_never_run(run: RunDirectory, name: str, tmp_path: Path) -> None:
+    content = pickle.dumps(Trap(tmp_path / "sprung"))
+    place = run.checkpoint_path(4)
+    (place / name).write_bytes(content)
+    # Even a manifest that vouches for it does not help.
+    contents = {file: (place / file).read_bytes() for file in FILES}
+    lines = [f"{hashlib.sha256(found).hexdigest()}  {file}\n" for file, found in contents.items()]
+    (place / "MANIFEST").write_text("".join(lines))
+    with pytest.raises(DamagedCheckpoint, match="step-000004 is damaged"):
+        run.read_checkpoint(4)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_what_a_kill_left_beside_the_checkpoints_is_not_one_and_goes(run: RunDirectory) -> None:
+    beside = run.path / "checkpoints" / "writing-step-000006"
+    beside.mkdir()
+    assert run.checkpoint_steps() == [2, 4]
+    run.keep_checkpoints({4})
+    assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step-000004"]
+
+
+def test_a_second_writer_is_refused(run: RunDirectory) -> None:
+    with run.lock():
+        with pytest.raises(InputError, match="is being written by another process"):
+            with RunDirectory(run.path).lock():
+                pass
+    with run.lock():
+        pass
+
+
+HOLDER = """
+import sys, time
+from headway.runs import RunDirectory
+with RunDirectory(sys.argv[1]).lock():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_lock_is_free_after_its_holder_was_killed(run: RunDirectory) -> None:
+    line = [sys.executable, "-c", HOLDER, str(run.path)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="another process"):
+            with run.lock():
+                pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with run.lock():
+        pass
+
+
+def test_a_half_written_line_of_metrics_is_left_out_and_spoils_no_other(run: RunDirectory) -> None:
+    run.append_metrics({"step": 1, "loss": 2.0})
+    with (run.path / "metrics.jsonl").open("a") as handle:
+        handle.write('{"step": 2, "lo')
+    assert run.metrics() == [{"step": 1, "loss": 2.0}]
+    run.mend_metrics()
+    run.append_metrics({"step": 2, "loss": 1.5})
+    assert run.metrics() == [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.5}]
+
+
+def test_metrics_after_a_resume_replace_what_was_done_twice(run: RunDirectory) -> None:
+    for step in (1, 2, 3):
+        run.append_metrics({"step": step, "loss": 9.0})
+    run.append_metrics({"resumed_at": 1})
+    for step in (2, 3):
+        run.append_metrics({"step": step, "loss": 1.0})
+    found = [(record["step"], record["loss"]) for record in run.metrics() if "step" in record]
+    assert found == [(1, 9.0), (2, 1.0), (3, 1.0)]
+
+
+def test_metrics_that_are_not_finite_are_never_written(run: RunDirectory) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run.append_metrics({"step": 1, "loss": float("nan")})
+    assert run.metrics() == []
+
+
+def test_a_run_without_metrics_or_analysis_has_none(run: RunDirectory) -> None:
+    assert run.metrics() == []
+    assert run.read_analysis("evaluation") is None
+    run.write_analysis("evaluation", {"test": {"n": 3}})
+    assert run.read_analysis("evaluation") == {"test": {"n": 3}}
+
+
+def test_config_and_provenance_come_back_as_they_were_written(run: RunDirectory) -> None:
+    assert run.config() == CONFIG
+    assert run.provenance() == {"seed": 0}
+    run.note_resume({"threads": 1})
+    run.note_resume({"threads": 2})
+    assert run.provenance() == {"seed": 0, "resumed": [{"threads": 1}, {"threads": 2}]}
+
+
+def test_list_runs_finds_runs_by_name_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        RunDirectory(tmp_path / name).create(CONFIG, {})
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    assert [found.name for found in list_runs(tmp_path)] == ["a", "b"]
+    assert list_runs(tmp_path / "nowhere") == []
+
+
+def test_a_run_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    RunDirectory("runs/mine").create(CONFIG, {})
+    assert RunDirectory.find("mine").path == Path("runs/mine")
+    assert RunDirectory.find("runs/mine").path == Path("runs/mine")
+    with pytest.raises(InputError, match=r"known under \./runs: mine"):
+        RunDirectory.find("yours")
+
+
+def test_everything_in_a_run_is_safetensors_or_json(run: RunDirectory) -> None:
+    for path in run.path.rglob("*.json"):
+        json.loads(path.read_text())
+    suffixes = {path.suffix for path in run.path.rglob("*") if path.is_file() and path.name != "MANIFEST"}
+    assert suffixes == {".json", ".safetensors"}

@@ -1,0 +1,200 @@
+"""The loop: same seed same weights, stopped and continued to the same weights, and stopped before harm is done."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from headway.config import TrainConfig
+from headway.errors import InputError, RunStopped
+from headway.evaluation import load
+from headway.runs import RunDirectory
+from headway.tasks import make_task
+from headway.training import train
+from headway.training.data import TrainingData
+from headway.training.loop import learning_rate, make_optimiser
+from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step: int):  # type: ignore[no-untyped-def]
+    def report(event: dict) -> None:
+        if event["event"] == "step" and event["step"] == step:
+            raise Stop
+
+    return report
+
+
+FRESH = {**SORTEDNESS, "data": {**SORTEDNESS["data"], "fresh": True}}
+RANDOM_POSITIONS = {**ADDITION, "model": {**ADDITION["model"], "encoding": "randomized"}}
+
+
+@pytest.mark.parametrize(
+    "base", [ADDITION, SORTEDNESS, FRESH, RANDOM_POSITIONS], ids=["addition", "sort", "fresh", "random"]
+)
+@pytest.mark.parametrize("moment", [3, 8, 13])
+def test_a_run_stopped_anywhere_continues_to_the_same_weights(base, moment: int, tmp_path: Path) -> None:
+    steps = base["train"]["steps"]
+    train(config(base), tmp_path / "whole", device="cpu")
+    with pytest.raises(Stop):
+        train(config(base), tmp_path / "parts", device="cpu", report=stop_at(moment))
+    result = train(config(base), tmp_path / "parts", device="cpu", resume=True)
+    assert result.steps == steps
+    assert weights_hash(tmp_path / "whole", steps) == weights_hash(tmp_path / "parts", steps)
+    whole, parts = (RunDirectory(tmp_path / name) for name in ("whole", "parts"))
+    assert whole.checkpoint_steps() == parts.checkpoint_steps()
+    assert [r for r in whole.metrics() if "step" in r] == [r for r in parts.metrics() if "step" in r]
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+    first = train(config(ADDITION), tmp_path / "run", device="cpu")
+    before = weights_hash(tmp_path / "run", 24)
+    again = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True)
+    assert (again.steps, again.metrics) == (first.steps, first.metrics)
+    assert weights_hash(tmp_path / "run", 24) == before
+
+
+PROGRAM = """
+import sys, torch
+torch.set_num_threads(1)
+from pathlib import Path
+from headway.config import RunConfig
+from headway.training import train
+import json
+train(RunConfig.from_json(json.loads(sys.argv[1])), Path(sys.argv[2]), device="cpu")
+"""
+
+
+def test_the_same_seed_gives_the_same_weights_in_two_fresh_processes(tmp_path: Path) -> None:
+    hashes = []
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        settings = json.dumps(config(ADDITION, seed=seed).to_json())
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed + len(hashes)), "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-c", PROGRAM, settings, str(tmp_path / name)], check=True, env=environment)
+        hashes.append([weights_hash(tmp_path / name, step) for step in (0, 24)])
+    assert hashes[0] == hashes[1]
+    assert hashes[0][0] != hashes[2][0]
+    assert hashes[0][1] != hashes[2][1]
+
+
+def test_seeds_share_the_data_and_differ_in_order(tmp_path: Path) -> None:
+    task = make_task(config(ADDITION).task)
+    one, other = (TrainingData(config(ADDITION, seed=seed), task, RunDirectory(tmp_path)) for seed in (0, 1))
+    assert (one.splits["train"].source == other.splits["train"].source).all()
+    assert (one.batch(0).source != other.batch(0).source).any()
+
+
+def test_every_example_is_seen_once_a_pass(tmp_path: Path) -> None:
+    settings = config(ADDITION)  # 40 examples in batches of 16: a pass ends inside a batch
+    data = TrainingData(settings, make_task(settings.task), RunDirectory(tmp_path))
+    rows = [tuple(row) for step in range(5) for row in data.batch(step).source.tolist()]
+    passes = [sorted(rows[:40]), sorted(rows[40:80])]
+    assert passes[0] == passes[1] == sorted(map(tuple, data.splits["train"].source.tolist()))
+    assert rows[:40] != rows[40:80]
+
+
+def test_the_callers_random_numbers_are_left_alone(tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    train(config(ADDITION), tmp_path / "run", device="cpu")
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
+def test_the_rate_rises_to_lr_and_falls_to_its_end(schedule: str) -> None:
+    settings = TrainConfig(steps=100, lr=0.5, warmup=0.1, schedule=schedule, lr_end=0.2)
+    rates = [learning_rate(settings, step, 100) for step in range(100)]
+    assert rates[:10] == pytest.approx([0.5 * (step + 1) / 11 for step in range(10)])
+    assert max(rates) == rates[10] == 0.5
+    assert all(before >= after for before, after in zip(rates[10:], rates[11:], strict=False))
+    halfway = {"cosine": 0.3, "linear": 0.3, "constant": 0.5}[schedule]
+    assert rates[55] == pytest.approx(halfway, abs=0.01)
+    assert rates[-1] == pytest.approx(0.5 if schedule == "constant" else 0.1, abs=0.01)
+
+
+def test_weight_decay_acts_on_matrices_of_linear_layers_alone(tmp_path: Path) -> None:
+    train(config(ADDITION), tmp_path / "run", device="cpu")
+    model = load(tmp_path / "run", device="cpu").model
+    decayed, spared = (
+        {id(p) for p in group["params"]} for group in make_optimiser(model, TrainConfig(steps=1)).param_groups
+    )
+    names = {name for name, p in model.named_parameters() if id(p) in decayed}
+    assert len(decayed) + len(spared) == len(list(model.parameters()))
+    assert "encoder.0.own.query.weight" in names
+    assert not [name for name in names if "norm" in name or "bias" in name or "embedding" in name]
+
+
+def poison(run: Path, step: int) -> None:
+    """Put a weight that is not finite into a checkpoint."""
+    directory = RunDirectory(run)
+    found = directory.read_checkpoint(step)
+    found.model["decoder.0.own.query.weight"][0, 0] = math.nan
+    directory.write_checkpoint(found)
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(10))
+    poison(tmp_path / "run", 8)
+    before = RunDirectory(tmp_path / "run").checkpoint_steps()
+    with pytest.raises(RunStopped, match=r"the loss is not finite at step 9; nothing was updated, .* step 8 of"):
+        train(config(ADDITION), tmp_path / "run", device="cpu", resume=True)
+    assert RunDirectory(tmp_path / "run").checkpoint_steps() == before
+
+
+def test_training_stops_early_once_the_loss_has_stayed_low(tmp_path: Path) -> None:
+    early = {"stop_below": 1_000.0, "stop_for": 2, "validate_every": 4}
+    result = train(config(ADDITION, train=early), tmp_path / "run", device="cpu")
+    assert (result.steps, result.stopped_early) == (4, True)
+    again = train(config(ADDITION, train=early), tmp_path / "run", device="cpu", resume=True)
+    assert (again.steps, again.stopped_early) == (4, True)
+
+
+def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
+    settings = config(ADDITION, train={"steps": 40, "validate_every": 4})
+    result = train(settings, tmp_path / "run", device="cpu")
+    kept = RunDirectory(tmp_path / "run").checkpoint_steps()
+    assert set(kept) == {0, int(result.metrics["best_step"]), 36, 40}
+    losses = {r["step"]: r["validation"]["loss"] for r in RunDirectory(tmp_path / "run").metrics() if "validation" in r}
+    assert min(losses, key=losses.__getitem__) == result.metrics["best_step"]
+
+
+def test_another_number_of_threads_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(10))
+    directory = RunDirectory(tmp_path / "run")
+    found = directory.read_checkpoint(8)
+    directory.write_checkpoint(replace(found, state={**found.state, "threads": 7}))
+    result = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True)
+    assert result.warnings == [
+        "this run used 7 threads and now uses 1; the weights will differ in the last bits from an uninterrupted run"
+    ]
+
+
+def test_a_run_records_where_it_comes_from(tmp_path: Path) -> None:
+    train(config(ADDITION, seed=5), tmp_path / "run", device="cpu", command=["headway", "train", "x"])
+    record = RunDirectory(tmp_path / "run").provenance()
+    assert record["command"] == ["headway", "train", "x"]
+    assert (record["seed"], record["threads"], record["device"]) == (5, 1, "cpu")
+    assert record["versions"]["torch"] == torch.__version__
+    settings = RunDirectory(tmp_path / "run").config()
+    assert settings.task.options["sampling"] == "uniform"  # every option is spelled out
+    train(config(ADDITION, seed=5), tmp_path / "run", device="cpu", resume=True)
+    assert len(RunDirectory(tmp_path / "run").provenance()["resumed"]) == 1
+
+
+def test_another_recipe_does_not_continue_a_run(tmp_path: Path) -> None:
+    train(config(ADDITION), tmp_path / "run", device="cpu")
+    with pytest.raises(InputError, match=r"begun with other settings \(train.lr: 0.01 and 0.02\); use another --out"):
+        train(config(ADDITION, train={"lr": 0.02}), tmp_path / "run", device="cpu", resume=True)
