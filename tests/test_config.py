@@ -198,6 +198,7 @@ def test_all_options_can_be_spelled_out():
         "base": 10,
         "order": "most-significant-first",
         "sampling": "uniform",
+        "swap": False,
         "leading_zeros": False,
     }
 

@@ -160,7 +160,7 @@ class RunConfig:
         return {"form": FORM, **to_table(self)}
 
     @classmethod
-    def from_json(cls, table: Mapping[str, Any], where: str = "config") -> "RunConfig":
+    def from_json(cls, table: Any, where: str = "config") -> "RunConfig":
         if not isinstance(table, Mapping) or table.get("form") != FORM:
             found = table.get("form") if isinstance(table, Mapping) else table
             raise InputError(f"{where}: form {found!r} is not one this version reads ({FORM})")
@@ -241,7 +241,7 @@ def _convert_plain(value: Any, kind: Any, where: str) -> Any:
             raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
         return tuple(_convert_plain(item, get_args(kind)[0], where) for item in value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) < 2**1023 else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
     if kind is float and not math.isfinite(value):
@@ -288,7 +288,7 @@ def parse_assignments(assignments: Iterable[str]) -> list[tuple[list[str], Any]]
             raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
         try:
             parsed.append((path, tomllib.loads(f"value = {value}")["value"]))
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             parsed.append((path, value.strip()))
     return parsed
 
@@ -321,7 +321,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"no recipe at {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
 
 

@@ -24,5 +24,5 @@ class RunStopped(RuntimeError):
     """Training had to stop (a loss that is not finite); one line on the terminal and exit code 1."""
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Exception):
     """Ctrl-C, after the work was saved; exit code 130."""

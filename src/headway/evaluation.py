@@ -74,7 +74,10 @@ def load(run: str | Path | RunDirectory, *, checkpoint: str = "best", device: st
     task = make_task(config.task)
     model = make_model(task, config.model)
     found, warnings = _choose_checkpoint(directory, checkpoint)
-    model.load_state_dict(found.model)
+    try:
+        model.load_state_dict(found.model)
+    except RuntimeError:
+        raise InputError(f"{directory.path}: the weights of step {found.step} do not fit its config.json") from None
     return Trained(directory, config, task, model.to(pick_device(device)).eval(), found.step, tuple(warnings))
 
 

@@ -18,7 +18,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,10 +79,13 @@ class RunDirectory:
         known = [run.name for run in list_runs(Path("runs"))]
         raise InputError(f"no run at {text} or runs/{text}; known under ./runs: {', '.join(known) or 'none'}")
 
-    def create(self, config: RunConfig, provenance: Mapping[str, Any]) -> None:
-        """Lay out an empty run; config.json comes last, so that a run that exists is complete."""
+    def create(self, config: RunConfig, provenance: Mapping[str, Any], files: Iterable[Path] = ()) -> None:
+        """Lay out an empty run with its own copy of the data; config.json comes last, so that it is complete."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "provenance.json", provenance)
+        for path in files:
+            self.data.mkdir(exist_ok=True)
+            shutil.copyfile(path, self.data / path.name)
         write_json(self.path / "config.json", config.to_json())
 
     def config(self) -> RunConfig:
@@ -168,6 +171,7 @@ class RunDirectory:
 
     def read_checkpoint(self, step: int) -> Checkpoint:
         """The checkpoint of a step, checked against its manifest; raises `DamagedCheckpoint`."""
+        from safetensors import SafetensorError
         from safetensors.torch import load
 
         place = self.checkpoint_path(step)
@@ -181,7 +185,7 @@ class RunDirectory:
                     raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
             model, trainer, state = (contents[name] for name in FILES)
             return Checkpoint(step, load(model), load(trainer), json.loads(state))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
 
     def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:

@@ -190,7 +190,7 @@ def test_a_wrong_value_is_named_with_file_and_index(name, key, value, words, dir
 def test_a_missing_key_is_named_with_file_and_index(name, key, directory):
     rest = {other: value for other, value in GOOD[name].items() if other != key}
     put_record(directory, "test.json", 4, rest)
-    assert refuse(name, directory) == f"test.json[4]: key '{key}' is missing; it has {', '.join(rest)}"
+    assert refuse(name, directory) == f"test.json[4]: key '{key}' is missing; it has {', '.join(map(repr, rest))}"
 
 
 @every_task

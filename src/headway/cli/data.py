@@ -26,6 +26,8 @@ def data(
 
     TASKS.get(task)
     table = assign({"task": {"name": task}, "data": {}}, set or [])
+    if not isinstance(table["task"], dict):
+        raise InputError(f"--set task={table['task']}: only task.* and data.* can be set here")
     unknown = [key for key in table if key not in ("task", "data")]
     if unknown or table["task"].get("name") != task:
         raise InputError(f"--set: only task.* and data.* matter here, and not {unknown[0] if unknown else 'task.name'}")
@@ -37,5 +39,6 @@ def data(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"--out {out} exists and is not an empty directory")
     written = write_files(made, config, out)
-    lines = [] if quiet else [f"{out / name}: {count:,} examples" for name, count in written.items()]
-    show({"out": str(out), "files": written}, lines, as_json=json)
+    lines = [f"{out / name}: {count:,} examples" for name, count in written.items()]
+    if json or not quiet:
+        show({"out": str(out), "files": written}, lines, as_json=json)

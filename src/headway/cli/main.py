@@ -25,10 +25,11 @@ for command in (study, train, evaluate, data, runs):
     app.command()(command)
 
 
-def show_version(wanted: bool) -> None:
+def show_version(wanted: bool) -> bool:
     if wanted:
         print(f"headway {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -49,6 +50,8 @@ def run(arguments: list[str]) -> int:
     """The exit code of a command line; every error is one line on stderr."""
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
+        if code == 130:
+            return _fail("interrupted", 130)
         return code if isinstance(code, int) else 0
     except InputError as error:
         return _fail(error, 2)

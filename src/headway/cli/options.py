@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
@@ -53,6 +53,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+@runtime_checkable
 class Meter(Protocol):
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 

@@ -42,6 +42,7 @@ def study(
     Example: headway study addition --preset quick
     """
     from headway.api import read_recipe
+    from headway.batches import pick_device
     from headway.evaluation import load, real_disagreements
     from headway.runs import StudyDirectory
 
@@ -51,6 +52,7 @@ def study(
         raise InputError(f"--preset {preset!r}; {suggestion(preset, PRESETS[experiment])}")
     recipe, preset_seeds = PRESETS[experiment][preset]
     chosen = parse_seeds(seeds or preset_seeds)
+    pick_device(device)
     directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
     directory.begin({"form": 1, "experiment": experiment, "preset": preset, "recipe": recipe, "seeds": chosen})
     found: list[dict[str, Any]] = []

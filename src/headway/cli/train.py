@@ -71,15 +71,16 @@ def run(
             resume=resume,
             data=data,
             command=sys.argv,
-            report=lambda event: _show_event(event, meter),
+            report=lambda event: _show_event(event, meter, quiet=quiet),
         )
 
 
-def _show_event(event: Mapping[str, Any], meter: Meter) -> None:
+def _show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
     if event["event"] == "warning":
         say(f"headway: warning: {event['text']}")
     elif event["event"] == "resumed":
-        say(f"continuing from step {event['step']:,}")
+        if not quiet:
+            say(f"continuing from step {event['step']:,}")
     elif event["event"] == "validation":
         note = f"validation loss {event['loss']:.2g}, accuracy {event['accuracy']:.2%}"
         meter(event["step"], event["total"], note)

@@ -33,6 +33,7 @@ class AdditionOptions:
     sampling: Literal["uniform", "balanced"] = setting(
         "uniform", "all pairs alike, or equally many of each longest carry chain"
     )
+    swap: bool = setting(False, "training shows a + b as b + a half of the time")
     leading_zeros: bool = setting(False, "operands may begin with 0 (0-999 instead of 100-999)")
 
 
@@ -79,6 +80,13 @@ class Addition(Task):
 
     def canonical(self, source: Rows) -> Keys:
         return np.concatenate(order(*self._operands(source)), axis=1)
+
+    def augment(self, random: np.random.Generator, examples: Examples) -> Examples:
+        if not self.options.swap:
+            return examples
+        first, plus, second = np.split(examples.source, [self.digits, self.digits + 1], axis=1)
+        swapped = np.concatenate([second, plus, first], axis=1)
+        return Examples(np.where(random.random((len(swapped), 1)) < 0.5, swapped, examples.source), examples.target)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         _, carries = add(*self._operands(source), self.base)
@@ -127,16 +135,16 @@ class Addition(Task):
 
         Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
         """
-        if kind == "index" or prefix is None:
+        if kind == "index":
             return super().positions(kind, source, prefix)
         written = torch.arange(self.digits + 1, device=source.device)
-        step = torch.arange(prefix.shape[1], device=source.device)
+        step = torch.arange(0 if prefix is None else prefix.shape[1], device=source.device)
         within = torch.where(written < self.digits, written + 1, 0)
         if kind == "coupled":
             within = torch.where(written < self.digits, self.digits - written, 0)
             falling = self.options.order == "most-significant-first"
             step = (self.digits + 1 - step).clamp(min=0) if falling else step + 1
-        return torch.cat([within, within[:-1]])[None], step[None]
+        return torch.cat([within, within[:-1]])[None], None if prefix is None else step[None]
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(self.vocabulary.tokens[token] for token in source)

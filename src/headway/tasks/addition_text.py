@@ -149,13 +149,13 @@ class AdditionText(Task):
         Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
         """
         self.check_positions(kind)
-        if kind == "index" or prefix is None:
+        if kind == "index":
             return super().positions(kind, source, prefix)
         digit = source < 10
-        step = torch.arange(prefix.shape[1], device=source.device)[None]
+        step = None if prefix is None else torch.arange(prefix.shape[1], device=source.device)[None]
         if kind == "abacus":
             return _count_from_last(digit), step
-        return _count_from_last(digit.flip(1)).flip(1), step + 1
+        return _count_from_last(digit.flip(1)).flip(1), None if step is None else step + 1
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = self._text(source)

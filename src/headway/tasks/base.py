@@ -90,6 +90,10 @@ class Task(ABC):
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """Named whole numbers that make an example easy or hard, such as the number of carries."""
 
+    def augment(self, random: np.random.Generator, examples: Examples) -> Examples:
+        """Training examples as one step shows them: the same problems, perhaps written another way."""
+        return examples
+
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
         """The group of each example; a fixed split holds equally many of every group in `groups`."""
         return np.zeros(len(source), dtype=np.int64)

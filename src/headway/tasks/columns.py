@@ -57,6 +57,9 @@ class ChainSampler:
     def __init__(self, width: int, base: int, leading_zeros: bool):
         self.width, self.base = width, base
         self._pairs = [self._column_pairs(leading_zeros or column < width - 1) for column in range(width)]
+        self._shares = np.array(
+            [[[self._share(column, c, o) for o in (0, 1)] for c in (0, 1)] for column in range(width)]
+        )
         self._odds = [self._chain_odds(k) for k in range(width + 1)]
 
     def lengths(self) -> tuple[int, ...]:
@@ -89,9 +92,10 @@ class ChainSampler:
         for column in reversed(range(self.width)):
             for run in range(k + 1):
                 for reached in (0, 1):
-                    stop = self._share(column, int(run > 0), 0) * odds[column + 1, 0, reached]
+                    share = self._shares[column, int(run > 0)]
+                    stop = share[0] * odds[column + 1, 0, reached]
                     go_on = int(reached or run + 1 == k)
-                    go = self._share(column, int(run > 0), 1) * odds[column + 1, run + 1, go_on]
+                    go = share[1] * odds[column + 1, run + 1, go_on]
                     odds[column, run, reached] = stop + go
         return odds
 
@@ -101,7 +105,7 @@ class ChainSampler:
         reached = np.full(n, int(k == 0))
         for column in range(self.width):
             odds = self._odds[k][column + 1]
-            share = np.array([[self._share(column, carry, out) for out in (0, 1)] for carry in (0, 1)])
+            share = self._shares[column]
             carry = (run > 0).astype(np.int64)
             reached_on = np.maximum(reached, (run + 1 == k).astype(np.int64))
             stop = share[carry, 0] * odds[0, reached]

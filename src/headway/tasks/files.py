@@ -86,4 +86,4 @@ def _checked(task: Task, record: Any) -> tuple[list[int], list[int] | int]:
     try:
         return task.from_record(record)
     except KeyError as error:
-        raise InputError(f"key {error} is missing; it has {', '.join(map(str, record)) or 'none'}") from None
+        raise InputError(f"key {error} is missing; it has {', '.join(map(repr, record)) or 'none'}") from None

@@ -60,9 +60,10 @@ def fixed_split(task: Task, split: Split, n: int, data_seed: int) -> Examples:
     room = {group: n // len(groups) + (place < n % len(groups)) for place, group in enumerate(groups)}
     seen: set[bytes] = set()
     kept: list[Examples] = []
+    candidates_a_draw = min(max(4 * n, 4_096), 65_536)
     draw = idle = 0
     while sum(room.values()) and idle < PATIENCE:
-        candidates = _candidates(task, split, min(4 * n, 65_536), data_seed, (data_seed, f"data/{split}", draw))
+        candidates = _candidates(task, split, candidates_a_draw, data_seed, (data_seed, f"data/{split}", draw))
         strata = task.strata(candidates.source).tolist()
         chosen = [row for row, key in enumerate(_row_keys(task, candidates)) if _admit(key, strata[row], seen, room)]
         kept.append(candidates.take(chosen))
@@ -93,7 +94,9 @@ def fresh_batch(task: Task, n: int, data_seed: int, seed: int, step: int) -> Exa
     """The `n` new training examples of one step: fixed by the run's seed and the step, never of another split."""
     kept: list[Examples] = []
     while (missing := n - sum(map(len, kept))) > 0:
-        found = _candidates(task, "train", missing * 4 // 3 + 8, data_seed, (seed, "fresh", step, len(kept)))
+        if len(kept) >= PATIENCE:
+            raise InputError(f"task {task.name!r} has too few training examples with these options to draw fresh ones")
+        found = _candidates(task, "train", missing * 4 // 3 + 64, data_seed, (seed, "fresh", step, len(kept)))
         kept.append(found.take(slice(0, missing)))
     return Examples.join(kept, task.vocabulary.pad)
 

@@ -5,26 +5,26 @@ from functools import lru_cache
 import numpy as np
 
 from headway.config import RunConfig
-from headway.evaluation import split_examples
 from headway.randomness import generator
-from headway.runs import RunDirectory
 from headway.tasks import Examples, Task
-from headway.tasks.splits import fresh_batch
+from headway.tasks.splits import Split, fresh_batch
 
 
 class TrainingData:
     """A fixed set passed over again and again, each pass in an order of its own; or fresh examples for ever."""
 
-    def __init__(self, config: RunConfig, task: Task, directory: RunDirectory):
+    def __init__(self, config: RunConfig, task: Task, splits: dict[Split, Examples]):
         self.config, self.task = config, task
-        self.splits = split_examples(task, config, directory)
+        self.splits = splits
         self._order = lru_cache(maxsize=2)(self._new_order)
 
     def batch(self, step: int) -> Examples:
         size = self.config.train.batch_size
         if self.config.data.fresh:
-            return fresh_batch(self.task, size, self.config.data.seed, self.config.seed, step)
-        return self.splits["train"].take(self._rows(step * size, size))
+            examples = fresh_batch(self.task, size, self.config.data.seed, self.config.seed, step)
+        else:
+            examples = self.splits["train"].take(self._rows(step * size, size))
+        return self.task.augment(generator(self.config.seed, "augment", step), examples)
 
     def _rows(self, start: int, size: int) -> np.ndarray:
         """Rows `start` to `start + size` of all passes laid end to end."""

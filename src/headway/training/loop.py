@@ -21,7 +21,8 @@ from headway.evaluation import Trained, evaluate_examples
 from headway.model.transformer import Transformer
 from headway.randomness import derive
 from headway.runs import Checkpoint, RunDirectory
-from headway.tasks import Task, make_task
+from headway.tasks import Examples, Task, make_task
+from headway.tasks.splits import Split
 from headway.training.data import TrainingData
 from headway.training.preparation import open_run
 
@@ -72,18 +73,26 @@ def train(
     directory = RunDirectory(out)
     where = pick_device(device)
     task = make_task(config.task)
-    with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as config:
+    with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as (config, splits):
         with deterministic(where), noticing_interrupts() as interrupted:
-            return _Loop(config, directory, task, where, report).run(interrupted)
+            return _Loop(config, directory, task, splits, where, report).run(interrupted)
 
 
 class _Loop:
-    def __init__(self, config: RunConfig, directory: RunDirectory, task: Task, device: torch.device, report: Report):
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        task: Task,
+        splits: dict[Split, Examples],
+        device: torch.device,
+        report: Report,
+    ):
         self.config, self.directory, self.task, self.device, self.report = config, directory, task, device, report
         torch.manual_seed(derive(config.seed, "initialisation"))
         self.model = make_model(task, config.model).to(device)
         self.optimiser = make_optimiser(self.model, config.train)
-        self.data = TrainingData(config, task, directory)
+        self.data = TrainingData(config, task, splits)
         self.progress = Progress()
         self.warnings: list[str] = []
 
@@ -174,8 +183,11 @@ class _Loop:
         """Start from the newest whole checkpoint, if there is one."""
         found, damages = self.directory.newest_checkpoint()
         for damage in damages:
-            self._warn(f"{damage}; the one before it is used")
+            self._warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
+        self.directory.mend_metrics()
         if found is None:
+            if self.directory.metrics():
+                self.directory.append_metrics({"resumed_at": -1})
             return
         self.model.load_state_dict(found.model)
         restore_optimiser(self.optimiser, found.trainer)

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,8 +20,9 @@ from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
 from headway.runs import RunDirectory
-from headway.tasks import Task
-from headway.tasks.files import FILE_NAMES, read_splits
+from headway.tasks import Examples, Task
+from headway.tasks.files import FILE_NAMES, make_splits, read_splits
+from headway.tasks.splits import Split
 
 
 def resolve(config: RunConfig, task: Task) -> RunConfig:
@@ -48,28 +48,39 @@ def open_run(
     resume: bool,
     data: Path | None,
     command: list[str],
-) -> Iterator[RunConfig]:
-    """Hold the run for writing; yields the resolved config. Nothing is written before all was checked."""
+) -> Iterator[tuple[RunConfig, dict[Split, Examples]]]:
+    """Hold the run for writing; yields the resolved config and the splits. All is checked before a file is written."""
     config = resolve(config, task)
-    overlap: dict[str, int] = {}
-    if data is not None:
-        splits, overlap = read_splits(task, data, allow_overlap=config.data.allow_overlap)
-        train, validation, test = (len(examples) for examples in splits.values())
-        sizes = replace(config.data, files=True, train=train, validation=validation, test=test)
-        config = replace(config, data=sizes)
     _check_place(directory, resume=resume)
+    if directory.exists() and data is None and directory.config().data.files:
+        config = replace(config, data=directory.config().data)
+    config, splits, source = _settle_data(directory, config, task, data)
     circumstances = describe_circumstances(device, config.seed, command)
     with directory.lock():
         if directory.exists():
             _check_same(directory, config, data)
             directory.note_resume(circumstances)
         else:
-            if data is not None:
-                copy_files(data, directory.data)
-                hashes = {name: _sha256(directory.data / name) for name in FILE_NAMES.values()}
-                circumstances |= {"data": str(data), "data_sha256": hashes, "overlap": overlap}
-            directory.create(config, circumstances)
-        yield config
+            files = [] if data is None else [data / name for name in FILE_NAMES.values()]
+            extra = [] if data is None else sorted(data.glob("test_*.json"))
+            directory.create(config, {**circumstances, **source}, [*files, *extra])
+        yield config, splits
+
+
+def _settle_data(
+    directory: RunDirectory, config: RunConfig, task: Task, data: Path | None
+) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
+    """The splits, the config with their sizes, and what provenance.json should say of their files."""
+    if data is None and not config.data.files:
+        return config, make_splits(task, config.data), {}
+    if data is None and not directory.exists():
+        raise InputError("data.files = true is set by --data; name the directory there")
+    place = data or directory.data
+    splits, overlap = read_splits(task, place, allow_overlap=config.data.allow_overlap)
+    train, validation, test = (len(examples) for examples in splits.values())
+    sizes = replace(config.data, files=True, train=train, validation=validation, test=test)
+    hashes = {name: _sha256(place / name) for name in FILE_NAMES.values()}
+    return replace(config, data=sizes), splits, {"data": str(data), "data_sha256": hashes, "overlap": overlap}
 
 
 def _check_place(directory: RunDirectory, *, resume: bool) -> None:
@@ -78,28 +89,19 @@ def _check_place(directory: RunDirectory, *, resume: bool) -> None:
         raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")
     if path.exists() and not path.is_dir():
         raise InputError(f"--out {path} is a file; a directory needed")
-    if path.is_dir() and not directory.exists() and any(p.name not in ("lock", "data") for p in path.iterdir()):
-        left_by_a_kill = (path / "provenance.json").exists()
+    if path.is_dir() and not directory.exists() and any(p.name != "lock" for p in path.iterdir()):
+        left_by_a_kill = any(path.glob("provenance.json*"))
         if not left_by_a_kill:
             raise InputError(f"--out {path} holds other files; an empty or new directory needed")
 
 
 def _check_same(directory: RunDirectory, config: RunConfig, data: Path | None) -> None:
     there = directory.config()
-    if there.data.files and data is None:
-        config = replace(config, data=there.data)
     apart = differences(there, config)
     if apart:
         raise InputError(f"{directory.path} was begun with other settings ({'; '.join(apart)}); use another --out")
     if data is not None and any(_sha256(data / n) != _sha256(directory.data / n) for n in FILE_NAMES.values()):
         raise InputError(f"{directory.path} was begun with other data than {data} now holds; use another --out")
-
-
-def copy_files(source: Path, target: Path) -> None:
-    """The run keeps its own copy of the data, the test sets of single lengths included."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in [*(source / name for name in FILE_NAMES.values()), *source.glob("test_*.json")]:
-        shutil.copyfile(path, target / path.name)
 
 
 def _sha256(path: Path) -> str:

@@ -15,7 +15,7 @@ UNTRAINED_ROWS = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedOptions:
-    table_size: int = setting(128, "#batch of the table", low=1, high=1_000_000)
+    table_size: int = setting(128, "rows of the table", low=1, high=1_000_000)
     past: Literal["clamp", "untrained"] = setting(
         "clamp", f"past the table: its last row, or rows up to {UNTRAINED_ROWS:,} that training never reaches"
     )
