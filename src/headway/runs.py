@@ -150,6 +150,16 @@ class RunDirectory:
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
 
+    def newest_state(self) -> dict[str, Any]:
+        """The loop's numbers of the newest checkpoint; empty when there is none that can be read."""
+        for step in reversed(self.checkpoint_steps()):
+            try:
+                found: dict[str, Any] = read_json(self.checkpoint_path(step) / "state.json")
+                return found
+            except InputError:
+                continue
+        return {}
+
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place, whole or not at all."""
         from safetensors.torch import save

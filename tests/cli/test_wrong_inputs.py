@@ -146,7 +146,7 @@ CASES = {
     # The rest
     "unknown command": ("trian tiny.toml", "trian"),
     "unknown option": ("train tiny.toml --sede 1", "--sede"),
-    "missing argument": ("train", "recipe"),
+    "missing argument": ("train", "RECIPE"),
     "one argument too many": ("evaluate run run", "run"),
     "file for a folder of runs": ("runs a-file", "a-file is not a directory"),
 }

@@ -14,7 +14,7 @@ CHOICES = ("train", "validation", "test", "all")
 
 
 def evaluate(
-    run: Annotated[str, typer.Argument(help="A run directory, or the name of one under ./runs.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")],
     split: Annotated[str, typer.Option(help="train, validation, test, or all: the whole domain.")] = "test",
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     device: Device = "auto",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="The folder to look in.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to look in.")] = Path("runs"),
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,13 +38,11 @@ def describe(run: "RunDirectory") -> dict[str, Any]:
         metrics = run.metrics()
     except InputError as error:
         return {"run": run.name, "task": "?", "state": "unreadable", "steps": 0, "accuracy": str(error)}
-    steps = max((record.get("step", 0) for record in metrics), default=0)
     validations = [record["validation"]["accuracy"] for record in metrics if "validation" in record]
-    done = steps >= config.train.total_steps(config.data)
     return {
         "run": run.name,
         "task": config.task.name,
-        "state": "finished" if done else "unfinished",
-        "steps": steps,
+        "state": "finished" if run.newest_state().get("finished") else "unfinished",
+        "steps": max((record.get("step", 0) for record in metrics), default=0),
         "accuracy": validations[-1] if validations else None,
     }

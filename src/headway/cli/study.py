@@ -27,7 +27,7 @@ PRESETS: dict[str, dict[str, tuple[str, str]]] = {
 
 
 def study(
-    experiment: Annotated[str, typer.Argument(help="addition or sortedness.")],
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="addition or sortedness.")],
     preset: Annotated[str, typer.Option(help="quick, standard or full.")] = "standard",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
     device: Device = "auto",
@@ -41,7 +41,7 @@ def study(
 
     Example: headway study addition --preset quick
     """
-    from headway.api import read_recipe
+    from headway.api import default_run, read_recipe
     from headway.batches import pick_device
     from headway.evaluation import load, real_disagreements
     from headway.runs import StudyDirectory
@@ -58,8 +58,8 @@ def study(
     found: list[dict[str, Any]] = []
     lines: list[str] = []
     for seed in chosen:
-        _, config = read_recipe(recipe, seed=seed)
-        run = directory.run(f"{recipe}-seed{seed}")
+        path, config = read_recipe(recipe, seed=seed)
+        run = directory.run(default_run(path, seed).name)
         trained = run_training(config, run.path, device=device, resume=True, data=None, quiet=quiet)
         opened = load(run, device=device)
         split = "all" if opened.task.domain_size() else "test"

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with headway.")],
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of one that comes with headway.")
+    ],
     set: Sets = None,
     seed: Annotated[int | None, typer.Option(help="Fixes initialisation, order and dropout.", min=0)] = None,
     seeds: Annotated[str | None, typer.Option(help="Several seeds one after another, e.g. 0-4.")] = None,

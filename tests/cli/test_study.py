@@ -1,0 +1,46 @@
+"""A study trains, evaluates and sums up every seed, and goes on where it stopped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headway.cli.main import run
+from headway.cli.study import PRESETS
+from headway.runs import RunDirectory, list_runs
+from tests.tiny_recipes import write_recipe
+
+
+@pytest.fixture
+def tiny_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more preset of each experiment, small enough for a test."""
+    monkeypatch.chdir(tmp_path)
+    for task in ("addition", "sortedness"):
+        write_recipe(tmp_path, task, task)
+        monkeypatch.setitem(PRESETS[task], "tiny", (f"{task}.toml", "0-1"))
+
+
+@pytest.mark.parametrize(("experiment", "split", "n"), [("addition", "all", 8_100), ("sortedness", "test", 16)])
+@pytest.mark.usefixtures("tiny_preset")
+def test_a_study_evaluates_every_seed_and_says_where_it_is(experiment, split, n, capsys) -> None:
+    assert run(["study", experiment, "--preset", "tiny", "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{n:,}" in printed
+    assert f"the study is in studies/{experiment}-tiny" in printed
+    folder = Path(f"studies/{experiment}-tiny")
+    assert [found.name for found in list_runs(folder / "runs")] == [f"{experiment}-seed0", f"{experiment}-seed1"]
+    summary = json.loads((folder / "analysis" / "summary.json").read_text())
+    assert [row["evaluation"]["n"] for row in summary["runs"]] == [n, n]
+    for found in list_runs(folder / "runs"):
+        assert split in (found.read_analysis("evaluation") or {})
+
+
+@pytest.mark.usefixtures("tiny_preset")
+def test_a_study_continues_and_refuses_another_plan(capsys) -> None:
+    command = ["study", "sortedness", "--preset", "tiny", "--out", "mine", "--quiet"]
+    assert run([*command, "--seeds", "0"]) == 0
+    assert run([*command, "--seeds", "0"]) == 0
+    assert len(RunDirectory("mine/runs/sortedness-seed0").provenance()["resumed"]) == 1
+    capsys.readouterr()
+    assert run([*command, "--seeds", "0-1"]) == 2
+    assert capsys.readouterr().err == "headway: mine holds another study; choose another --out\n"
