@@ -213,3 +213,16 @@ def test_addition_has_one_length():
     with pytest.raises(InputError, match=r"^addition has one length; it cannot be set to 64$"):
         task_of().at_length(64)
     assert task_of().test_lengths() == ()
+
+
+@pytest.mark.parametrize(("base", "leading_zeros"), [(10, False), (10, True), (3, False), (2, False)])
+def test_propagating_sampling_makes_a_third_of_the_columns_sum_to_base_minus_1(base: int, leading_zeros: bool) -> None:
+    task = Addition(AdditionOptions(sampling="propagating", base=base, leading_zeros=leading_zeros, digits=3))
+    source = task.draw(np.random.default_rng(0), 6_000).source
+    a, b = source[:, :3], source[:, 4:]
+    passes_on = (a + b == base - 1).mean(0)
+    natural = (base - 2) / (base - 1) ** 2 if not leading_zeros else 1 / base
+    expected = [0.0 if base == 2 else 1 / 3 + 2 / 3 * natural, *[1 / 3 + 2 / 3 / base] * 2]
+    assert passes_on == pytest.approx(expected, abs=0.03)  # five standard errors of 6,000 draws
+    assert min(a[:, 0].min(), b[:, 0].min()) == (0 if leading_zeros else 1)
+    assert max(a.max(), b.max()) == base - 1

@@ -30,8 +30,9 @@ class AdditionOptions:
     order: Literal["most-significant-first", "least-significant-first"] = setting(
         "most-significant-first", "order in which the answer is written"
     )
-    sampling: Literal["uniform", "balanced"] = setting(
-        "uniform", "all pairs alike, or equally many of each longest carry chain"
+    sampling: Literal["uniform", "balanced", "propagating"] = setting(
+        "uniform",
+        "all pairs alike, equally many of each longest carry chain, or a third of the columns sum to base - 1",
     )
     swap: bool = setting(False, "training shows a + b as b + a half of the time")
     leading_zeros: bool = setting(False, "operands may begin with 0 (0-999 instead of 100-999)")
@@ -62,7 +63,19 @@ class Addition(Task):
         a, b = random.integers(0, self.base, size=(2, n, self.digits))
         if not self.options.leading_zeros:
             a[:, -1], b[:, -1] = random.integers(1, self.base, size=(2, n))
+        if self.options.sampling == "propagating":
+            a, b = self._propagate(random, a, b)
         return self._encode(a, b)
+
+    def _propagate(self, random: np.random.Generator, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Make a third of the columns sum to base - 1: there a carry goes on, and only there it decides two digits."""
+        low = (
+            np.zeros(self.digits, dtype=np.int64) if self.options.leading_zeros else np.eye(self.digits)[-1].astype(int)
+        )
+        possible = self.base - 1 - low >= low  # in base 2 two leading ones sum to 2
+        chosen = (random.random(a.shape) < 1 / 3) & possible
+        first = random.integers(low, np.where(possible, self.base - low, low + 1), size=a.shape)
+        return np.where(chosen, first, a), np.where(chosen, self.base - 1 - first, b)
 
     def _encode(self, a: np.ndarray, b: np.ndarray) -> Examples:
         plus = np.full((len(a), 1), self.plus)
