@@ -9,7 +9,7 @@ import torch
 from headway import evaluation
 from headway.batches import make_batch, make_model
 from headway.errors import InputError
-from headway.evaluation import Trained, decode, disagreeing, evaluate, load, parallel_pass, real_disagreements
+from headway.evaluation import Trained, decode, disagreeing, evaluate, load, parallel_pass
 from headway.model import transformer
 from headway.model.attention import KeyValueCache, Visibility
 from headway.runs import RunDirectory
@@ -100,7 +100,7 @@ def test_a_planted_fault_is_seen_as_a_disagreement(fault, half_trained: Path, mo
     fault(monkeypatch)
     found = evaluate(trained, "test")
     assert found.disagreements > 0
-    assert real_disagreements(found)
+    assert found.real_disagreements > 0
     assert len(found.disagreement_examples) == min(found.disagreements, 20)
 
 

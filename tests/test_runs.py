@@ -193,7 +193,7 @@ def test_metrics_that_are_not_finite_are_never_written(run: RunDirectory) -> Non
 def test_a_run_without_metrics_or_analysis_has_none(run: RunDirectory) -> None:
     assert run.metrics() == []
     assert run.read_analysis("evaluation") is None
-    run.write_analysis("evaluation", {"test": {"n": 3}})
+    run.add_to_analysis("evaluation", {"test": {"n": 3}})
     assert run.read_analysis("evaluation") == {"test": {"n": 3}}
 
 

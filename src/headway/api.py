@@ -1,10 +1,10 @@
 """The Python names that mirror commands and need more than one room."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.config import RunConfig, load_recipe
+from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ def recipe_folder() -> Path:
 
 def find_recipe(text: str) -> Path:
     """A recipe's path, from a path or from the name of one that comes with headway."""
-    path = Path(text)
-    if path.suffix == ".toml" or path.exists():
-        if path.is_dir():
-            raise InputError(f"{text} is a directory; a recipe (TOML file) needed")
-        return path
     known = {found.stem: found for found in recipe_folder().glob("*.toml")}
-    if text not in known:
+    if text in known:
+        return known[text]
+    path = Path(text)
+    if path.is_dir():
+        raise InputError(f"{text} is a directory; a recipe (TOML file) needed")
+    if path.suffix != ".toml" and not path.exists():
         raise InputError(f"no recipe {text!r}; {suggestion(text, known)}, or a path to a TOML file")
-    return known[text]
+    return path
 
 
 def default_run(recipe: Path, seed: int) -> Path:
@@ -35,7 +35,7 @@ def default_run(recipe: Path, seed: int) -> Path:
 
 
 def read_recipe(
-    text: str, *, set: list[str] | None = None, seed: int | None = None, allow_overlap: bool = False
+    text: str, *, set: Sequence[Assignment] | None = None, seed: int | None = None, allow_overlap: bool = False
 ) -> tuple[Path, RunConfig]:
     """The recipe's path and its config, with `--set` applied."""
     path = find_recipe(text)
@@ -60,8 +60,7 @@ def train(
     """
     from headway.training import train as run_training
 
-    assignments = [f"{key}={_as_toml(value)}" for key, value in (set or {}).items()]
-    path, config = read_recipe(recipe, set=assignments, seed=seed, allow_overlap=allow_overlap)
+    path, config = read_recipe(recipe, set=list((set or {}).items()), seed=seed, allow_overlap=allow_overlap)
     return run_training(
         config,
         out or default_run(path, config.seed),
@@ -70,9 +69,3 @@ def train(
         data=None if data is None else Path(data),
         command=["hw.train"],
     )
-
-
-def _as_toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headway.config import ModelConfig
+from headway.errors import InputError
 from headway.model.transformer import Inputs, Transformer
 from headway.tasks.base import Examples, Task
 
@@ -56,8 +57,6 @@ def make_model(task: Task, config: ModelConfig) -> Transformer:
 
 def pick_device(name: str) -> torch.device:
     """`auto` takes a GPU where there is one."""
-    from headway.errors import InputError
-
     if name not in ("auto", "cpu", "cuda"):
         raise InputError(f"--device {name!r}; known: auto, cpu, cuda")
     if name == "cuda" and not torch.cuda.is_available():

@@ -69,7 +69,9 @@ class ModelConfig:
     d_ff: int = setting(512, "width of the feed-forward layer", low=1, high=131_072)
     encoder_layers: int | None = setting(None, "layers of the encoder; 2 when left out", low=0, high=256)
     decoder_layers: int | None = setting(None, "layers of the decoder; 2 when left out", low=0, high=256)
-    dropout: float = setting(0.0, "dropout on embeddings, attention weights and branches", low=0, high=0.95)
+    dropout: float = setting(
+        0.0, "dropout on embeddings, attention weights, hidden units and branches", low=0, high=0.95
+    )
     norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each branch")
     activation: Literal["relu", "gelu"] = setting("gelu", "non-linearity of the feed-forward layer")
     causal_encoder: bool = setting(False, "the encoder sees only what came before")
@@ -117,7 +119,7 @@ class TrainConfig:
     lr: float = setting(1e-3, "highest learning rate", above=0, high=10)
     schedule: Literal["cosine", "linear", "constant"] = setting("cosine", "decay after the warm-up, to lr_end x lr")
     warmup: float = setting(0.1, "share of the steps in which the rate rises from 0", low=0, high=1)
-    lr_end: float = setting(0.0, "last learning rate as a share of lr", low=0, high=1)
+    lr_end: float = setting(0.0, "share of lr towards which the rate falls", low=0, high=1)
     beta1: float = setting(0.9, "AdamW: memory of the gradient", low=0, high=0.9999)
     beta2: float = setting(0.999, "AdamW: memory of its square", low=0, high=0.99999)
     weight_decay: float = setting(0.0, "AdamW: decay of matrices (not of norms, biases, embeddings)", low=0, high=10)
@@ -164,7 +166,10 @@ class RunConfig:
         if not isinstance(table, Mapping) or table.get("form") != FORM:
             found = table.get("form") if isinstance(table, Mapping) else table
             raise InputError(f"{where}: form {found!r} is not one this version reads ({FORM})")
-        return build(cls, {key: value for key, value in table.items() if key != "form"}, "")
+        try:
+            return build(cls, {key: value for key, value in table.items() if key != "form"}, "")
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
 
 
 def to_table(value: Any) -> Any:
@@ -278,10 +283,17 @@ def _expected(kind: Any) -> str:
     return names.get(kind, "a table")
 
 
-def parse_assignments(assignments: Iterable[str]) -> list[tuple[list[str], Any]]:
-    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text."""
-    parsed = []
+Assignment = str | tuple[str, Any]
+"""`"train.lr=0.1"` as typed, or `("train.lr", 0.1)` from Python."""
+
+
+def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str], Any]]:
+    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text. Names come first."""
+    parsed: list[tuple[list[str], Any]] = []
     for text in assignments:
+        if isinstance(text, tuple):
+            parsed.append((text[0].split("."), text[1]))
+            continue
         key, equals, value = text.partition("=")
         path = key.strip().split(".")
         if not equals or not all(path):
@@ -290,10 +302,10 @@ def parse_assignments(assignments: Iterable[str]) -> list[tuple[list[str], Any]]
             parsed.append((path, tomllib.loads(f"value = {value}")["value"]))
         except (ValueError, RecursionError):
             parsed.append((path, value.strip()))
-    return parsed
+    return sorted(parsed, key=lambda one: one[0][-1] != "name")
 
 
-def assign(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str, Any]:
     """A copy of the table with `--set` applied; a new `name` drops the options of the old one."""
     result = deepcopy(table)
     for path, value in parse_assignments(assignments):
@@ -325,7 +337,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
 
 
-def load_recipe(path: Path, assignments: Sequence[str] = (), seed: int | None = None) -> RunConfig:
+def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | None = None) -> RunConfig:
     """Read a recipe, apply `--set`, and check every key; the first error is raised with the file's name."""
     table = assign(read_toml(path), assignments)
     if seed is not None:

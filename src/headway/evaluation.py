@@ -8,7 +8,7 @@ decoded for real must agree with it token by token, up to and including the firs
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headway.batches import Batch, make_batch, make_model, pick_device
 from headway.config import RunConfig
-from headway.errors import InputError
+from headway.errors import InputError, suggestion
 from headway.model.transformer import Transformer, decode_greedily
 from headway.randomness import generator
 from headway.runs import DamagedCheckpoint, RunDirectory
@@ -27,7 +27,7 @@ from headway.tasks import Examples, Task, make_task
 from headway.tasks.files import make_splits, read_splits
 from headway.tasks.splits import SPLITS, Split
 
-EvaluatedSplit = Literal["train", "validation", "test", "all"]
+EVALUATED = (*SPLITS, "all")
 Progress = Callable[[int, int], None]
 
 DECODED = 20_000
@@ -67,13 +67,13 @@ def split_examples(task: Task, config: RunConfig, directory: RunDirectory) -> di
     return make_splits(task, config.data)
 
 
-def load(run: str | Path | RunDirectory, *, checkpoint: str = "best", device: str = "auto") -> Trained:
+def load(run: str | Path | RunDirectory, *, checkpoint: str | int = "best", device: str = "auto") -> Trained:
     """Open a run at its best checkpoint (lowest validation loss), its last one, or a step's."""
     directory = run if isinstance(run, RunDirectory) else RunDirectory.find(str(run))
     config = directory.config()
     task = make_task(config.task)
     model = make_model(task, config.model)
-    found, warnings = _choose_checkpoint(directory, checkpoint)
+    found, warnings = _choose_checkpoint(directory, str(checkpoint))
     try:
         model.load_state_dict(found.model)
     except RuntimeError:
@@ -121,11 +121,15 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class SequenceEvaluation(Evaluation):
-    """Whole answers; `disagreements` counts decoded answers that the parallel pass did not foresee."""
+    """Whole answers; `disagreements` counts decoded answers that the parallel pass did not foresee.
+
+    `real_disagreements` are those where rounding cannot be the reason.
+    """
 
     decoded_n: int = 0
     decoded_wrong: int = 0
     disagreements: int = 0
+    real_disagreements: int = 0
     disagreement_examples: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -145,10 +149,13 @@ class ClassEvaluation(Evaluation):
 
 
 def evaluate(
-    trained: Trained, split: EvaluatedSplit = "test", *, decoded: int = DECODED, progress: Progress | None = None
+    run: Trained | str | Path, split: str = "test", *, decoded: int = DECODED, progress: Progress | None = None
 ) -> SequenceEvaluation | ClassEvaluation:
-    """Accuracy on a split; `all` is the whole domain of a task that can list it."""
+    """Accuracy of a run on a split; `all` is the whole domain of a task that can list it."""
+    trained = run if isinstance(run, Trained) else load(run)
     task = trained.task
+    if split not in EVALUATED:
+        raise InputError(f"split {split!r}; {suggestion(split, EVALUATED)}")
     if split == "all":
         size = task.domain_size()
         if size is None:
@@ -156,7 +163,7 @@ def evaluate(
         return evaluate_examples(trained, "all", task.domain(), size, decoded=decoded, progress=progress)
     if split == "train" and trained.config.data.fresh:
         raise InputError("--split train: this run drew fresh examples at every step and has no training set")
-    examples = trained.examples(split)
+    examples = split_examples(task, trained.config, trained.directory)[cast(Split, split)]
     return evaluate_examples(trained, split, iter([examples]), len(examples), decoded=decoded, progress=progress)
 
 
@@ -213,7 +220,7 @@ class Count:
         self.trained, self.task = trained, trained.task
         self.n = self.wrong = self.counted = 0
         self.loss = 0.0
-        self.wrong_examples: list[dict[str, str]] = []
+        self.kept_wrong: list[tuple[Examples, Tensor]] = []
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
         right = self.task.correct(answer.predicted, batch.target)
@@ -221,10 +228,17 @@ class Count:
         self.wrong += int((~right).sum())
         self.loss += float(answer.loss)
         self.counted += answer.counted
-        for row in (~right).nonzero().flatten().tolist()[: SHOWN - len(self.wrong_examples)]:
-            shown = self.task.show(examples.source[row], examples.target[row])
-            answered = self.task.show(examples.source[row], answer.predicted[row].cpu().numpy())
-            self.wrong_examples.append({"example": shown, "answered": answered.rpartition("-> ")[2]})
+        for row in (~right).nonzero().flatten().tolist()[: SHOWN - len(self.kept_wrong)]:
+            self.kept_wrong.append((examples.take([row]), answer.predicted[row : row + 1]))
+
+    def answer_to(self, examples: Examples, predicted: Tensor) -> np.ndarray:
+        """What the model really answers to one example."""
+        return predicted.cpu().numpy()
+
+    def show_wrong(self, examples: Examples, predicted: Tensor) -> dict[str, str]:
+        shown = self.task.show(examples.source[0], examples.target[0])
+        answered = self.task.show(examples.source[0], self.answer_to(examples, predicted)[0])
+        return {"example": shown, "answered": answered.rpartition("-> ")[2]}
 
     def common(self, name: str) -> dict[str, Any]:
         right = self.n - self.wrong
@@ -236,7 +250,7 @@ class Count:
             "accuracy": right / self.n,
             "interval": wilson_interval(right, self.n),
             "loss": self.loss / self.counted,
-            "wrong_examples": self.wrong_examples,
+            "wrong_examples": [self.show_wrong(*kept) for kept in self.kept_wrong],
         }
 
 
@@ -266,48 +280,67 @@ class SequenceCount(Count):
         sample = generator(trained.config.data.seed, "decoded").permutation(size)[:decoded]
         self.chosen = np.zeros(size, dtype=bool)
         self.chosen[sample] = True
-        self.decoded_n = self.decoded_wrong = self.disagreements = 0
+        self.decoded_n = self.decoded_wrong = self.disagreements = self.real_disagreements = 0
         self.disagreement_examples: list[dict[str, Any]] = []
-        self.waiting: list[Examples] = []
+        self.waiting: list[tuple[Examples, Tensor]] = []
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
         picked = np.flatnonzero(self.chosen[self.n : self.n + len(examples)])
         super().add(examples, batch, answer)
         if len(picked):
-            self.waiting.append(examples.take(picked))
+            self.waiting.append((examples.take(picked), answer.predicted[torch.from_numpy(picked)]))
+
+    def answer_to(self, examples: Examples, predicted: Tensor) -> np.ndarray:
+        # Past the first wrong token the parallel pass has read what the model did not write; so decode.
+        batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
+        return decode(self.trained.model, self.task, batch).cpu().numpy()
 
     def result(self, name: str) -> SequenceEvaluation:
         if self.waiting:
-            sample = Examples.join(self.waiting, self.task.vocabulary.pad)
+            pad = self.task.vocabulary.pad
+            sample = Examples.join([examples for examples, _ in self.waiting], pad)
+            width = max(predicted.shape[1] for _, predicted in self.waiting)
+            foreseen = torch.cat([_widen(predicted, width, pad) for _, predicted in self.waiting])
             for part in parts_of(sample, self.trained):
-                self._decode(part)
+                self._decode(part, foreseen[self.decoded_n : self.decoded_n + len(part)])
         return SequenceEvaluation(
             **self.common(name),
             decoded_n=self.decoded_n,
             decoded_wrong=self.decoded_wrong,
             disagreements=self.disagreements,
+            real_disagreements=self.real_disagreements,
             disagreement_examples=self.disagreement_examples,
         )
 
-    def _decode(self, examples: Examples) -> None:
+    def _decode(self, examples: Examples, foreseen: Int[Tensor, "batch answer"]) -> None:
+        """Decode some examples and compare with what the counted pass foresaw."""
+        pad = self.task.vocabulary.pad
         batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
         written = decode(self.trained.model, self.task, batch)
-        predicted = parallel_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
-        width = max(written.shape[1], batch.target.shape[1])
-        written, target, predicted = (_widen(t, width, self.task) for t in (written, batch.target, predicted))
+        width = max(written.shape[1], foreseen.shape[1], batch.target.shape[1])
+        written, foreseen, target = (_widen(tokens, width, pad) for tokens in (written, foreseen, batch.target))
         self.decoded_n += len(examples)
         self.decoded_wrong += int((~self.task.correct(written, target)).sum())
-        apart = disagreeing(written, predicted, target, self.task.vocabulary.pad)
-        self.disagreements += int(apart.any(1).sum())
-        for row in apart.any(1).nonzero().flatten().tolist()[: SHOWN - len(self.disagreement_examples)]:
-            place = int(apart[row].int().argmax())
-            gap = _gap(self.trained.model, batch, row, place)
-            shown = self.task.show(examples.source[row], examples.target[row])
-            self.disagreement_examples.append({"example": shown, "token": place, "gap": gap})
+        apart = disagreeing(written, foreseen, target, pad)
+        rows = apart.any(1).nonzero().flatten()
+        if len(rows):
+            self._note_disagreements(examples, batch, rows, apart.int().argmax(1)[rows])
+
+    def _note_disagreements(self, examples: Examples, batch: Batch, rows: Tensor, places: Tensor) -> None:
+        """Count them, and measure how far the two best tokens were apart there: near 0, rounding decided."""
+        with torch.inference_mode():
+            best = self.trained.model(batch.inputs)[rows, places].topk(2).values
+        gaps = (best[:, 0] - best[:, 1]).tolist()
+        self.disagreements += len(gaps)
+        self.real_disagreements += sum(gap > NEAR_TIE for gap in gaps)
+        for row, place, gap in zip(rows.tolist(), places.tolist(), gaps, strict=True):
+            if len(self.disagreement_examples) < SHOWN:
+                shown = self.task.show(examples.source[row], examples.target[row])
+                self.disagreement_examples.append({"example": shown, "token": place, "gap": gap})
 
 
-def _widen(tokens: Int[Tensor, "batch answer"], width: int, task: Task) -> Int[Tensor, "batch width"]:
-    return F.pad(tokens, (0, width - tokens.shape[1]), value=task.vocabulary.pad)
+def _widen(tokens: Int[Tensor, "batch answer"], width: int, pad: int) -> Int[Tensor, "batch width"]:
+    return F.pad(tokens, (0, width - tokens.shape[1]), value=pad)
 
 
 def disagreeing(
@@ -323,13 +356,6 @@ def disagreeing(
     return (written != predicted) & counts & (wrong_before == 0)
 
 
-def _gap(model: Transformer, batch: Batch, row: int, place: int) -> float:
-    """How far the two most likely tokens are apart there; a gap near 0 is a tie that rounding decided."""
-    with torch.inference_mode():
-        best = model(batch.inputs)[row, min(place, batch.target.shape[1] - 1)].topk(2).values
-    return float(best[0] - best[1])
-
-
 def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) -> Int[Tensor, "batch answer"]:
     """Answers written token by token, from the source alone."""
     assert task.vocabulary.bos is not None and task.vocabulary.eos is not None
@@ -341,11 +367,4 @@ def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) 
         eos=task.vocabulary.eos,
         longest=task.longest_answer(batch.inputs.source.shape[1]),
         cache=cache,
-    )
-
-
-def real_disagreements(result: SequenceEvaluation | ClassEvaluation) -> bool:
-    """Whether decoding and the parallel pass differ where rounding cannot be the reason."""
-    return isinstance(result, SequenceEvaluation) and any(
-        found["gap"] > NEAR_TIE for found in result.disagreement_examples
     )

@@ -134,6 +134,8 @@ class RunDirectory:
                 record = json.loads(line)
             except json.JSONDecodeError:
                 continue  # the line was cut off by a kill; its step was done again after the restart
+            if not isinstance(record, dict):
+                continue
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
             records.append(record)
@@ -154,10 +156,11 @@ class RunDirectory:
         """The loop's numbers of the newest checkpoint; empty when there is none that can be read."""
         for step in reversed(self.checkpoint_steps()):
             try:
-                found: dict[str, Any] = read_json(self.checkpoint_path(step) / "state.json")
-                return found
+                found = read_json(self.checkpoint_path(step) / "state.json")
             except InputError:
                 continue
+            if isinstance(found, dict):
+                return found
         return {}
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -213,16 +216,18 @@ class RunDirectory:
         for step in self.checkpoint_steps():
             if step not in steps:
                 shutil.rmtree(self.checkpoint_path(step))
-        for left_over in (self.path / "checkpoints").glob("writing-*"):
+        for left_over in self.path.glob("checkpoints/writing-*"):
             shutil.rmtree(left_over)
 
     # Analysis
 
-    def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
+    def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> None:
+        """Merge what a command found into its file; several commands at once wait for each other."""
         path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
-        write_json(path, content)
-        return path
+        with (path.parent / "lock").open("a") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            write_json(path, {**(self.read_analysis(name) or {}), **content})
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What an earlier command found, or None."""
@@ -266,13 +271,13 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"no file at {path}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace the file in one go."""
-    beside = path.with_name(f"{path.name}.writing")
+    beside = path.with_name(f"{path.name}.writing-{os.getpid()}")
     write_synced(beside, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
     os.replace(beside, path)
 

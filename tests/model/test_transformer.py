@@ -139,7 +139,7 @@ def test_a_causal_encoder_never_sees_what_comes_later(encoding) -> None:
     source = torch.randint(0, 9, (2, 7))
     changed = source.clone()
     changed[:, 4:] = (changed[:, 4:] + 1) % 9
-    before, after = (model.encode(inputs_of(tokens, None)) for tokens in (source, changed))
+    before, after = (model.encode(model.placed(inputs_of(tokens, None))) for tokens in (source, changed))
     assert torch.equal(before[:, :4], after[:, :4])
     assert not torch.equal(before[:, 4:], after[:, 4:])
 
@@ -188,9 +188,10 @@ def test_step_by_step_with_kept_keys_gives_the_logits_of_the_parallel_pass(shape
     source, prefix = torch.randint(0, 8, (3, 6)), torch.randint(0, 8, (3, 5))
     visible = torch.arange(6) < torch.tensor([[6], [4], [1]])
     whole = model(inputs_of(source, prefix, visible))
-    memory = model.begin(inputs_of(source, prefix[:, :1], visible))
+    memory = model.begin(model.placed(inputs_of(source, prefix[:, :1], visible)))
     for step in range(5):
-        logits = model.decode(memory, inputs_of(source, prefix[:, : step + 1], visible), done=step, keep=True)
+        so_far = model.placed(inputs_of(source, prefix[:, : step + 1], visible))
+        logits = model.decode(memory, so_far, done=step, keep=True)
         torch.testing.assert_close(logits[:, 0], whole[:, step], rtol=1e-12, atol=1e-12)
     assert whole.std(0).min() > 1e-3  # the answers do depend on the question
 
@@ -228,3 +229,21 @@ def test_a_model_far_too_large_is_refused_without_being_built() -> None:
 def test_a_shape_that_does_not_fit_the_task_is_refused(shape: str, n_classes: int) -> None:
     with pytest.raises(InputError, match=f"model.shape = '{shape}', and the task"):
         Transformer(ModelConfig(shape=shape), 9, n_classes)
+
+
+@pytest.mark.parametrize("encoding", ["coupled", "abacus", "randomized"])
+def test_source_and_prefix_are_moved_together_once_a_pass(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny("encoder-decoder", encoding).train()
+    calls, right = [], model.encoding.place
+
+    def counted(*where: Tensor) -> tuple[Tensor, Tensor | None]:
+        calls.append(right(*where))
+        return calls[-1]
+
+    monkeypatch.setattr(model.encoding, "place", counted)
+    seen = []
+    embed = model.encoding.embed
+    monkeypatch.setattr(model.encoding, "embed", lambda positions: seen.append(positions) or embed(positions))
+    model(inputs_of(torch.randint(0, 9, (2, 5)), torch.randint(0, 9, (2, 4))))
+    assert len(calls) == 1
+    assert [torch.equal(used, drawn) for used, drawn in zip(seen, calls[0], strict=True)] == [True, True]

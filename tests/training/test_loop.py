@@ -182,7 +182,7 @@ def test_another_number_of_threads_is_said_plainly(tmp_path: Path) -> None:
     directory.write_checkpoint(replace(found, state={**found.state, "threads": 7}))
     result = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True)
     assert result.warnings == [
-        "this run used 7 threads and now uses 1; the weights will differ in the last bits from an uninterrupted run"
+        "this run had threads 7 and now has 1; the weights will differ in the last bits from an uninterrupted run"
     ]
 
 
@@ -195,7 +195,11 @@ def test_a_run_records_where_it_comes_from(tmp_path: Path) -> None:
     settings = RunDirectory(tmp_path / "run").config()
     assert settings.task.options["sampling"] == "uniform"  # every option is spelled out
     train(config(ADDITION, seed=5), tmp_path / "run", device="cpu", resume=True)
-    assert len(RunDirectory(tmp_path / "run").provenance()["resumed"]) == 1
+    assert "resumed" not in RunDirectory(tmp_path / "run").provenance()  # it was finished
+    with pytest.raises(Stop):
+        train(config(ADDITION, seed=6), tmp_path / "part", device="cpu", report=stop_at(10))
+    train(config(ADDITION, seed=6), tmp_path / "part", device="cpu", resume=True)
+    assert len(RunDirectory(tmp_path / "part").provenance()["resumed"]) == 1
 
 
 def test_another_recipe_does_not_continue_a_run(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """headway evaluate"""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,7 +27,7 @@ def evaluate(
 
     Example: headway evaluate addition-seed0 --split all
     """
-    from headway.evaluation import load, real_disagreements
+    from headway.evaluation import load
 
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
@@ -36,18 +36,17 @@ def evaluate(
         say(f"headway: warning: {warning}")
     result = measure(trained, split, quiet=quiet)
     show(result.to_json(), summary(trained, result), as_json=json)
-    if real_disagreements(result):
+    if result.to_json().get("real_disagreements"):
         raise typer.Exit(1)
 
 
-def measure(trained: "Trained", split: Any, *, quiet: bool) -> "SequenceEvaluation | ClassEvaluation":
+def measure(trained: "Trained", split: str, *, quiet: bool) -> "SequenceEvaluation | ClassEvaluation":
     """Evaluate with a progress display and add the result to the run."""
     from headway.evaluation import evaluate as run_evaluation
 
     with progress(f"evaluate {trained.directory.name} on {split}", quiet=quiet) as meter:
         result = run_evaluation(trained, split, progress=meter)
-    found = trained.directory.read_analysis("evaluation") or {}
-    trained.directory.write_analysis("evaluation", {**found, split: result.to_json()})
+    trained.directory.add_to_analysis("evaluation", {split: result.to_json()})
     return result
 
 

@@ -66,9 +66,13 @@ def run(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         return _fail(error, 2)
+    except MemoryError as error:
+        return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
     except Exception as error:
         # Usage errors come from the command-line parser, which is not ours to import; they carry a message.
         message = getattr(error, "format_message", None)
+        if message is None and "memory" in str(error) and isinstance(error, RuntimeError):
+            return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
         if message is None:
             raise
         return _fail(message() or "no command given; headway --help lists them", 2)

@@ -43,7 +43,7 @@ def study(
     """
     from headway.api import default_run, read_recipe
     from headway.batches import pick_device
-    from headway.evaluation import load, real_disagreements
+    from headway.evaluation import load
     from headway.runs import StudyDirectory
 
     if experiment not in PRESETS:
@@ -66,8 +66,10 @@ def study(
         result = measure(opened, split, quiet=quiet)
         found.append({"training": asdict(trained), "evaluation": result.to_json()})
         lines += [f"seed {seed}: trained {trained.steps:,} steps in {trained.seconds:.0f} s", *summary(opened, result)]
-        if real_disagreements(result):
+        if result.to_json().get("real_disagreements"):
             say("headway: decoding and the parallel pass disagree; the accuracy of this run cannot be trusted")
     path = directory.write_summary({"form": 1, "experiment": experiment, "runs": found})
     lines.append(f"the study is in {directory.path}, its summary in {path}")
     show({"study": str(directory.path), "runs": found}, lines, as_json=json)
+    if any(row["evaluation"].get("real_disagreements") for row in found):
+        raise typer.Exit(1)

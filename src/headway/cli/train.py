@@ -48,7 +48,7 @@ def train(
         if out is not None and seeds is not None:
             place = out / default_run(path, config.seed).name
         if dry_run:
-            results.append(describe(config, place, device))
+            results.append(describe(config, place, device=device, resume=resume, data=data))
         else:
             result = run(config, place, device=device, resume=resume, data=data, quiet=quiet)
             results.append(asdict(result))
@@ -96,15 +96,16 @@ def say_done(result: "TrainResult") -> None:
     print(f"{result.run}: {result.steps:,} steps{early} in {result.seconds:.0f} s, validation accuracy {accuracy:.2%}")
 
 
-def describe(config: "RunConfig", place: Path, device: str) -> dict[str, Any]:
-    """What a training would be, without doing it."""
+def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None) -> dict[str, Any]:
+    """What a training would be, without doing it; what would be refused is refused."""
     from headway.batches import pick_device
     from headway.model.transformer import check_size
+    from headway.runs import RunDirectory
     from headway.tasks import make_task
-    from headway.training.preparation import resolve
+    from headway.training.preparation import plan_run
 
     task = make_task(config.task)
-    config = resolve(config, task)
+    config, _, _ = plan_run(RunDirectory(place), config, task, resume=resume, data=data)
     parameters = check_size(config.model, len(task.vocabulary), task.n_classes)
     steps = config.train.total_steps(config.data)
     where = str(pick_device(device))

@@ -1,7 +1,7 @@
 """Encoder-decoder, encoder with pooling, and decoder-only, from one set of blocks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -71,9 +71,25 @@ class Transformer(nn.Module):
 
     def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch *prefix out"]:
         """Logits for a whole batch at once; with `record`, the attention weights of every site are stored in it."""
+        inputs = self.placed(inputs)
         if self.config.shape == "encoder":
             return self.classify(inputs, record)
         return self.decode(self.begin(inputs, record), inputs, record=record)
+
+    def placed(self, inputs: Inputs) -> Inputs:
+        """The same tokens where the encoding wants them; done once a pass, so that source and prefix move together.
+
+        `forward` does it; whoever calls `encode`, `begin` and `decode` one by one does it first.
+        """
+        length = _source_lengths(inputs)
+        source, prefix = inputs.source_positions, inputs.prefix_positions
+        if self.config.shape == "encoder-decoder":
+            length = length + 1
+        if self.config.shape == "decoder" and prefix is not None:
+            prefix = prefix + length if self.encoding.position_kind == "index" else prefix
+            length = 2 * length + 2
+        source, prefix = self.encoding.place(source, prefix, length)
+        return replace(inputs, source_positions=source, prefix_positions=prefix)
 
     def classify(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch out"]:
         assert self.pooling is not None
@@ -84,10 +100,9 @@ class Transformer(nn.Module):
         return logits
 
     def encode(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch position d"]:
-        source_positions, _ = self._placed(inputs)
-        place = Place(self.encoding, "encoder", source_positions, source_positions)
+        place = Place(self.encoding, "encoder", inputs.source_positions, inputs.source_positions)
         view = View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
-        x = self._embed(inputs.source, source_positions)
+        x = self._embed(inputs.source, inputs.source_positions)
         for index, block in enumerate(self.encoder):
             x = block(x, view, record=record, name=f"encoder.{index}")
         normed: Tensor = self.encoder_norm(x)
@@ -109,15 +124,14 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch prefix out"]:
         """Logits after each prefix token from the `done`-th on; with `keep`, keys and values stay in the memory."""
         assert inputs.prefix is not None
-        source_positions, positions = self._placed(inputs)
-        assert positions is not None
+        assert inputs.prefix_positions is not None
         visible, across = None, None
-        tokens, start = inputs.prefix, done
+        tokens, positions, start = inputs.prefix, inputs.prefix_positions, done
         if memory.encoded is None:
-            tokens, positions, visible = self._joined(inputs, source_positions, positions)
+            tokens, positions, visible = self._joined(inputs)
             start = 0 if done == 0 else inputs.source.shape[1] + done
         else:
-            cross_place = Place(self.encoding, "cross", positions[:, start:], source_positions)
+            cross_place = Place(self.encoding, "cross", positions[:, start:], inputs.source_positions)
             across = View(cross_place, Visibility(inputs.source_visible))
         place = Place(self.encoding, "decoder", positions[:, start:], positions)
         own = View(place, Visibility(visible, causal=True))
@@ -134,26 +148,12 @@ class Transformer(nn.Module):
         dropped: Tensor = self.dropout(x if added is None else x + added.to(x.dtype))
         return dropped
 
-    def _placed(self, inputs: Inputs) -> tuple[Tensor, Tensor | None]:
-        """The encoding's own idea of the positions; source and prefix are placed together."""
-        length = _source_lengths(inputs)
-        if self.config.shape == "encoder-decoder":
-            return self.encoding.place(inputs.source_positions, inputs.prefix_positions, length + 1)
-        if self.config.shape == "encoder" or inputs.prefix_positions is None:
-            return self.encoding.place(inputs.source_positions, None, length)
-        after = inputs.prefix_positions
-        if self.encoding.position_kind == "index":
-            after = after + length
-        return self.encoding.place(inputs.source_positions, after, 2 * length + 2)
-
-    def _joined(
-        self, inputs: Inputs, source_positions: Tensor, prefix_positions: Tensor
-    ) -> tuple[Tokens, Positions, Bool[Tensor, "batch position"] | None]:
+    def _joined(self, inputs: Inputs) -> tuple[Tokens, Positions, Bool[Tensor, "batch position"] | None]:
         """Source and prefix as one sequence; padding stays between them, unseen."""
-        assert inputs.prefix is not None
+        assert inputs.prefix is not None and inputs.prefix_positions is not None
         tokens = torch.cat([inputs.source, inputs.prefix], dim=1)
-        rows = max(len(source_positions), len(prefix_positions))
-        both = [p.expand(rows, -1) for p in (source_positions, prefix_positions)]
+        positions = (inputs.source_positions, inputs.prefix_positions)
+        both = [p.expand(max(map(len, positions)), -1) for p in positions]
         visible = inputs.source_visible
         if visible is not None:
             visible = torch.cat([visible, torch.ones_like(inputs.prefix, dtype=torch.bool)], dim=1)
@@ -221,7 +221,7 @@ def decode_greedily(
     memory: Memory | None = None
     for step in range(longest):
         source_positions, prefix_positions = positions_of(inputs.source, prefix)
-        current = Inputs(inputs.source, source_positions, inputs.source_visible, prefix, prefix_positions)
+        current = model.placed(Inputs(inputs.source, source_positions, inputs.source_visible, prefix, prefix_positions))
         if memory is None or not cache:
             memory = model.begin(current)
         logits = model.decode(memory, current, done=step if cache else 0, keep=cache)

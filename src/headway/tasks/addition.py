@@ -163,8 +163,7 @@ class Addition(Task):
         text = " ".join(self.vocabulary.tokens[token] for token in source)
         if target is None:
             return text
-        answer = [self.vocabulary.tokens[token] for token in target if token < self.base]
-        return f"{text} -> {' '.join(answer)}"
+        return f"{text} -> {' '.join(self.written(target))}"
 
     def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
         return {"input": source.tolist(), "target": target[:-1].tolist()}

@@ -159,7 +159,7 @@ class AdditionText(Task):
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = self._text(source)
-        return text if target is None else f"{text}-> {self._text(target)}"
+        return text if target is None else f"{text}-> {''.join(self.written(target))}"
 
     def _text(self, tokens: np.ndarray) -> str:
         return "".join(CHARACTERS[token] for token in tokens if token < len(CHARACTERS))

@@ -152,6 +152,12 @@ class Task(ABC):
             wrong = (wrong & (target != self.vocabulary.pad)).any(-1)
         return ~wrong
 
+    def written(self, answer: Answer) -> list[str]:
+        """The tokens of an answer up to its end; one that never ends says so."""
+        tokens = [self.vocabulary.tokens[token] for token in answer if token != self.vocabulary.pad]
+        end = self.vocabulary.tokens[self.vocabulary.eos or 0]
+        return tokens[: tokens.index(end)] if end in tokens else [*tokens, "(no end)"]
+
     @abstractmethod
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         """One example as a person writes it."""

@@ -41,11 +41,17 @@ def read_splits(task: Task, directory: Path, *, allow_overlap: bool) -> tuple[di
     if not directory.is_dir():
         raise InputError(f"no data directory at {directory}")
     splits = {split: read_file(task, directory / name) for split, name in FILE_NAMES.items()}
-    shared = overlaps(task, {str(split): examples for split, examples in splits.items()})
+    more = {path.name: read_file(task, path) for path in files_of_lengths(directory)}
+    shared = overlaps(task, {**{str(split): examples for split, examples in splits.items()}, **more})
     if shared and not allow_overlap:
         counts = ", ".join(f"{pair} share {count:,}" for pair, count in shared.items())
         raise InputError(f"{directory}: splits overlap ({counts} examples); --allow-overlap accepts it")
     return splits, shared
+
+
+def files_of_lengths(directory: Path) -> list[Path]:
+    """The test files of single lengths, `test_32.json` and so on."""
+    return sorted(directory.glob("test_*.json"))
 
 
 def read_file(task: Task, path: Path) -> Examples:

@@ -23,7 +23,9 @@ class SortednessOptions:
     negatives: Literal["swaps", "adjacent", "mixed"] = setting(
         "swaps", "max(2, length // 3) random swaps, exactly one adjacent inversion, or half of each"
     )
-    test_lengths: tuple[int, ...] = setting((32, 64, 128, 256), "lengths with a test set of their own", low=2)
+    test_lengths: tuple[int, ...] = setting(
+        (32, 64, 128, 256), "lengths with a test set of their own", low=2, high=65_536
+    )
 
 
 class Sortedness(Task):

@@ -22,6 +22,9 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 TENTHS = {"validation": 1, "test": 2}
 """Of ten equal shares of all problems, validation has the second, test the third and training the rest."""
 
+LARGEST_DRAW = 1 << 25
+"""Tokens that are drawn at once, at most."""
+
 PATIENCE = 20
 """Draws in a row without a new example after which a split counts as exhausted."""
 
@@ -60,7 +63,8 @@ def fixed_split(task: Task, split: Split, n: int, data_seed: int) -> Examples:
     room = {group: n // len(groups) + (place < n % len(groups)) for place, group in enumerate(groups)}
     seen: set[bytes] = set()
     kept: list[Examples] = []
-    candidates_a_draw = min(max(4 * n, 4_096), 65_536)
+    width = task.draw(generator(data_seed, "width"), 1).source.shape[1]
+    candidates_a_draw = min(max(4 * n, 4_096), 65_536, max(64, LARGEST_DRAW // width))
     draw = idle = 0
     while sum(room.values()) and idle < PATIENCE:
         candidates = _candidates(task, split, candidates_a_draw, data_seed, (data_seed, f"data/{split}", draw))
@@ -69,9 +73,10 @@ def fixed_split(task: Task, split: Split, n: int, data_seed: int) -> Examples:
         kept.append(candidates.take(chosen))
         draw, idle = draw + 1, 0 if chosen else idle + 1
     if sum(room.values()):
+        shares = f", in equal shares of its {len(groups)} groups" if len(groups) > 1 else ""
         raise InputError(
             f"data.{split} = {n:,}, and task {task.name!r} has only {n - sum(room.values()):,} "
-            f"different {split} examples with these options; ask for fewer"
+            f"different {split} examples with these options{shares}; ask for fewer"
         )
     examples = Examples.join(kept, task.vocabulary.pad)
     return examples.take(generator(data_seed, f"shuffle/{split}").permutation(n))

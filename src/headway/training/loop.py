@@ -95,6 +95,8 @@ class _Loop:
         self.data = TrainingData(config, task, splits)
         self.progress = Progress()
         self.warnings: list[str] = []
+        self.saved = -1
+        self.started = time.perf_counter()
 
     def run(self, interrupted: Callable[[], bool]) -> TrainResult:
         self._pick_up()
@@ -110,11 +112,12 @@ class _Loop:
                 self._save()
                 raise Interrupted(f"stopped at step {step:,} of {total:,}; --resume continues {self.directory.path}")
             self._update(total)
+        if interrupted():
+            raise Interrupted(f"stopped; {self.directory.path} is finished")
         return self._result()
 
     def _update(self, total: int) -> None:
         """One step: a batch, its loss, the gradient, the optimiser."""
-        started = time.perf_counter()
         settings, step = self.config.train, self.progress.step
         # Dropout and random positions of a step depend on the seed and the step alone.
         torch.manual_seed(derive(self.config.seed, "noise", step))
@@ -136,29 +139,26 @@ class _Loop:
             group["lr"] = rate
         self.optimiser.step()
         self.progress.step += 1
-        self.progress.seconds += time.perf_counter() - started
         record = {"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}
         self.directory.append_metrics(record)
         self.report({"event": "step", "total": total, **record})
 
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None
-        if what is None:
-            return
-        steps = self.directory.checkpoint_steps()
-        raise RunStopped(
-            f"the {what} is not finite at step {self.progress.step + 1:,}; nothing was updated, "
-            f"the last good checkpoint is step {steps[-1]:,} of {self.directory.path}"
-        )
+        if what is not None:
+            self._stop(f"the {what} is not finite at step {self.progress.step + 1:,}; nothing was updated")
+
+    def _stop(self, why: str) -> None:
+        last = self.directory.checkpoint_steps()[-1]
+        raise RunStopped(f"{why}, the last good checkpoint is step {last:,} of {self.directory.path}")
 
     def _validate_and_save(self, total: int) -> None:
-        started = time.perf_counter()
         progress, settings = self.progress, self.config.train
         now = Trained(self.directory, self.config, self.task, self.model.eval(), progress.step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0)
         if not math.isfinite(found.loss):
-            raise RunStopped(f"the validation loss is not finite at step {progress.step:,} of {self.directory.path}")
+            self._stop(f"the validation loss is not finite at step {progress.step:,}")
         if found.loss < progress.best["loss"]:
             progress.best = {"step": progress.step, "loss": found.loss, "accuracy": found.accuracy}
         progress.validated = progress.step
@@ -168,22 +168,34 @@ class _Loop:
         record = {"step": progress.step, "validation": {"loss": found.loss, "accuracy": found.accuracy}}
         self.directory.append_metrics(record)
         self.report({"event": "validation", "total": total, "loss": found.loss, "accuracy": found.accuracy, **record})
-        progress.seconds += time.perf_counter() - started
         self._save()
 
     def _save(self) -> None:
-        """Write a checkpoint; the first, the best and the last two are kept."""
+        """Write a checkpoint unless it is there; the first, the best and the last two are kept."""
+        if self.saved == self.progress.step:
+            return
+        self._note_time()
         model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
         checkpoint = Checkpoint(self.progress.step, model, optimiser_tensors(self.optimiser), self.progress.to_json())
         self.directory.write_checkpoint(checkpoint)
+        self.saved = self.progress.step
         newest = self.directory.checkpoint_steps()[-2:]
         self.directory.keep_checkpoints({0, int(self.progress.best["step"]), *newest})
+
+    def _note_time(self) -> None:
+        """Add the time since the last note to the run's seconds: batches, steps, validation and writing alike."""
+        now = time.perf_counter()
+        self.progress.seconds += now - self.started
+        self.started = now
 
     def _pick_up(self) -> None:
         """Start from the newest whole checkpoint, if there is one."""
         found, damages = self.directory.newest_checkpoint()
         for damage in damages:
             self._warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
+        # A damaged checkpoint must not count as one of the last two, which are kept.
+        whole = {step for step in self.directory.checkpoint_steps() if found is not None and step <= found.step}
+        self.directory.keep_checkpoints(whole)
         self.directory.mend_metrics()
         if found is None:
             if self.directory.metrics():
@@ -191,16 +203,28 @@ class _Loop:
             return
         self.model.load_state_dict(found.model)
         restore_optimiser(self.optimiser, found.trainer)
-        threads, self.progress = torch.get_num_threads(), Progress(**found.state)
-        if self.progress.threads != threads and self.device.type == "cpu":
-            self._warn(
-                f"this run used {self.progress.threads} threads and now uses {threads}; "
-                "the weights will differ in the last bits from an uninterrupted run"
-            )
-            self.progress.threads = threads
-        self.directory.mend_metrics()
+        self.progress = Progress(**found.state)
+        self.saved = found.step
+        if self.progress.finished:
+            return
+        self._warn_of_other_circumstances()
         self.directory.append_metrics({"resumed_at": found.step})
         self.report({"event": "resumed", "step": found.step})
+
+    def _warn_of_other_circumstances(self) -> None:
+        """Say what will make the weights differ from those of a run that was never stopped."""
+        threads, record = torch.get_num_threads(), self.directory.provenance()
+        first: dict[str, object] = {"device": record.get("device"), "torch": record.get("versions", {}).get("torch")}
+        now: dict[str, object] = {"device": self.device.type, "torch": torch.__version__}
+        if self.device.type == "cpu":
+            first["threads"], now["threads"] = self.progress.threads, threads
+        for what in now:
+            if first[what] != now[what]:
+                self._warn(
+                    f"this run had {what} {first[what]} and now has {now[what]}; "
+                    "the weights will differ in the last bits from an uninterrupted run"
+                )
+        self.progress.threads = threads
 
     def _warn(self, text: str) -> None:
         self.warnings.append(text)

@@ -21,7 +21,7 @@ from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
 from headway.runs import RunDirectory
 from headway.tasks import Examples, Task
-from headway.tasks.files import FILE_NAMES, make_splits, read_splits
+from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_splits
 from headway.tasks.splits import Split
 
 
@@ -50,27 +50,28 @@ def open_run(
     command: list[str],
 ) -> Iterator[tuple[RunConfig, dict[Split, Examples]]]:
     """Hold the run for writing; yields the resolved config and the splits. All is checked before a file is written."""
-    config = resolve(config, task)
-    _check_place(directory, resume=resume)
-    if directory.exists() and data is None and directory.config().data.files:
-        config = replace(config, data=directory.config().data)
-    config, splits, source = _settle_data(directory, config, task, data)
+    config, splits, source = plan_run(directory, config, task, resume=resume, data=data)
     circumstances = describe_circumstances(device, config.seed, command)
     with directory.lock():
+        _check_place(directory, resume=resume)
         if directory.exists():
             _check_same(directory, config, data)
-            directory.note_resume(circumstances)
+            if not directory.newest_state().get("finished"):
+                directory.note_resume(circumstances)
         else:
-            files = [] if data is None else [data / name for name in FILE_NAMES.values()]
-            extra = [] if data is None else sorted(data.glob("test_*.json"))
-            directory.create(config, {**circumstances, **source}, [*files, *extra])
+            directory.create(config, {**circumstances, **source}, [] if data is None else _files_in(data))
         yield config, splits
 
 
-def _settle_data(
-    directory: RunDirectory, config: RunConfig, task: Task, data: Path | None
+def plan_run(
+    directory: RunDirectory, config: RunConfig, task: Task, *, resume: bool, data: Path | None
 ) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
-    """The splits, the config with their sizes, and what provenance.json should say of their files."""
+    """The resolved config, the splits, and what provenance.json should say of their files; nothing is written."""
+    config = resolve(config, task)
+    _check_place(directory, resume=resume)
+    there = directory.config().data if directory.exists() else None
+    if there is not None and there.files and data is None:
+        config = replace(config, data=replace(config.data, files=True, allow_overlap=there.allow_overlap))
     if data is None and not config.data.files:
         return config, make_splits(task, config.data), {}
     if data is None and not directory.exists():
@@ -79,7 +80,7 @@ def _settle_data(
     splits, overlap = read_splits(task, place, allow_overlap=config.data.allow_overlap)
     train, validation, test = (len(examples) for examples in splits.values())
     sizes = replace(config.data, files=True, train=train, validation=validation, test=test)
-    hashes = {name: _sha256(place / name) for name in FILE_NAMES.values()}
+    hashes = {path.name: _sha256(path) for path in _files_in(place)}
     return replace(config, data=sizes), splits, {"data": str(data), "data_sha256": hashes, "overlap": overlap}
 
 
@@ -93,6 +94,10 @@ def _check_place(directory: RunDirectory, *, resume: bool) -> None:
         left_by_a_kill = any(path.glob("provenance.json*"))
         if not left_by_a_kill:
             raise InputError(f"--out {path} holds other files; an empty or new directory needed")
+
+
+def _files_in(data: Path) -> list[Path]:
+    return [*(data / name for name in FILE_NAMES.values()), *files_of_lengths(data)]
 
 
 def _check_same(directory: RunDirectory, config: RunConfig, data: Path | None) -> None:
@@ -135,10 +140,17 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     """The commit of the source tree, `-dirty` if it was changed since; None outside a checkout."""
-    here = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(package), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
     try:
-        run = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40"]
-        found = subprocess.run(run, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        # A copy installed inside somebody else's repository is not at that repository's commit.
+        if Path(git("rev-parse", "--show-toplevel")) / "src" / "headway" != package:
+            return None
+        changed = "-dirty" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changed
+    except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None

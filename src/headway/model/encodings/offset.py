@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headway.config import setting
+from headway.errors import InputError
 from headway.model.encodings.base import Encoding, Positions, Sizes
 
 
@@ -28,6 +29,11 @@ class OffsetTable(Encoding):
 
     def __init__(self, options: Any, sizes: Sizes):
         super().__init__(options, sizes)
+        if options.max_offset >= options.table_size:
+            raise InputError(
+                f"model.encoding.max_offset = {options.max_offset} moves every digit past "
+                f"model.encoding.table_size = {options.table_size}"
+            )
         self.table = nn.Embedding(options.table_size, sizes.d_model)
 
     def place(

@@ -31,7 +31,9 @@ class Randomized(Encoding):
         from headway.model.encodings import make_encoding
 
         super().__init__(options, sizes)
-        self.inner = make_encoding(Choice(name=options.over), sizes)
+        # A table of the other encoding must have a row for every position that can be drawn.
+        table = {"table_size": options.max_position} if options.over == "learned" else {}
+        self.inner = make_encoding(Choice(name=options.over, options=table), sizes)
         if self.inner.position_kind != "index" or isinstance(self.inner, Randomized):
             raise InputError(f"model.encoding.over = {options.over!r}; an encoding of plain positions needed")
 
