@@ -306,3 +306,17 @@ def test_differences_list_the_settings_that_differ_and_no_others(recipe):
 def test_limits_are_told_in_words():
     assert describe_range(1, 50_000_000, None) == "at least 1 and at most 50,000,000"
     assert describe_range(None, 0.95, 0) == "more than 0 and at most 0.95"
+
+
+def test_an_option_set_before_its_name_is_not_lost():
+    table = assign(
+        {"model": {"encoding": {"name": "learned", "table_size": 9}}},
+        ["model.encoding.clip=3", "model.encoding.name=clipped"],
+    )
+    assert table == {"model": {"encoding": {"name": "clipped", "clip": 3}}}
+
+
+def test_values_from_python_are_taken_as_they_are():
+    assert assign({}, [("task.test_lengths", (64,)), ("task.name", 'a"b')]) == {
+        "task": {"test_lengths": (64,), "name": 'a"b'}
+    }

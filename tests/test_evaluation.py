@@ -183,3 +183,29 @@ def test_evaluation_runs_without_dropout(tmp_path: Path) -> None:
     train(replace(settings), tmp_path / "run", device="cpu")
     losses = {evaluate(load(tmp_path / "run", device="cpu"), "test").loss for _ in range(3)}
     assert len(losses) == 1
+
+
+def test_a_wrong_answer_is_shown_as_the_model_writes_it(half_trained: Path) -> None:
+    trained = load(half_trained, device="cpu")
+    found = evaluate(trained, "test")
+    examples = trained.examples("test")
+    batch = make_batch(trained.task, trained.model, examples, torch.device("cpu"))
+    written = decode(trained.model, trained.task, batch).numpy()
+    rows = zip(examples.source, examples.target, written, strict=True)
+    lines = {trained.task.show(source, target): trained.task.show(source, answer) for source, target, answer in rows}
+    assert len(found.wrong_examples) == 20
+    for wrong in found.wrong_examples:
+        assert lines[wrong["example"]].endswith(f"-> {wrong['answered']}")
+        assert not wrong["example"].endswith(f"-> {wrong['answered']}")
+
+
+def test_an_answer_without_an_end_says_so() -> None:
+    task = make_task(config(ADDITION).task)
+    assert task.written([1, 2, task.vocabulary.eos, 7]) == ["1", "2"]
+    assert task.written([1, task.vocabulary.bos, task.vocabulary.pad]) == ["1", "BOS", "(no end)"]
+
+
+def test_evaluate_takes_a_path_and_refuses_an_unknown_split(half_trained: Path) -> None:
+    assert evaluate(half_trained, "validation").n == 20
+    with pytest.raises(InputError, match="split 'tset'; did you mean test"):
+        evaluate(half_trained, "tset")

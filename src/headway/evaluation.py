@@ -174,10 +174,12 @@ def evaluate_examples(
     size: int,
     *,
     decoded: int = DECODED,
+    shown: int = SHOWN,
     progress: Progress | None = None,
 ) -> SequenceEvaluation | ClassEvaluation:
-    """Accuracy on any examples of the run's task."""
-    count = ClassCount(trained) if trained.task.kind == "class" else SequenceCount(trained, size, decoded)
+    """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full."""
+    is_class = trained.task.kind == "class"
+    count = ClassCount(trained, shown) if is_class else SequenceCount(trained, shown, size, decoded)
     done = 0
     for examples in (part for chunk in chunks for part in parts_of(chunk, trained)):
         batch = make_batch(trained.task, trained.model, examples, trained.device)
@@ -216,11 +218,11 @@ def parallel_pass(model: Transformer, batch: Batch, pad: int) -> Pass:
 class Count:
     """Sums over batches that every kind of evaluation needs."""
 
-    def __init__(self, trained: Trained):
-        self.trained, self.task = trained, trained.task
+    def __init__(self, trained: Trained, shown: int):
+        self.trained, self.task, self.shown = trained, trained.task, shown
         self.n = self.wrong = self.counted = 0
         self.loss = 0.0
-        self.kept_wrong: list[tuple[Examples, Tensor]] = []
+        self.kept_wrong: list[Examples] = []
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
         right = self.task.correct(answer.predicted, batch.target)
@@ -228,17 +230,21 @@ class Count:
         self.wrong += int((~right).sum())
         self.loss += float(answer.loss)
         self.counted += answer.counted
-        for row in (~right).nonzero().flatten().tolist()[: SHOWN - len(self.kept_wrong)]:
-            self.kept_wrong.append((examples.take([row]), answer.predicted[row : row + 1]))
+        for row in (~right).nonzero().flatten().tolist()[: self.shown - len(self.kept_wrong)]:
+            self.kept_wrong.append(examples.take([row]))
 
-    def answer_to(self, examples: Examples, predicted: Tensor) -> np.ndarray:
-        """What the model really answers to one example."""
-        return predicted.cpu().numpy()
+    def answers(self, batch: Batch) -> Tensor:
+        """What the model answers for good."""
+        return parallel_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
 
-    def show_wrong(self, examples: Examples, predicted: Tensor) -> dict[str, str]:
-        shown = self.task.show(examples.source[0], examples.target[0])
-        answered = self.task.show(examples.source[0], self.answer_to(examples, predicted)[0])
-        return {"example": shown, "answered": answered.rpartition("-> ")[2]}
+    def wrong_examples(self) -> list[dict[str, str]]:
+        if not self.kept_wrong:
+            return []
+        kept = Examples.join(self.kept_wrong, self.task.vocabulary.pad)
+        answers = self.answers(make_batch(self.task, self.trained.model, kept, self.trained.device)).cpu().numpy()
+        rows = zip(kept.source, kept.target, answers, strict=True)
+        shown = [(self.task.show(source, target), self.task.show(source, answer)) for source, target, answer in rows]
+        return [{"example": right, "answered": answered.rpartition("-> ")[2]} for right, answered in shown]
 
     def common(self, name: str) -> dict[str, Any]:
         right = self.n - self.wrong
@@ -250,15 +256,15 @@ class Count:
             "accuracy": right / self.n,
             "interval": wilson_interval(right, self.n),
             "loss": self.loss / self.counted,
-            "wrong_examples": [self.show_wrong(*kept) for kept in self.kept_wrong],
+            "wrong_examples": self.wrong_examples(),
         }
 
 
 class ClassCount(Count):
     """Answers of a classifier."""
 
-    def __init__(self, trained: Trained):
-        super().__init__(trained)
+    def __init__(self, trained: Trained, shown: int):
+        super().__init__(trained, shown)
         self.table = np.zeros((self.task.n_classes, self.task.n_classes), dtype=np.int64)
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
@@ -275,8 +281,8 @@ class ClassCount(Count):
 class SequenceCount(Count):
     """Whole answers, and the sample of them that is decoded for real."""
 
-    def __init__(self, trained: Trained, size: int, decoded: int):
-        super().__init__(trained)
+    def __init__(self, trained: Trained, shown: int, size: int, decoded: int):
+        super().__init__(trained, shown)
         sample = generator(trained.config.data.seed, "decoded").permutation(size)[:decoded]
         self.chosen = np.zeros(size, dtype=bool)
         self.chosen[sample] = True
@@ -290,10 +296,9 @@ class SequenceCount(Count):
         if len(picked):
             self.waiting.append((examples.take(picked), answer.predicted[torch.from_numpy(picked)]))
 
-    def answer_to(self, examples: Examples, predicted: Tensor) -> np.ndarray:
+    def answers(self, batch: Batch) -> Tensor:
         # Past the first wrong token the parallel pass has read what the model did not write; so decode.
-        batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
-        return decode(self.trained.model, self.task, batch).cpu().numpy()
+        return decode(self.trained.model, self.task, batch)
 
     def result(self, name: str) -> SequenceEvaluation:
         if self.waiting:

@@ -147,6 +147,11 @@ CASES = {
     "unknown command": ("trian tiny.toml", "trian"),
     "unknown option": ("train tiny.toml --sede 1", "--sede"),
     "missing argument": ("train", "RECIPE"),
+    "dry run of missing data": ("train tiny.toml --dry-run --data nowhere", "no data directory at nowhere"),
+    "offset past the table": (
+        "train tiny.toml --set model.encoding.name=coupled --set model.encoding.max_offset=300",
+        "model.encoding.max_offset = 300",
+    ),
     "one argument too many": ("evaluate run run", "run"),
     "file for a folder of runs": ("runs a-file", "a-file is not a directory"),
 }

@@ -217,3 +217,23 @@ def test_swapped_operands_are_the_same_problems_with_the_same_answers() -> None:
     assert (task.canonical(shown.source) == task.canonical(plain.source)).all()
     assert (shown.target == task.answer(shown.source)).all()
     assert (shown.source == data.batch(3).source).all()
+
+
+def test_a_damaged_checkpoint_is_named_put_away_and_the_one_before_it_used(tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(20))
+    train(config(ADDITION), tmp_path / "whole", device="cpu")
+    path = tmp_path / "run" / "checkpoints" / "step-000016" / "trainer.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    seen = []
+
+    def report(event: dict) -> None:
+        if event["event"] == "step" and event["step"] == 9:
+            seen.extend(RunDirectory(tmp_path / "run").checkpoint_steps())
+
+    result = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True, report=report)
+    assert result.warnings == [
+        "step-000016 is damaged: trainer.safetensors does not match its manifest; the one before it is used"
+    ]
+    assert seen == [0, 8]
+    assert weights_hash(tmp_path / "run", 24) == weights_hash(tmp_path / "whole", 24)

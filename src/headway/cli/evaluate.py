@@ -1,6 +1,8 @@
 """headway evaluate"""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,7 +10,7 @@ from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from headway.evaluation import ClassEvaluation, SequenceEvaluation, Trained
+    from headway.evaluation import Trained
 
 CHOICES = ("train", "validation", "test", "all")
 
@@ -34,40 +36,41 @@ def evaluate(
     trained = load(run, checkpoint=checkpoint, device=device)
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
-    result = measure(trained, split, quiet=quiet)
-    show(result.to_json(), summary(trained, result), as_json=json)
-    if result.to_json().get("real_disagreements"):
+    found = measure(trained, split, quiet=quiet)
+    show(found, summary(trained.directory.path, found), as_json=json)
+    if found.get("real_disagreements"):
         raise typer.Exit(1)
 
 
-def measure(trained: "Trained", split: str, *, quiet: bool) -> "SequenceEvaluation | ClassEvaluation":
+def measure(trained: "Trained", split: str, *, quiet: bool) -> dict[str, Any]:
     """Evaluate with a progress display and add the result to the run."""
     from headway.evaluation import evaluate as run_evaluation
 
     with progress(f"evaluate {trained.directory.name} on {split}", quiet=quiet) as meter:
-        result = run_evaluation(trained, split, progress=meter)
-    trained.directory.add_to_analysis("evaluation", {split: result.to_json()})
-    return result
+        found = run_evaluation(trained, split, progress=meter).to_json()
+    trained.directory.add_to_analysis("evaluation", {split: found})
+    return found
 
 
-def summary(trained: "Trained", result: "SequenceEvaluation | ClassEvaluation") -> list[str]:
-    low, high = result.interval
-    what = "the whole domain" if result.split == "all" else f"the {result.split} split"
+def summary(run: Path, found: Mapping[str, Any]) -> list[str]:
+    """An evaluation in a few lines for a person."""
+    what = "the whole domain" if found["split"] == "all" else f"the {found['split']} split"
+    name = "exact match" if "exact_match" in found else "accuracy"
+    share = found[name.replace(" ", "_")]
+    low, high = found["interval"]
     lines = [
-        f"{trained.directory.path} (step {result.step:,}) on {what}: {result.wrong:,} wrong of {result.n:,}",
-        f"{'exact match' if trained.task.kind == 'sequence' else 'accuracy'} {percent(result.accuracy)}, "
-        f"95 % interval {percent(low)} to {percent(high)}",
+        f"{run} (step {found['step']:,}) on {what}: {found['wrong']:,} wrong of {found['n']:,}",
+        f"{name} {percent(share)}, 95 % interval {percent(low)} to {percent(high)}",
     ]
-    table = result.to_json()
-    if trained.task.kind == "sequence":
+    if name == "exact match":
         lines.append(
-            f"decoded for real: {table['decoded_n']:,}, wrong {table['decoded_wrong']:,}, "
-            f"disagreements with the parallel pass {table['disagreements']:,}"
+            f"decoded for real: {found['decoded_n']:,}, wrong {found['decoded_wrong']:,}, "
+            f"disagreements with the parallel pass {found['disagreements']:,}"
         )
     else:
-        shares = ", ".join(f"{label}: {share:.1%}" for label, share in table["answer_shares"].items())
-        lines.append(f"balanced accuracy {percent(table['balanced_accuracy'])}; answers given: {shares}")
-    lines += [f"  wrong: {found['example']}, answered {found['answered']}" for found in result.wrong_examples[:5]]
+        shares = ", ".join(f"{label}: {part:.1%}" for label, part in found["answer_shares"].items())
+        lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}; answers given: {shares}")
+    lines += [f"  wrong: {wrong['example']}, answered {wrong['answered']}" for wrong in found["wrong_examples"][:5]]
     return lines
 
 

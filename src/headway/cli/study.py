@@ -63,10 +63,14 @@ def study(
         trained = run_training(config, run.path, device=device, resume=True, data=None, quiet=quiet)
         opened = load(run, device=device)
         split = "all" if opened.task.domain_size() else "test"
-        result = measure(opened, split, quiet=quiet)
-        found.append({"training": asdict(trained), "evaluation": result.to_json()})
-        lines += [f"seed {seed}: trained {trained.steps:,} steps in {trained.seconds:.0f} s", *summary(opened, result)]
-        if result.to_json().get("real_disagreements"):
+        earlier = (run.read_analysis("evaluation") or {}).get(split, {})
+        result = earlier if earlier.get("step") == opened.step else measure(opened, split, quiet=quiet)
+        found.append({"training": asdict(trained), "evaluation": result})
+        lines += [
+            f"seed {seed}: trained {trained.steps:,} steps in {trained.seconds:.0f} s",
+            *summary(run.path, result),
+        ]
+        if result.get("real_disagreements"):
             say("headway: decoding and the parallel pass disagree; the accuracy of this run cannot be trusted")
     path = directory.write_summary({"form": 1, "experiment": experiment, "runs": found})
     lines.append(f"the study is in {directory.path}, its summary in {path}")

@@ -149,14 +149,15 @@ class _Loop:
             self._stop(f"the {what} is not finite at step {self.progress.step + 1:,}; nothing was updated")
 
     def _stop(self, why: str) -> None:
-        last = self.directory.checkpoint_steps()[-1]
-        raise RunStopped(f"{why}, the last good checkpoint is step {last:,} of {self.directory.path}")
+        steps = self.directory.checkpoint_steps()
+        last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
+        raise RunStopped(f"{why}, {last} {self.directory.path}")
 
     def _validate_and_save(self, total: int) -> None:
         progress, settings = self.progress, self.config.train
         now = Trained(self.directory, self.config, self.task, self.model.eval(), progress.step)
         examples = self.data.splits["validation"]
-        found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0)
+        found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
         if not math.isfinite(found.loss):
             self._stop(f"the validation loss is not finite at step {progress.step:,}")
         if found.loss < progress.best["loss"]:
