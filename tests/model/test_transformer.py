@@ -95,7 +95,7 @@ def test_with_copied_weights_it_is_torch_transformer(norm, activation, dtype) ->
         src_key_padding_mask=~visible,
         memory_key_padding_mask=~visible,
     )
-    close = {"rtol": TOLERANCE[dtype] * 10, "atol": TOLERANCE[dtype]}
+    close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
     torch.testing.assert_close(ours(inputs), ours.readout(expected), **close)
 
 
