@@ -1,16 +1,43 @@
-"""Intervals agree with SciPy's own."""
+"""Intervals and tests agree with SciPy's own, with published values, and with slow code that follows a definition."""
 
+from math import inf, log, sqrt
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import binom, binomtest, norm, sem
+from scipy.stats import t as student
 
-from headway.statistics import wilson_interval
+from headway.statistics import (
+    clopper_pearson,
+    drop_above,
+    equivalence,
+    holm,
+    mcnemar,
+    paired_interval,
+    t_interval,
+    wilson_interval,
+)
 
 counts = st.integers(1, 1_000_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+confidences = st.sampled_from([0.5, 0.9, 0.95, 0.999])
 
 
-@given(counts, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def pairs_up_to(most):
+    """Lost, gained and n, with lost + gained at most n."""
+    sizes = st.integers(1, most).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+    return sizes.flatmap(lambda size: st.tuples(st.integers(0, size[0]), st.just(size[0]), st.just(size[1]))).map(
+        lambda pair: (pair[0], pair[1] - pair[0], pair[2])
+    )
+
+
+pairs = pairs_up_to(1_000_000)
+p_values = st.lists(st.floats(0, 1), max_size=12)
+
+
+@given(counts, confidences)
 def test_the_wilson_interval_agrees_with_scipy(count, confidence):
     successes, n = count
     expected = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="wilson")
@@ -18,23 +45,303 @@ def test_the_wilson_interval_agrees_with_scipy(count, confidence):
     assert wilson_interval(successes, n, confidence) == pytest.approx((expected.low, expected.high), abs=1e-14, rel=0)
 
 
-@given(counts)
-def test_the_wilson_interval_holds_the_proportion_and_stays_within_0_and_1(count):
+@given(counts, confidences)
+def test_the_clopper_pearson_interval_agrees_with_scipy(count, confidence):
     successes, n = count
-    low, high = wilson_interval(successes, n)
+    expected = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="exact")
+    # SciPy finds each end as a root, to 2e-12.
+    assert clopper_pearson(successes, n, confidence) == pytest.approx((expected.low, expected.high), abs=1e-11, rel=0)
+
+
+@pytest.mark.parametrize("interval", [wilson_interval, clopper_pearson])
+@given(count=counts)
+def test_an_interval_holds_the_proportion_and_stays_within_0_and_1(interval, count):
+    successes, n = count
+    low, high = interval(successes, n)
     assert 0 <= low <= successes / n <= high <= 1
 
 
-def test_the_ends_are_exact_when_all_or_none_succeed():
-    assert wilson_interval(0, 810_000)[0] == 0.0
-    assert wilson_interval(810_000, 810_000)[1] == 1.0
+@pytest.mark.parametrize("interval", [wilson_interval, clopper_pearson])
+def test_the_ends_are_exact_when_all_or_none_succeed(interval):
+    assert interval(0, 810_000)[0] == 0.0
+    assert interval(810_000, 810_000)[1] == 1.0
 
 
-def test_nothing_counted_says_nothing():
-    assert wilson_interval(0, 0) == (0.0, 1.0)
+@pytest.mark.parametrize("interval", [wilson_interval, clopper_pearson])
+def test_nothing_counted_says_nothing(interval):
+    assert interval(0, 0) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("interval", [wilson_interval, clopper_pearson])
 @pytest.mark.parametrize(("successes", "n"), [(4, 3), (-1, 3), (1, 0)])
-def test_impossible_counts_are_refused(successes, n):
+def test_impossible_counts_are_refused(interval, successes, n):
     with pytest.raises(ValueError, match=rf"^successes must lie in 0\.\.{n}, got {successes}$"):
-        wilson_interval(successes, n)
+        interval(successes, n)
+
+
+def test_the_clopper_pearson_interval_covers_every_proportion_at_least_as_often_as_it_says():
+    n, proportions = 30, np.linspace(0, 1, 201)
+    low, high = np.array([clopper_pearson(successes, n, 0.9) for successes in range(n + 1)]).T[:, :, None]
+    covered = (low <= proportions) & (proportions <= high)
+    assert (covered * binom.pmf(np.arange(n + 1)[:, None], n, proportions)).sum(0).min() >= 0.9
+
+
+@given(st.lists(st.integers(-1000, 1000).map(lambda value: value / 100), min_size=2, unique=True), confidences)
+def test_the_t_interval_agrees_with_scipy(values, confidence):
+    expected = student.interval(confidence, len(values) - 1, loc=np.mean(values), scale=sem(values))
+    # The tail of 0.0005 comes from 1 - 0.9995, right to 2e-13 of itself; values reach 10 and an end may lie near 0.
+    assert t_interval(values, confidence) == pytest.approx(expected, rel=1e-12, abs=1e-11)
+    assert t_interval(np.array(values), confidence) == t_interval(values, confidence)
+
+
+@given(st.floats(-10, 10), st.integers(2, 20))
+def test_equal_values_give_a_t_interval_of_no_width(value, times):
+    assert t_interval([value] * times) == (value, value)
+
+
+@pytest.mark.parametrize("values", [[], [0.9]])
+def test_the_t_interval_of_fewer_than_two_values_says_nothing(values):
+    assert t_interval(values) == (-inf, inf)
+
+
+@given(st.integers(0, 2000), st.integers(0, 2000))
+def test_mcnemar_agrees_with_the_binomial_test_of_scipy(lost, gained):
+    assume(lost + gained > 0)
+    # Both sum the same binomial tail, SciPy's from either side; tails of thousands of terms agree to 9 digits.
+    assert mcnemar(lost, gained) == pytest.approx(binomtest(lost, lost + gained).pvalue, rel=1e-9)
+
+
+def test_mcnemar_without_discordant_pairs_is_1():
+    assert mcnemar(0, 0) == 1
+
+
+def slow_paired_interval(lost, gained, n, confidence):
+    """Tango's interval from its definition: P(gained) by maximising the likelihood, each end by a root finder."""
+
+    def likelihood(q, delta):
+        chances = [(lost, q + delta), (gained, q), (n - lost - gained, 1 - 2 * q - delta)]
+        return sum(count * log(max(chance, 1e-300)) for count, chance in chances if count)
+
+    def score(delta):
+        bounds = (max(0, -delta), (1 - delta) / 2)
+        q = minimize_scalar(lambda q: -likelihood(q, delta), bounds=bounds, options={"xatol": 1e-12}).x
+        return (lost - gained - n * delta) / sqrt(n * (2 * q + delta - delta**2))
+
+    def end(target):
+        lowest, highest = -1 + 1e-9, 1 - 1e-9
+        if score(lowest) < target:
+            return -1
+        if score(highest) > target:
+            return 1
+        return brentq(lambda delta: score(delta) - target, lowest, highest)
+
+    z = norm.ppf(0.5 + confidence / 2)
+    return end(z), end(-z)
+
+
+@given(pairs_up_to(300), confidences)
+def test_the_paired_interval_agrees_with_slow_code_that_follows_the_definition(pair, confidence):
+    # A maximum is flat, so a search finds it to about the root of 1e-16.
+    assert paired_interval(*pair, confidence) == pytest.approx(slow_paired_interval(*pair, confidence), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("pair", "confidence", "expected"),
+    [
+        ((9, 3, 32), 0.95, (-0.027, 0.390)),  # Tango (1998), a crossover trial
+        ((0, 1, 44), 0.90, (-0.096, 0.037)),  # Tango (1998), two ways to disinfect contact lenses
+        ((1, 7, 21), 0.95, (-0.517, -0.026)),  # Fagerland, Lydersen and Laake (2014), airway hyper-responsiveness
+    ],
+)
+def test_the_paired_interval_agrees_with_published_values(pair, confidence, expected):
+    # They are printed to three digits.
+    assert paired_interval(*pair, confidence) == pytest.approx(expected, abs=0.0005)
+
+
+@given(counts, confidences)
+def test_with_none_gained_the_upper_end_is_that_of_wilson(count, confidence):
+    lost, n = count
+    # Wilson's formula adds numbers near 1, so it is right to a few roundings of 1 (2.2e-16 each).
+    expected = pytest.approx(wilson_interval(lost, n, confidence)[1], abs=1e-14, rel=0)
+    assert paired_interval(lost, 0, n, confidence)[1] == expected
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_without_discordant_pairs_the_ends_are_known(confidence):
+    n, z = np.array([1, 7, 2000, 810_000]), norm.ppf(0.5 + confidence / 2)
+    low, high = paired_interval(0, 0, n, confidence)
+    assert np.array_equal(low, -high)
+    # Bisection stops 1e-18 from the end; the score is rounded to a few times 1e-16 of itself.
+    assert high == pytest.approx(z**2 / (n + z**2), rel=1e-14, abs=1e-18)
+
+
+@given(pairs, confidences)
+def test_the_paired_interval_holds_the_estimate_and_stays_within_1(pair, confidence):
+    lost, gained, n = pair
+    low, high = paired_interval(*pair, confidence)
+    assert -1 <= low <= (lost - gained) / n <= high <= 1
+
+
+def test_the_paired_interval_reaches_1_when_all_are_lost_or_gained():
+    n = np.array([1, 7, 2000, 810_000])
+    assert np.all(paired_interval(n, 0, n)[1] == 1)
+    assert np.all(paired_interval(0, n, n)[0] == -1)
+
+
+def test_the_paired_interval_of_nothing_says_nothing():
+    assert paired_interval(0, 0, 0) == (-1, 1)
+    assert drop_above(0, 0, 0, 0.01) == equivalence(0, 0, 0, 0.01) == 0.5
+
+
+@given(pairs, confidences)
+def test_swapping_lost_and_gained_negates_and_swaps_the_ends(pair, confidence):
+    lost, gained, n = pair
+    low, high = paired_interval(lost, gained, n, confidence)
+    assert paired_interval(gained, lost, n, confidence) == (-high, -low)
+
+
+@given(pairs)
+def test_the_paired_interval_of_90_percent_lies_inside_that_of_95(pair):
+    inner, outer = paired_interval(*pair, 0.90), paired_interval(*pair, 0.95)
+    assert outer[0] <= inner[0] <= inner[1] <= outer[1]
+    assert inner[1] - inner[0] < outer[1] - outer[0]
+
+
+@given(pairs, st.integers(2, 100))
+def test_the_same_shares_of_more_questions_give_an_interval_inside(pair, times):
+    outer, inner = paired_interval(*pair), paired_interval(*(times * count for count in pair))
+    assert outer[0] <= inner[0] <= inner[1] <= outer[1]
+    assert inner[1] - inner[0] < outer[1] - outer[0]
+
+
+def test_paired_counts_broadcast():
+    lost, gained, margins = np.arange(6)[:, None, None], np.arange(5)[:, None], np.array([0.01, 0.1, 0.3])
+    low, high = paired_interval(lost, gained, 9)
+    p, above, within = (
+        mcnemar(lost, gained),
+        drop_above(lost, gained, 9, margins),
+        equivalence(lost, gained, 9, margins),
+    )
+    assert low.shape == high.shape == p.shape == (6, 5, 1)
+    assert above.shape == within.shape == (6, 5, 3)
+    for i, j, k in np.ndindex(6, 5, 3):
+        assert (low[i, j, 0], high[i, j, 0]) == paired_interval(i, j, 9)
+        assert p[i, j, 0] == mcnemar(i, j)
+        assert above[i, j, k] == drop_above(i, j, 9, margins[k])
+        assert within[i, j, k] == equivalence(i, j, 9, margins[k])
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained"), [(0.01, 0.01), (0.02, 0), (0.05, 0.02), (0.3, 0.1), (0.004, 0.002), (0.002, 0.3)]
+)
+def test_the_paired_interval_of_2000_questions_covers_the_drop_95_times_in_100(lost, gained):
+    drawn = np.random.default_rng(0).multinomial(2000, [lost, gained, 1 - lost - gained], size=10_000)
+    low, high = paired_interval(drawn[:, 0], drawn[:, 1], 2000)
+    # 10,000 draws find a share of 0.95 to 0.002 (one standard error); counts are whole, which adds the rest.
+    assert 0.93 <= np.mean((low <= lost - gained) & (lost - gained <= high)) <= 0.97
+
+
+def test_the_paired_interval_covers_a_drop_of_a_fraction_of_a_question_where_that_of_wilson_does_not():
+    n, lost, expected = 2000, np.arange(30), np.linspace(0.05, 0.3, 26)
+    chances = binom.pmf(lost, n, expected[:, None] / n)
+
+    def coverage(low, high):
+        return (chances * ((n * low <= expected[:, None]) & (expected[:, None] <= n * high))).sum(1).min()
+
+    # One question lost puts Wilson's lower end at 0.18 questions, but Tango's below 0: that one may be chance.
+    assert coverage(*np.array([wilson_interval(count, n) for count in range(30)]).T) < 0.85
+    assert coverage(*paired_interval(lost, 0, n)) > 0.9999
+
+
+@given(pairs, st.floats(-1, 1))
+def test_a_drop_is_above_the_threshold_exactly_where_the_lower_end_is(pair, shift):
+    low, high = paired_interval(*pair)
+    threshold = np.clip(low + shift * (high - low), -1, 1)
+    p = drop_above(*pair, threshold)
+    assume(abs(p - 0.025) > 1e-9)
+    assert (p < 0.025) == (low > threshold)
+
+
+@given(pairs, st.lists(st.floats(-1, 1), min_size=2, max_size=10).map(sorted))
+def test_the_higher_the_threshold_the_higher_the_p_value(pair, thresholds):
+    # Neighbouring floats may round to scores in the wrong order, by some 1e-12 of a million questions' score.
+    assert np.diff(drop_above(*pair, np.array(thresholds))).min() >= -1e-12
+
+
+@given(pairs, st.floats(0.5, 2))
+def test_models_are_equivalent_exactly_where_the_interval_of_90_percent_lies_within_the_margin(pair, factor):
+    low, high = paired_interval(*pair, 0.90)
+    margin = np.minimum(1, factor * max(-low, high))
+    p = equivalence(*pair, margin)
+    assume(abs(p - 0.05) > 1e-9)
+    assert (p < 0.05) == (-margin < low and high < margin)
+
+
+@pytest.mark.parametrize("call", [paired_interval, lambda *pair: drop_above(*pair, 0.1)])
+def test_impossible_paired_counts_are_refused(call):
+    with pytest.raises(ValueError, match=r"^lost must be at least 0, got -1$"):
+        call(-1, 0, 10)
+    with pytest.raises(ValueError, match=r"^gained must be at least 0, got -2$"):
+        call(np.array([1, 1]), np.array([3, -2]), 10)
+    with pytest.raises(ValueError, match=r"^n must be at least 0, got -3$"):
+        call(0, 0, -3)
+    with pytest.raises(ValueError, match=r"^lost \+ gained must be at most n, got 6 \+ 5 > 10$"):
+        call(np.array([1, 6]), 5, 10)
+
+
+def test_mcnemar_refuses_negative_counts():
+    with pytest.raises(ValueError, match=r"^gained must be at least 0, got -1$"):
+        mcnemar(3, -1)
+
+
+def test_shares_that_no_accuracy_differs_by_are_refused():
+    with pytest.raises(ValueError, match=r"^threshold must lie in -1\.\.1, got 1\.5$"):
+        drop_above(1, 0, 10, 1.5)
+    with pytest.raises(ValueError, match=r"^margin must lie in 0\.\.1, got -0\.1$"):
+        equivalence(1, 0, 10, np.array([0.1, -0.1]))
+
+
+def test_holm_agrees_with_an_example_worked_by_hand():
+    # In order: 4 · 0.005, 3 · 0.01, 2 · 0.03, then 1 · 0.04, which the step before raises to 0.06.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02], rel=1e-15)
+    assert holm([0.6, 0.5]) == pytest.approx([1, 1])
+    assert holm([]).shape == (0,)
+
+
+@given(p_values)
+def test_holm_agrees_with_slow_code_that_looks_at_all_pairs(p):
+    def step(value):
+        return value * sum(other >= value for other in p)
+
+    expected = [min(1, max(step(other) for other in p if other <= value)) for value in p]
+    assert holm(p) == pytest.approx(expected, rel=1e-15)
+
+
+@given(p_values)
+def test_holm_raises_p_values_no_further_than_bonferroni_and_keeps_their_order(p):
+    adjusted, p = holm(p), np.array(p)
+    assert np.all((p <= adjusted) & (adjusted <= np.minimum(1, len(p) * p)))
+    assert np.all(np.diff(adjusted[np.argsort(p)]) >= 0)
+
+
+@pytest.mark.parametrize("false", [0, 5, 9])
+def test_holm_errs_in_at_most_5_of_100_families(false):
+    p = np.random.default_rng(0).random((4000, 10))
+    p[:, :false] *= 1e-4
+    wrong = [holm(family)[false:].min() <= 0.05 for family in p]
+    # Three standard errors of a share of 0.05 of 4,000.
+    assert np.mean(wrong) <= 0.05 + 0.0104
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [([0.5, 1.5], r"^p must lie in 0\.\.1, got 1\.5$"), ([float("nan")], "^p must lie in 0..1, got nan$")],
+)
+def test_holm_refuses_what_is_no_p_value(p, message):
+    with pytest.raises(ValueError, match=message):
+        holm(p)
+
+
+def test_holm_refuses_more_than_one_family():
+    with pytest.raises(ValueError, match=r"^p must have one axis, got 2$"):
+        holm(np.full((2, 3), 0.5))

@@ -1,6 +1,18 @@
-"""Every interval and test used anywhere in headway."""
+"""Every interval and test used anywhere in headway.
 
-from scipy.stats import norm
+Paired counts compare two models on the same n questions: `lost` are those that only the first answers,
+`gained` those that only the second does. The drop of accuracy is P(lost) - P(gained), estimated by
+(lost - gained) / n. Counts may be integers or arrays, which broadcast.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import beta, binom, norm
+from scipy.stats import t as student
+
+Counts = int | np.integer | np.ndarray
+Shares = float | np.floating | np.ndarray
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -12,8 +24,7 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
     >>> [round(end, 4) for end in wilson_interval(95, 100)]
     [0.8882, 0.9785]
     """
-    if not 0 <= successes <= n:
-        raise ValueError(f"successes must lie in 0..{n}, got {successes}")
+    _check_successes(successes, n)
     if n == 0:
         return (0.0, 1.0)
     z = float(norm.ppf(0.5 + confidence / 2))
@@ -25,3 +36,176 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
     low = 0.0 if successes == 0 else max(0.0, (centre - half) / scale)
     high = 1.0 if successes == n else min(1.0, (centre + half) / scale)
     return (low, high)
+
+
+def clopper_pearson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact interval for a proportion, which covers it at least as often as `confidence` says.
+
+    With α = 1 - confidence, the ends are the α/2 quantile of Beta(successes, n - successes + 1) and the
+    1 - α/2 quantile of Beta(successes + 1, n - successes); (0, 1) when nothing was counted.
+
+    >>> [round(end, 4) for end in clopper_pearson(95, 100)]
+    [0.8872, 0.9836]
+    """
+    _check_successes(successes, n)
+    tail = (1 - confidence) / 2
+    low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, n - successes + 1))
+    high = 1.0 if successes == n else float(beta.isf(tail, successes + 1, n - successes))
+    return (low, high)
+
+
+def t_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's t interval for a mean, such as over seeds; (-inf, inf) for fewer than two values.
+
+    The ends are mean ± t s / √m, with s the standard deviation of the m values (divisor m - 1) and t the
+    quantile of Student's distribution with m - 1 degrees of freedom. It takes the values to be normal.
+
+    >>> [round(end, 4) for end in t_interval([0.90, 0.92, 0.97])]
+    [0.8404, 1.0196]
+    """
+    if len(values) < 2:
+        return (-np.inf, np.inf)
+    # Measured from the first value, equal values differ by exactly 0, whatever the rounding of their mean.
+    first = float(values[0])
+    shifted = np.asarray(values, dtype=float) - first
+    mean = first + float(shifted.mean())
+    error = float(shifted.std(ddof=1)) / len(values) ** 0.5
+    half = float(student.ppf(0.5 + confidence / 2, len(values) - 1)) * error
+    return (mean - half, mean + half)
+
+
+def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
+    """McNemar's exact two-sided p-value of "lost and gained are equally likely"; 1 where both are 0.
+
+    It is min(1, 2 P(X ≤ min(lost, gained))) with X ~ Binomial(lost + gained, 1/2).
+
+    >>> mcnemar(np.array([0, 2, 5]), np.array([6, 10, 5])).round(4)
+    array([0.0312, 0.0386, 1.    ])
+    """
+    lost, gained = _counts(lost=lost, gained=gained)
+    return np.asarray(np.minimum(1, 2 * binom.cdf(np.minimum(lost, gained), lost + gained, 0.5)))
+
+
+def paired_interval(lost: Counts, gained: Counts, n: Counts, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Tango's (1998) score interval for the drop of accuracy; (-1, 1) where nothing was counted.
+
+    It is {δ: |T(δ)| ≤ z}, with z the normal quantile and the score
+    T(δ) = (lost - gained - n δ) / √(n (2q + δ (1 - δ))). There q = (√(B² - 4AC) - B) / 2A is the maximum-likelihood
+    estimate of P(gained) when the drop is δ: A = 2n, B = (2n - lost + gained) δ - lost - gained, C = -gained δ (1 - δ).
+    It needs no discordant pair: with none the ends are ±z² / (n + z²). With none gained the upper end is Wilson's.
+
+    >>> low, high = paired_interval(np.array([0, 12, 40]), np.array([0, 2, 0]), np.array([2000, 50, 2000]))
+    >>> np.stack([low, high]).round(4)
+    array([[-0.0019,  0.0611,  0.0147],
+           [ 0.0019,  0.3447,  0.0271]])
+    """
+    lost, gained, n = _pairs(lost, gained, n)
+    z = float(norm.ppf(0.5 + confidence / 2))
+    # The upper end is minus the lower end of the swapped counts; both are searched for at once.
+    ends = _lower_end(np.stack([lost, gained]), np.stack([gained, lost]), n, z)
+    return np.asarray(ends[0]), np.asarray(-ends[1])
+
+
+def drop_above(lost: Counts, gained: Counts, n: Counts, threshold: Shares) -> np.ndarray:
+    """One-sided p-value of "the drop is above the threshold" against "it is at most that": 1 - Φ(T(threshold)).
+
+    T is the score of `paired_interval`, so p < (1 - confidence) / 2 exactly where the interval's lower end is
+    above the threshold. Where T is 0/0 the counts speak for neither side, and p = 1/2.
+
+    >>> drop_above(np.array([2, 12, 40]), 0, 2000, 0.005).round(4)
+    array([0.9944, 0.263 , 0.    ])
+    """
+    lost, gained, n = _pairs(lost, gained, n)
+    _check_share("threshold", threshold, -1)
+    return np.asarray(norm.sf(_score(lost, gained, n, threshold)))
+
+
+def equivalence(lost: Counts, gained: Counts, n: Counts, margin: Shares) -> np.ndarray:
+    """P-value of "the drop lies inside (-margin, margin)": the larger of two one-sided p-values (TOST).
+
+    They are those of "the drop is above -margin" and "the drop is below margin". So p < 0.05 exactly where the
+    90 % `paired_interval` lies inside (-margin, margin).
+
+    >>> equivalence(np.array([0, 2, 12]), 0, 2000, 0.005).round(4)
+    array([0.0008, 0.0056, 0.737 ])
+    """
+    _check_share("margin", margin, 0)
+    return np.asarray(np.maximum(drop_above(lost, gained, n, -margin), drop_above(gained, lost, n, -margin)))
+
+
+def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Holm's adjusted p-values: if those at most α are rejected, P(any true hypothesis is rejected) ≤ α.
+
+    The k-th smallest of m, counted from 0, becomes the largest of (m - j) p_(j) over j ≤ k, or 1 if that is more.
+
+    >>> holm([0.01, 0.04, 0.03, 0.005])
+    array([0.03, 0.06, 0.06, 0.02])
+    """
+    values = np.asarray(p, dtype=float)
+    if values.ndim != 1:
+        raise ValueError(f"p must have one axis, got {values.ndim}")
+    _check_share("p", values, 0)
+    order = np.argsort(values)
+    steps = np.arange(len(values), 0, -1) * values[order]
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def _lower_end(lost: np.ndarray, gained: np.ndarray, n: np.ndarray, z: float) -> np.ndarray:
+    """The smallest drop whose score is at most z, by bisection from -1 to the estimate, as the score falls."""
+    outside = np.full(lost.shape, -1.0)
+    inside = np.divide(lost - gained, n, out=np.ones(lost.shape), where=n > 0)
+    # 60 halvings of at most 2 leave 2e-18; from 54 on, the middle of -1 and its neighbour rounds to -1 itself.
+    for _ in range(60):
+        middle = (outside + inside) / 2
+        above = _score(lost, gained, n, middle) > z
+        outside, inside = np.where(above, middle, outside), np.where(above, inside, middle)
+    return inside
+
+
+def _score(lost: np.ndarray, gained: np.ndarray, n: np.ndarray, drop: Shares) -> np.ndarray:
+    """Tango's score T of a drop, as `paired_interval` has it; 0 where it is 0/0."""
+    # Negating the drop swaps lost and gained and negates T. With δ ≥ 0, C ≤ 0: q is real and not negative.
+    swapped = np.less(drop, 0)
+    lost, gained = np.where(swapped, gained, lost), np.where(swapped, lost, gained)
+    delta = np.abs(drop)
+    b = (2 * n - lost + gained) * delta - lost - gained
+    c = -gained * delta * (1 - delta)
+    root = np.sqrt(b * b - 8 * n * c)
+    difference = lost - gained - n * delta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Two ways to write one root; each is used where it does not subtract nearly equal numbers.
+        q = np.where(b > 0, -2 * c / (b + root), (root - b) / (4 * n))
+        score = np.where(difference == 0, 0.0, difference / np.sqrt(n * (2 * q + delta * (1 - delta))))
+    return np.where(swapped, -score, score)
+
+
+def _pairs(lost: Counts, gained: Counts, n: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Paired counts as arrays of one shape, refused where lost + gained > n."""
+    lost, gained, n = _counts(lost=lost, gained=gained, n=n)
+    if (bad := lost + gained > n).any():
+        shown = [int(count[bad][0]) for count in (lost, gained, n)]
+        raise ValueError("lost + gained must be at most n, got {} + {} > {}".format(*shown))
+    return lost, gained, n
+
+
+def _counts(**counts: Counts) -> tuple[np.ndarray, ...]:
+    """Counts as arrays of one shape, in floating point so that products of counts do not overflow."""
+    arrays = np.broadcast_arrays(*(np.asarray(count, dtype=float) for count in counts.values()))
+    for name, array in zip(counts, arrays, strict=True):
+        if (array < 0).any():
+            raise ValueError(f"{name} must be at least 0, got {int(array.min())}")
+    return tuple(arrays)
+
+
+def _check_successes(successes: int, n: int) -> None:
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must lie in 0..{n}, got {successes}")
+
+
+def _check_share(name: str, share: Shares, lowest: int) -> None:
+    array = np.asarray(share)
+    bad = ~((lowest <= array) & (array <= 1))
+    if bad.any():
+        raise ValueError(f"{name} must lie in {lowest}..1, got {array[bad][0]:g}")
