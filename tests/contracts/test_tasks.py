@@ -425,3 +425,106 @@ def test_parts_of_different_width_are_joined_without_changing_an_example(name, o
     rows = [Examples(cut(task, s), task.answer(cut(task, s))) for s in examples.source]
     joined = Examples.join(rows, task.vocabulary.pad)
     assert records(task, joined) == records(task, examples)
+
+
+def with_prefix(task, n=9):
+    """Sources and whole prefixes as arrays, both with two columns of padding more than any row needs."""
+    source, prefix = as_tensors(task, n)
+    more = ((0, 0), (0, 2))
+    wider = [np.pad(r.numpy(), more, constant_values=task.vocabulary.pad) for r in (source, prefix) if r is not None]
+    return wider[0], None if prefix is None else wider[1]
+
+
+@every_task
+def test_parts_are_those_that_are_described_and_every_token_is_a_query_and_a_key(name, options):
+    task = task_of(name, options)
+    source, prefix = with_prefix(task)
+    tokens = source.shape[1] + (0 if prefix is None else prefix.shape[1])
+    parts = task.parts(source, prefix)
+    assert list(parts) == list(task.PARTS)
+    assert {"diagonal", "boundary"} <= set(parts)
+    assert all(part.shape == (9, tokens, tokens) and part.dtype == bool for part in parts.values())
+    for meaning in task.PARTS.values():
+        assert meaning[0].islower() or meaning[0] == "+"
+        assert meaning.endswith(".")
+
+
+@every_task
+def test_padding_belongs_to_no_part_and_some_query_sees_something_of_each(name, options):
+    task = task_of(name, options)
+    source, prefix = with_prefix(task)
+    padding = np.concatenate([source] if prefix is None else [source, prefix], axis=1) == task.vocabulary.pad
+    assert padding.any()
+    for part in task.parts(source, prefix).values():
+        assert part.any()
+        assert not part[padding].any()
+        assert not part.swapaxes(1, 2)[padding].any()
+
+
+@every_task
+def test_parts_come_from_each_row_alone(name, options):
+    task = task_of(name, options)
+    source, prefix = with_prefix(task)
+    parts = task.parts(source, prefix)
+    for row in range(len(source)):
+        rows = [cut(task, tokens[row]) for tokens in (source, prefix) if tokens is not None]
+        alone = task.parts(rows[0], rows[1] if len(rows) == 2 else None)
+        places = [start + np.arange(part.shape[1]) for start, part in zip((0, source.shape[1]), rows, strict=False)]
+        kept = np.concatenate(places)
+        for part in parts:
+            assert np.array_equal(alone[part][0], parts[part][row][np.ix_(kept, kept)])
+
+
+@every_task
+def test_the_boundary_is_the_first_and_last_token_of_the_source_and_bos(name, options):
+    task = task_of(name, options)
+    source, prefix = with_prefix(task)
+    boundary = task.parts(source, prefix)["boundary"]
+    for row, tokens in enumerate(source.tolist()):
+        length = tokens.index(task.vocabulary.pad)
+        expected = {0, length - 1} | ({len(tokens)} if prefix is not None else set())
+        assert set(np.flatnonzero(boundary[row, 0]).tolist()) == expected
+        assert (boundary[row] == boundary[row].any(1, keepdims=True) * boundary[row, 0]).all()
+
+
+@every_task
+def test_every_place_has_a_name_of_its_own(name, options):
+    task = task_of(name, options)
+    for width in (1, 4, 40):
+        answer, source = task.answer_names(width), task.token_names(width)
+        assert len(set(answer)) == len(answer) == (1 if task.kind == "class" else width)
+        assert len(set(source)) == len(source) == width
+        assert task.token_names(width - 1) == source[:-1]
+        assert task.kind == "class" or task.answer_names(width - 1) == answer[:-1]
+
+
+@every_task
+def test_contrasts_hold_right_answers_of_one_length_that_differ_at_their_token(name, options):
+    task = task_of(name, options)
+    contrasts = task.contrasts(np.random.default_rng(3), 12)
+    assert len({contrast.name for contrast in contrasts}) == len(contrasts)
+    for contrast in contrasts:
+        sides = (contrast.base, contrast.donor)
+        for examples in sides:
+            assert len(examples) == 12
+            assert np.array_equal(task.answer(examples.source), examples.target)
+            assert (examples.source != task.vocabulary.pad).all()
+            assert task.kind == "class" or (examples.target != task.vocabulary.pad).all()
+        assert contrast.base.source.shape == contrast.donor.source.shape
+        assert all(record == REFERENCES[name](task.options, record) for side in sides for record in records(task, side))
+        base, donor = (side.target if task.kind == "class" else side.target[:, contrast.token] for side in sides)
+        assert (base != donor).all()
+        assert task.kind == "sequence" or contrast.token == 0
+
+
+@every_task
+def test_a_contrast_goes_both_ways_and_the_generator_alone_decides_it(name, options):
+    task = task_of(name, options)
+    one, again, other = (task.contrasts(np.random.default_rng(seed), 500) for seed in (3, 3, 4))
+    assert [contrast.name for contrast in one] == [contrast.name for contrast in other]
+    for first, second, third in zip(one, again, other, strict=True):
+        assert np.array_equal(first.base.source, second.base.source)
+        assert np.array_equal(first.donor.source, second.donor.source)
+        assert not np.array_equal(first.base.source, third.base.source)
+        sides = (first.base.source.tolist(), first.donor.source.tolist())
+        assert sum(base < donor for base, donor in zip(*sides, strict=True)) == 250

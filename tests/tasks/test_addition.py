@@ -147,6 +147,24 @@ def test_features_count_the_carries(a, b, features):
     assert tuple(int(found[name][0]) for name in ("carries", "longest_chain", "carry_out")) == features
 
 
+@pytest.mark.parametrize(("a", "b", "columns"), [(374, 814, 0), (364, 839, 1), (333, 666, 3), (190, 809, 3)])
+def test_features_count_the_columns_that_sum_to_9(a, b, columns):
+    assert task_of().features(source_of(task_of(), a, b))["propagating_columns"].tolist() == [columns]
+
+
+def test_answer_tokens_are_named_by_their_columns_as_they_are_written():
+    falling = ["column 3", "column 2", "column 1", "column 0", "end"]
+    assert task_of().answer_names(5) == falling
+    assert task_of().answer_names(2) == falling[:2]
+    rising = ["column 0", "column 1", "column 2", "column 3", "end", "token 5"]
+    assert task_of(order="least-significant-first").answer_names(6) == rising
+
+
+def test_source_tokens_are_named_by_operand_and_column():
+    assert " ".join(task_of().token_names(7)) == "a2 a1 a0 + b2 b1 b0"
+    assert task_of(digits=1).token_names(4) == ["a0", "+", "b0", "3"]
+
+
 def test_swapped_operands_are_one_problem_and_other_pairs_with_that_sum_are_not():
     task = task_of()
     same, other = ((374, 814), (814, 374)), ((375, 813), (384, 804), (374, 815))

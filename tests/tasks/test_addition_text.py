@@ -137,6 +137,18 @@ def test_features_count_the_carries(text, carries, chain):
     assert found == (len(text), carries, chain)
 
 
+@pytest.mark.parametrize(("text", "columns"), [("95 + 7 = ", 1), ("905 + 94 = ", 3), ("0 + 0 = ", 0), ("9 + 0 = ", 1)])
+def test_features_count_the_columns_that_sum_to_9(text, columns):
+    features = task_of().features(rows_of(task_of(), [text, "1 + 1234567890 = "]))
+    assert int(features["propagating_columns"][0]) == columns
+
+
+def test_answer_tokens_are_named_from_the_left_or_by_their_columns():
+    assert task_of().answer_names(3) == ["digit 0", "digit 1", "digit 2"]
+    assert task_of(order="least-significant-first").answer_names(3) == ["column 0", "column 1", "column 2"]
+    assert task_of().token_names(3) == ["0", "1", "2"]
+
+
 def test_abacus_positions_count_within_a_number_as_written():
     task = task_of()
     source = torch.from_numpy(rows_of(task, ["95 + 7 = ", "1 + 234 = "]))

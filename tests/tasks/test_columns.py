@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from headway.tasks.columns import ChainSampler, add, longest_chain, order
+from headway.tasks.columns import (
+    ChainSampler,
+    add,
+    carry_into,
+    digit_columns,
+    digit_counts,
+    longest_chain,
+    lowest_origins,
+    operands,
+    order,
+    propagates,
+    written_columns,
+)
 
 SMALL = [(1, 2, True), (1, 2, False), (3, 2, True), (4, 2, False), (2, 3, True), (2, 4, False), (1, 10, False)]
 """(width, base, leading zeros) of domains that are small enough to list."""
@@ -142,3 +154,63 @@ def test_wide_numbers_get_their_chain_too():
     assert [chain_of(*pair, 10) for pair in zip(a.tolist(), b.tolist(), strict=True)] == asked.tolist()
     assert a[:, -1].min() >= 1
     assert b[:, -1].min() >= 1
+
+
+@given(pairs_of_numbers())
+def test_a_column_passes_a_carry_on_when_its_digits_sum_to_base_minus_1(case):
+    base, a, b = case
+    expected = [
+        [x + y == base - 1 for x, y in zip(*rows, strict=True)] for rows in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    assert propagates(a, b, base).tolist() == expected
+
+
+@given(pairs_of_numbers())
+def test_the_lowest_origin_is_found_by_walking_down_while_columns_pass_on(case):
+    base, a, b = case
+    found = lowest_origins(a, b, base)
+    assert found.shape == (len(a), a.shape[1] + 1)
+    for row, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+        for column in range(1, len(x) + 1):
+            origin = column - 1
+            while origin > 0 and x[origin] + y[origin] == base - 1:
+                origin -= 1
+            assert found[row, column] == origin
+        assert found[row, 0] == 0
+
+
+@given(pairs_of_numbers())
+def test_a_carry_comes_into_a_column_when_the_numbers_below_it_overflow(case):
+    base, a, b = case
+    for column in range(0, a.shape[1] + 1, 7):
+        overflow = [
+            to_integer(x[:column], base) + to_integer(y[:column], base) >= base**column
+            for x, y in zip(a, b, strict=True)
+        ]
+        assert carry_into(a, b, base, column).tolist() == ([int(o) for o in overflow] if column else [0] * len(a))
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1, max_size=4))
+def test_operands_and_their_columns_are_read_off_the_tokens(pairs):
+    texts = [f"{a}+{b}" for a, b in pairs]
+    width = max(map(len, texts))
+    source = np.array([["0123456789+.".index(c) for c in text.ljust(width, ".")] for text in texts])
+    numbers = operands(source, 10)
+    assert [tuple(to_integer(digits[row], 10) for digits in numbers) for row in range(len(pairs))] == pairs
+    for row, (a, b) in enumerate(pairs):
+        columns = [*reversed(range(len(str(a)))), -1, *reversed(range(len(str(b))))]
+        assert digit_columns(source, 10)[row].tolist() == columns + [-1] * (width - len(columns))
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), st.integers(7, 9))
+def test_digits_are_counted_without_leading_zeros(values, width):
+    rows = np.array([[value // 10**place % 10 for place in range(width)] for value in values])
+    assert digit_counts(rows).tolist() == [len(str(value)) for value in values]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(0, 12))
+def test_columns_are_written_in_order_from_either_end(counts, width):
+    up = [(list(range(count)) + [-1] * width)[:width] for count in counts]
+    down = [(list(range(count))[::-1] + [-1] * width)[:width] for count in counts]
+    assert written_columns(np.array(counts), width, falling=False).tolist() == up
+    assert written_columns(np.array(counts), width, falling=True).tolist() == down

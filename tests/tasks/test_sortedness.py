@@ -163,3 +163,53 @@ def test_a_record_is_the_one_of_the_course():
 
 def test_a_sequence_of_one_is_sorted():
     assert task_of().from_record({"sequence": [7], "is_sorted": 1, "length": 1}) == ([7], 1)
+
+
+def test_the_parts_of_a_sequence_with_two_inversions():
+    task = task_of()
+    source = np.array([[2, 31, 7, 7, 90, 8], [5, 6, 100, 100, 100, 100]])
+    parts = task.parts(source, None)
+    found = {
+        name: [[set(np.flatnonzero(keys).tolist()) for keys in row] for row in part] for name, part in parts.items()
+    }
+    nothing = [set()] * 4
+    assert found["inversion"] == [[{1, 2, 4, 5}] * 6, [set(), set(), *nothing]]
+    assert found["diagonal"] == [[{0}, {1}, {2}, {3}, {4}, {5}], [{0}, {1}, *nothing]]
+    assert found["next_element"] == [[{1}, {2}, {3}, {4}, {5}, set()], [{1}, set(), *nothing]]
+    assert found["previous_element"] == [[set(), {0}, {1}, {2}, {3}, {4}], [set(), {0}, *nothing]]
+    assert found["boundary"] == [[{0, 5}] * 6, [{0, 1}, {0, 1}, *nothing]]
+
+
+@given(st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=7), min_size=1, max_size=4))
+def test_an_inversion_is_both_elements_of_a_descent(rows):
+    task = task_of()
+    width = max(map(len, rows))
+    inversion = task.parts(np.array([row + [100] * (width - len(row)) for row in rows]), None)["inversion"]
+    for row, part in zip(rows, inversion, strict=True):
+        keys = {k for left in range(len(row) - 1) if row[left] > row[left + 1] for k in (left, left + 1)}
+        assert [set(np.flatnonzero(seen).tolist()) for seen in part[: len(row)]] == [keys] * len(row)
+        assert not part[len(row) :].any()
+
+
+@pytest.mark.parametrize(("length", "values"), [(16, 100), (2, 2), (5, 2), (3, 65_536)])
+def test_the_contrast_is_one_rising_pair_swapped_half_each_way(length, values):
+    task = task_of(min_length=2, max_length=length, values=values)
+    (contrast,) = task.contrasts(np.random.default_rng(6), 300)
+    assert (contrast.name, contrast.about, contrast.token) == ("one adjacent inversion", "inversion", 0)
+    assert contrast.base.source.shape == contrast.donor.source.shape == (300, length)
+    assert contrast.base.target.tolist() == [1, 0] * 150
+    assert contrast.donor.target.tolist() == [0, 1] * 150
+    for pair in zip(contrast.base.source.tolist(), contrast.donor.source.tolist(), strict=True):
+        swapped, ordered = sorted(pair, key=lambda row: row == sorted(row))
+        assert ordered == sorted(swapped)
+        assert inversions(swapped) == 1
+
+
+def test_the_swapped_pair_of_the_contrast_stands_anywhere():
+    (contrast,) = task_of(min_length=9, max_length=9).contrasts(np.random.default_rng(2), 600)
+    apart = contrast.base.source != contrast.donor.source
+    assert set(np.argmax(apart, axis=1).tolist()) == set(range(8))
+
+
+def test_a_class_is_the_only_answer_to_name():
+    assert task_of().answer_names(1) == ["class"]

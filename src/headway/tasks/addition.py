@@ -16,8 +16,10 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Examples, Keys, PositionKind, Rows, Task, Vocabulary
-from headway.tasks.columns import ChainSampler, add, longest_chain, order
+from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, PositionKind, Prefix, Rows, Task, Vocabulary
+from headway.tasks.columns import ChainSampler, add, longest_chain, order, propagates, written_columns
+from headway.tasks.contrasts import SumPairs, sum_contrasts
+from headway.tasks.parts import SUM_PARTS, sum_parts
 
 LARGEST_DOMAIN = 20_000_000
 SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -44,10 +46,12 @@ class Addition(Task):
     name = "addition"
     Options = AdditionOptions
     kind = "sequence"
+    PARTS = SUM_PARTS
 
     def __init__(self, options: AdditionOptions):
         super().__init__(options)
         self.base, self.digits = options.base, options.digits
+        self.falling = options.order == "most-significant-first"
         digits = tuple(SYMBOLS[: self.base]) if self.base <= len(SYMBOLS) else tuple(map(str, range(self.base)))
         self.plus = self.base
         tokens = (*digits, "+", "BOS", "EOS", "PAD")
@@ -87,7 +91,7 @@ class Addition(Task):
 
     def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
         total, _ = add(*self._operands(source), self.base)
-        if self.options.order == "most-significant-first":
+        if self.falling:
             total = total[:, ::-1]
         return np.concatenate([total, np.full((len(source), 1), self.vocabulary.eos)], axis=1)
 
@@ -102,11 +106,13 @@ class Addition(Task):
         return Examples(np.where(random.random((len(swapped), 1)) < 0.5, swapped, examples.source), examples.target)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        _, carries = add(*self._operands(source), self.base)
+        a, b = self._operands(source)
+        _, carries = add(a, b, self.base)
         return {
             "carries": carries.sum(1),
             "longest_chain": longest_chain(carries),
             "carry_out": carries[:, -1].astype(np.int64),
+            "propagating_columns": propagates(a, b, self.base).sum(1),
         }
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
@@ -155,9 +161,38 @@ class Addition(Task):
         within = torch.where(written < self.digits, written + 1, 0)
         if kind == "coupled":
             within = torch.where(written < self.digits, self.digits - written, 0)
-            falling = self.options.order == "most-significant-first"
-            step = (self.digits + 1 - step).clamp(min=0) if falling else step + 1
+            step = (self.digits + 1 - step).clamp(min=0) if self.falling else step + 1
         return torch.cat([within, within[:-1]])[None], None if prefix is None else step[None]
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        """Columns, operands, + and carries; those of 3 7 4 + 8 1 4 are worked out in `sum_parts`."""
+        count = np.full(len(source), self.digits + 1)
+        written = written_columns(count, 0 if prefix is None else prefix.shape[1], self.falling)
+        return super().parts(source, prefix) | sum_parts(source, prefix, written, self.vocabulary, self.base)
+
+    def _written(self) -> list[int]:
+        """The columns of the sum in the order in which they are written."""
+        return written_columns(np.array([self.digits + 1]), self.digits + 1, self.falling)[0].tolist()
+
+    def answer_names(self, width: int) -> list[str]:
+        """`column 3`, `column 2`, `column 1`, `column 0`, `end` for three digits, most significant first."""
+        names = [*(f"column {column}" for column in self._written()), "end"]
+        return names[:width] + super().answer_names(width)[len(names) :]
+
+    def token_names(self, width: int) -> list[str]:
+        """`a2`, `a1`, `a0`, `+`, `b2`, `b1`, `b0` for three digits."""
+        first, second = ([f"{name}{column}" for column in reversed(range(self.digits))] for name in "ab")
+        names = [*first, "+", *second]
+        return names[:width] + super().token_names(width)[len(names) :]
+
+    def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
+        """A carry into each column from each column below it, and the digits of each column.
+
+        126 + 137 and 121 + 137: carry into column 1 from column 0, seen in the answers 0263 and 0258.
+        There are digits * (digits + 3) / 2 of them, so ask for fewer pairs of long numbers.
+        """
+        pairs = SumPairs(self.digits, self.base, lowest_top=0 if self.options.leading_zeros else 1, overflow=True)
+        return sum_contrasts(random, n, pairs, self._encode, self._written())
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(self.vocabulary.tokens[token] for token in source)

@@ -18,13 +18,17 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Examples, Keys, PositionKind, Rows, Task, Vocabulary
-from headway.tasks.columns import add, longest_chain, order
+from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, PositionKind, Prefix, Rows, Task, Vocabulary
+from headway.tasks.columns import add, digit_counts, longest_chain, operands, order, propagates, written_columns
+from headway.tasks.contrasts import SumPairs, sum_contrasts
+from headway.tasks.parts import SUM_PARTS, sum_parts
 
 CHARACTERS = "0123456789+= "
 EOS = len(CHARACTERS) + 1
 AROUND = len(" +  = ")
 """Characters of an input that are not digits."""
+CONTRAST_DIGITS = 3
+"""Digits of both operands in contrasts, unless the task's numbers are shorter."""
 NUMBER = re.compile(r"0|[1-9][0-9]*")
 INPUT = re.compile(r"([0-9]+) \+ ([0-9]+) = ")
 
@@ -45,19 +49,22 @@ class AdditionText(Task):
     name = "addition-text"
     Options = AdditionTextOptions
     kind = "sequence"
+    PARTS = SUM_PARTS
     vocabulary = Vocabulary((*CHARACTERS, "BOS", "EOS", "PAD"), bos=13, eos=EOS, pad=15)
 
     def __init__(self, options: AdditionTextOptions):
         super().__init__(options)
+        self.falling = options.order == "most-significant-first"
+        self.longest = ((options.exact or options.max_characters) - AROUND) // 2
         for length in (*options.test_lengths, *([options.exact] if options.exact else [])):
             if length % 2:
                 raise InputError(f"addition-text has no inputs of exactly {length} characters; an even number needed")
 
     def draw(self, random: np.random.Generator, n: int) -> Examples:
         if self.options.exact:
-            lengths = np.full((2, n), (self.options.exact - AROUND) // 2)
+            lengths = np.full((2, n), self.longest)
         else:
-            lengths = random.integers(1, (self.options.max_characters - AROUND) // 2 + 1, size=(2, n))
+            lengths = random.integers(1, self.longest + 1, size=(2, n))
         a, b = (self._draw_numbers(random, row, int(lengths.max())) for row in lengths)
         return self._encode(a, b, *lengths)
 
@@ -87,40 +94,28 @@ class AdditionText(Task):
         source = source[:, : int((a_length + b_length).max()) + AROUND]
         return Examples(source, self.answer(source))
 
-    def _operands(self, source: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Both numbers of each row as digits, least significant first, zeros above the top."""
-        digit = source < 10
-        significance = _count_from_last(torch.from_numpy(digit).flip(1)).flip(1).numpy()
-        after_plus = np.cumsum(source == CHARACTERS.index("+"), axis=1) > 0
-        numbers = np.zeros((2, len(source), max(1, int(significance.max(initial=1)))), dtype=np.int64)
-        rows, columns = np.nonzero(digit)
-        which = after_plus[rows, columns].astype(int)
-        numbers[which, rows, significance[rows, columns] - 1] = source[rows, columns]
-        return numbers[0], numbers[1]
-
     def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
-        total, _ = add(*self._operands(source), 10)
-        width = total.shape[1]
-        length = np.maximum(width - np.argmax(total[:, ::-1] != 0, axis=1), 1)
-        length = np.where((total != 0).any(1), length, 1)
-        column = np.arange(width + 1)[None]
-        read = length[:, None] - 1 - column if self.options.order == "most-significant-first" else column
-        digits = total[np.arange(len(source))[:, None], np.clip(read, 0, width - 1)]
-        target = np.where(column < length[:, None], digits, self.vocabulary.pad)
-        target = np.where(column == length[:, None], EOS, target)
-        return target[:, : int(length.max(initial=1)) + 1]
+        total, _ = add(*operands(source, 10), 10)
+        count = digit_counts(total)
+        width = int(count.max(initial=1)) + 1
+        column = written_columns(count, width, self.falling)
+        digits = np.take_along_axis(total, np.maximum(column, 0), axis=1)
+        target = np.where(column >= 0, digits, self.vocabulary.pad)
+        return np.where(np.arange(width) == count[:, None], EOS, target)
 
     def canonical(self, source: Rows) -> Keys:
-        smaller, larger = (_without_leading_zeros(digits) for digits in order(*self._operands(source)))
+        smaller, larger = (_without_leading_zeros(digits) for digits in order(*operands(source, 10)))
         between = np.full((len(source), 1), CHARACTERS.index("+"))
         return np.concatenate([smaller, between, larger], axis=1)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        _, carries = add(*self._operands(source), 10)
+        a, b = operands(source, 10)
+        _, carries = add(a, b, 10)
         return {
             "characters": (source != self.vocabulary.pad).sum(1),
             "carries": carries.sum(1),
             "longest_chain": longest_chain(carries),
+            "propagating_columns": propagates(a, b, 10).sum(1),
         }
 
     def at_length(self, length: int) -> "AdditionText":
@@ -135,8 +130,7 @@ class AdditionText(Task):
         return source_width - AROUND + 2
 
     def position_kinds(self) -> tuple[PositionKind, ...]:
-        coupled = self.options.order == "least-significant-first"
-        return ("index", "coupled", "abacus") if coupled else ("index", "abacus")
+        return ("index", "abacus") if self.falling else ("index", "coupled", "abacus")
 
     def no_positions_because(self, kind: PositionKind) -> str:
         return " while the answer is most-significant-first: its first digit's significance is not known in advance"
@@ -156,6 +150,30 @@ class AdditionText(Task):
         if kind == "abacus":
             return _count_from_last(digit), step
         return _count_from_last(digit.flip(1)).flip(1), None if step is None else step + 1
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        """Columns, operands, + and carries; the column of the first digit written is read off the right answer.
+
+        "95 + 7 = " makes 102: most significant first, BOS as a query stands for column 2.
+        """
+        count = digit_counts(add(*operands(source, 10), 10)[0])
+        written = written_columns(count, 0 if prefix is None else prefix.shape[1], self.falling)
+        return super().parts(source, prefix) | sum_parts(source, prefix, written, self.vocabulary, 10)
+
+    def answer_names(self, width: int) -> list[str]:
+        """`digit 0`, `digit 1`, ... from the left; `column 0`, `column 1`, ... where the units come first."""
+        return [f"{'digit' if self.falling else 'column'} {index}" for index in range(width)]
+
+    def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
+        """A carry into each column from each one below, and the digits of each column, in sums without overflow.
+
+        "126 + 137 = " and "121 + 137 = ": carry into column 1 from column 0, seen in the answers 263 and 258.
+        """
+        digits = min(CONTRAST_DIGITS, self.longest)
+        lengths = np.full(n, digits)
+        written = written_columns(lengths[:1], digits, self.falling)[0].tolist()
+        pairs = SumPairs(digits, 10, lowest_top=int(digits > 1), overflow=False)
+        return sum_contrasts(random, n, pairs, lambda a, b: self._encode(a, b, lengths, lengths), written)
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = self._text(source)

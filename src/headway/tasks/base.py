@@ -1,7 +1,7 @@
 """What every task offers; `tests/contracts/test_tasks.py` holds each registered task to it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +17,10 @@ Keys = Int[np.ndarray, "batch key"]
 Answer = Any
 """One target: an array of an answer's tokens, or a class."""
 PositionKind = Literal["index", "coupled", "abacus"]
+Prefix = Int[np.ndarray, "batch prefix"]
+"""BOS, then the answer so far."""
+Part = Bool[np.ndarray, "batch token token"]
+"""[example, query, key]: whether the key belongs to the part as seen from the query."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,46 @@ class Examples:
         return Examples(sources, np.concatenate(targets) if targets[0].ndim == 1 else pad_to_widest(targets, pad))
 
 
+@dataclass(frozen=True)
+class Contrast:
+    """Pairs, row by row, of examples that differ in one thing only: 126 + 137 and 121 + 137 in the carry of the units.
+
+    A head's output for a row of `donor`, put in its place for that row of `base`, shows what the head brings.
+    `token` is the index of the answer token at which the difference is measured; 0 for a class.
+    """
+
+    name: str
+    about: str
+    token: int
+    base: Examples
+    donor: Examples
+
+    @staticmethod
+    def both_ways(name: str, about: str, token: int, one: Examples, other: Examples) -> "Contrast":
+        """In rows 0, 2, 4, ... `one` is the base and `other` the donor; in rows 1, 3, 5, ... it is the reverse."""
+        n = len(one)
+        pool = Examples(np.concatenate([one.source, other.source]), np.concatenate([one.target, other.target]))
+        row, turned = np.arange(n), n * (np.arange(n) % 2)
+        return Contrast(name, about, token, base=pool.take(row + turned), donor=pool.take(row + n - turned))
+
+
 def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=pad) for p in parts])
+
+
+def joined(source: Rows, prefix: Prefix | None) -> Int[np.ndarray, "batch token"]:
+    """The tokens of source and prefix in one row: `parts` counts queries and keys like this."""
+    return source if prefix is None else np.concatenate([source, prefix], axis=1)
+
+
+def seen_by_all(present: Bool[np.ndarray, "batch token"], chosen: Bool[np.ndarray, "batch token"]) -> Part:
+    """A part that is the same for every query: the chosen tokens. Tokens that are not present have no share in it.
+
+    >>> seen_by_all(np.array([[True, True, False]]), np.array([[False, True, True]])).astype(int).tolist()
+    [[[0, 1, 0], [0, 1, 0], [0, 0, 0]]]
+    """
+    return present[:, :, None] & (chosen & present)[:, None, :]
 
 
 class Task(ABC):
@@ -65,6 +106,11 @@ class Task(ABC):
     Options: ClassVar[type]
     kind: ClassVar[Literal["sequence", "class"]]
     n_classes: ClassVar[int] = 0
+    PARTS: ClassVar[Mapping[str, str]] = {
+        "diagonal": "the token itself, at the same place. For the 7 of 2 7 31 that is the 7.",
+        "boundary": "the first and the last token of the source, and BOS. In 2 7 31 these are the 2 and the 31.",
+    }
+    """Each name in `parts` and what it is, as the end of a sentence: share of a query's attention on ..."""
     vocabulary: Vocabulary
     options: Any
 
@@ -142,6 +188,42 @@ class Task(ABC):
 
     def no_positions_because(self, kind: PositionKind) -> str:
         return ""
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        """For each name in `PARTS`, the keys that belong to it as seen from each query; padding is in no part.
+
+        Tokens are counted through source and prefix. A token of the prefix stands as a query for the answer
+        token to be written next, and as a key for the one that it holds. Whether a query may look at a key
+        (the answer looks back only) is the model's affair and not decided here.
+
+            source 2 7 31, no prefix:  boundary is 1 0 1 in each of its three rows, diagonal the unit matrix
+        """
+        present = joined(source, prefix) != self.vocabulary.pad
+        index = np.arange(present.shape[1])
+        inside = present & (index < source.shape[1])
+        last = inside.shape[1] - 1 - np.argmax(inside[:, ::-1], axis=1)
+        boundary = (index == np.argmax(inside, axis=1)[:, None]) | (index == last[:, None])
+        if prefix is not None:
+            boundary |= index == source.shape[1]
+        return {
+            "diagonal": seen_by_all(present, present) & np.eye(len(index), dtype=bool),
+            "boundary": seen_by_all(present, boundary),
+        }
+
+    def answer_names(self, width: int) -> list[str]:
+        """A name for each of the first `width` tokens of an answer: `token 0`, `token 1`, ...; a class has one."""
+        return ["class"] if self.kind == "class" else [f"token {index}" for index in range(width)]
+
+    def token_names(self, width: int) -> list[str]:
+        """A name for each of the first `width` places of a source, whatever stands there: `0`, `1`, ..."""
+        return [str(index) for index in range(width)]
+
+    def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
+        """Each with `n` pairs, half of them the reverse way; sources and answers of one contrast are of one length.
+
+        A contrast that no pair can show, such as a carry between leading ones in base 2, is left out.
+        """
+        return []
 
     def correct(
         self, predicted: Int[Tensor, "batch *answer"], target: Int[Tensor, "batch *answer"]

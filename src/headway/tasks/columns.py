@@ -37,6 +37,30 @@ def longest_chain(carries: Carries) -> Int[np.ndarray, " batch"]:
     return longest
 
 
+def propagates(a: Digits, b: Digits, base: int) -> Carries:
+    """Whether each column's digits sum to base - 1: such a column carries out exactly when a carry comes in.
+
+    >>> propagates(np.array([[4, 6, 3]]), np.array([[9, 3, 8]]), 10).tolist()   # 364 + 839
+    [[False, True, False]]
+    """
+    return a + b == base - 1
+
+
+def lowest_origins(a: Digits, b: Digits, base: int) -> Int[np.ndarray, "batch column+1"]:
+    """For each column of the sum, the lowest column whose carry can travel there; 0 for the units, which get none.
+
+    >>> lowest_origins(np.array([[4, 6, 3]]), np.array([[9, 3, 8]]), 10).tolist()   # 364 + 839: the tens sum to 9
+    [[0, 0, 0, 2]]
+    """
+    stops = np.where(propagates(a, b, base), 0, np.arange(a.shape[1]))
+    return np.pad(np.maximum.accumulate(stops, axis=1), ((0, 0), (1, 0)))
+
+
+def carry_into(a: Digits, b: Digits, base: int, column: int) -> Int[np.ndarray, " batch"]:
+    """1 where the columns below the given one carry into it, else 0: for 364 + 839 it is 1 in columns 1, 2 and 3."""
+    return add(a[:, :column], b[:, :column], base)[0][:, -1]
+
+
 def order(a: Digits, b: Digits) -> tuple[Digits, Digits]:
     """The smaller and the larger of each pair, so that a + b and b + a become one problem."""
     apart = a[:, ::-1] != b[:, ::-1]
@@ -44,6 +68,50 @@ def order(a: Digits, b: Digits) -> tuple[Digits, Digits]:
     rows = np.arange(len(a))
     swap = (a[rows, first] > b[rows, first])[:, None]
     return np.where(swap, b, a), np.where(swap, a, b)
+
+
+def digit_columns(source: Int[np.ndarray, "batch width"], base: int) -> Int[np.ndarray, "batch width"]:
+    """The column of each digit in its number as written, 0 for the units; -1 for a token that is no digit.
+
+    >>> digit_columns(np.array([[3, 7, 4, 10, 8, 1, 4]]), 10).tolist()   # 374 + 814
+    [[2, 1, 0, -1, 2, 1, 0]]
+    """
+    width = source.shape[1]
+    digit, index = source < base, np.arange(width)
+    end = np.minimum.accumulate(np.where(digit, width, index)[:, ::-1], axis=1)[:, ::-1]
+    return np.where(digit, end - index - 1, -1)
+
+
+def operands(source: Int[np.ndarray, "batch width"], base: int) -> tuple[Digits, Digits]:
+    """Both numbers of rows whose + is the token `base`, least significant digit first, zeros above the top.
+
+    >>> [number.tolist() for number in operands(np.array([[9, 5, 10, 7]]), 10)]   # 95 + 7
+    [[[5, 9]], [[7, 0]]]
+    """
+    column = digit_columns(source, base)
+    numbers = np.zeros((2, len(source), int(column.max(initial=0)) + 1), dtype=np.int64)
+    rows, places = np.nonzero(column >= 0)
+    second = (np.cumsum(source == base, axis=1) > 0).astype(np.int64)
+    numbers[second[rows, places], rows, column[rows, places]] = source[rows, places]
+    return numbers[0], numbers[1]
+
+
+def digit_counts(number: Digits) -> Int[np.ndarray, " batch"]:
+    """How many digits each number has without leading zeros; 0 has one: 1188 has four, 0012 two, 0000 one."""
+    return (np.arange(1, number.shape[1] + 1) * (number != 0)).max(axis=1, initial=1)
+
+
+def written_columns(count: Int[np.ndarray, " batch"], width: int, falling: bool) -> Int[np.ndarray, "batch {width}"]:
+    """The column of each of the first `width` tokens of an answer with `count` digits; -1 after its last digit.
+
+    >>> written_columns(np.array([4, 2]), 5, falling=True).tolist()
+    [[3, 2, 1, 0, -1], [1, 0, -1, -1, -1]]
+    >>> written_columns(np.array([4, 2]), 5, falling=False).tolist()
+    [[0, 1, 2, 3, -1], [0, 1, -1, -1, -1]]
+    """
+    step = np.arange(width)[None]
+    column = count[:, None] - 1 - step if falling else step
+    return np.where(step < count[:, None], column, -1)
 
 
 class ChainSampler:

@@ -4,15 +4,16 @@
 2 7 31 7 90  ->  0    (one adjacent inversion: 31 before 7)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Examples, Keys, Rows, Task, Vocabulary
+from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, Prefix, Rows, Task, Vocabulary, seen_by_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,12 @@ class Sortedness(Task):
     Options = SortednessOptions
     kind = "class"
     n_classes = 2
+    PARTS: ClassVar[Mapping[str, str]] = {
+        **Task.PARTS,
+        "next_element": "the element right after the query's. For the 7 of 2 7 31 that is the 31.",
+        "previous_element": "the element right before the query's. For the 7 of 2 7 31 that is the 2.",
+        "inversion": "both elements of every neighbouring pair that descends. In 2 31 7 90 these are the 31 and the 7.",
+    }
 
     def __init__(self, options: SortednessOptions):
         super().__init__(options)
@@ -99,6 +106,32 @@ class Sortedness(Task):
             "largest_descent": np.where(pair, -step, 0).max(axis=1, initial=0),
             "ties": ((step == 0) & pair).sum(1),
         }
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        """Neighbours and inversions; 2 31 7 90 has the inversion 0 1 1 0 in each of its four rows."""
+        present = source != self.vocabulary.pad
+        both = seen_by_all(present, present)
+        descent = np.diff(source, axis=1) < 0
+        inversion = np.pad(descent, ((0, 0), (0, 1))) | np.pad(descent, ((0, 0), (1, 0)))
+        return super().parts(source, prefix) | {
+            "next_element": both & np.eye(source.shape[1], k=1, dtype=bool),
+            "previous_element": both & np.eye(source.shape[1], k=-1, dtype=bool),
+            "inversion": seen_by_all(present, inversion),
+        }
+
+    def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
+        """Sorted sequences of the longest length, and the same with one rising neighbouring pair swapped.
+
+        2 7 31 90 (sorted) and 2 31 7 90 (not).
+        """
+        inside = np.ones((n, self.options.max_length), dtype=bool)
+        ordered = self._sorted_rows(random, inside)
+        while len(level := np.flatnonzero(ordered[:, 0] == ordered[:, -1])):  # a chance of a half at most
+            ordered[level] = self._sorted_rows(random, inside[level])
+        lengths = inside.sum(1)
+        swapped = self._disturb(random, ordered, lengths, adjacent=np.ones(n, dtype=bool))
+        one, other = (Examples(source, self.answer(source)) for source in (ordered, swapped))
+        return [Contrast.both_ways("one adjacent inversion", "inversion", 0, one, other)]
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
         return self.answer(source)
