@@ -81,6 +81,7 @@ class ModelConfig:
         metadata={"help": "positional encoding: name and its options"},
     )
     pooling: Choice | None = setting(None, "pooling of an encoder: name and its options; mean when left out")
+    kept_heads: tuple[str, ...] | None = setting(None, "heads that are there, such as dec1.cross.h2; all when left out")
 
     def __post_init__(self) -> None:
         if self.d_head is None:
@@ -277,7 +278,7 @@ def describe_range(low: float | None, high: float | None, above: float | None) -
 def _expected(kind: Any) -> str:
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
     if get_origin(kind) is tuple:
-        return "a list of whole numbers"
+        return "a list of whole numbers" if int in get_args(kind) else "a list of names"
     if isinstance(kind, UnionType):
         return _expected(next(option for option in get_args(kind) if option is not NoneType))
     return names.get(kind, "a table")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from headway.config import ModelConfig
 from headway.model import attention
 from headway.model.attention import (
     MultiHeadAttention,
@@ -132,7 +133,7 @@ def test_with_copied_weights_it_is_torch_multihead_attention(dtype: torch.dtype,
     torch.manual_seed(1)
     theirs = nn.MultiheadAttention(12, 3, batch_first=True, dtype=dtype)
     nn.init.normal_(theirs.in_proj_bias)
-    ours = copy_attention(MultiHeadAttention(12, 3, 4, 0.0, False).to(dtype), theirs)
+    ours = copy_attention(three_heads(log_length_scale=False).to(dtype), theirs)
     x, memory = torch.randn(2, 5, 12, dtype=dtype), torch.randn(2, 5 if causal else 7, 12, dtype=dtype)
     visible = torch.arange(memory.shape[1]) < torch.tensor([[memory.shape[1]], [3]])
     hidden_future = ~torch.ones(5, 5, dtype=torch.bool).tril() if causal else None
@@ -142,10 +143,16 @@ def test_with_copied_weights_it_is_torch_multihead_attention(dtype: torch.dtype,
     place = nowhere(5, memory.shape[1])
     for record in (None, {}):
         key, value = ours.keys_and_values(memory, place.rotate_key)
-        found = ours(x, key, value, place, Visibility(visible, causal), record, "site")
+        heads = ours.look(x, key, value, place, Visibility(visible, causal), record, "site")
+        found = ours.output(heads.flatten(2))
         torch.testing.assert_close(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
         if record is not None:
             torch.testing.assert_close(record["site"], weights, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def three_heads(*, log_length_scale: bool) -> MultiHeadAttention:
+    config = ModelConfig(d_model=12, n_heads=3, dropout=0.0, log_length_scale=log_length_scale)
+    return MultiHeadAttention(config, (0, 1, 2))
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> MultiHeadAttention:
@@ -169,8 +176,8 @@ def nowhere(n_queries: int, n_keys: int) -> Place:
 
 def test_logits_are_scaled_by_the_log_of_the_visible_keys() -> None:
     torch.manual_seed(2)
-    plain = MultiHeadAttention(12, 3, 4, 0.0, False).double()
-    scaled = MultiHeadAttention(12, 3, 4, 0.0, True).double()
+    plain = three_heads(log_length_scale=False).double()
+    scaled = three_heads(log_length_scale=True).double()
     scaled.load_state_dict(plain.state_dict())
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     visible = torch.arange(5) < torch.tensor([[5], [3]])
@@ -178,7 +185,7 @@ def test_logits_are_scaled_by_the_log_of_the_visible_keys() -> None:
     records: list[dict[str, Tensor]] = [{}, {}]
     for module, record in zip((plain, scaled), records, strict=True):
         key, value = module.keys_and_values(x, place.rotate_key)
-        module(x, key, value, place, Visibility(visible), record, "site")
+        module.look(x, key, value, place, Visibility(visible), record, "site")
     before, after = (record["site"].log() for record in records)
     factor = torch.tensor([5.0, 3.0], dtype=torch.float64).log()[:, None, None]
     difference = (before[..., 0] - before[..., 1]) * factor

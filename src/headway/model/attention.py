@@ -11,6 +11,7 @@ A query that sees no key at all gets weights 0 and output 0. `attend` is this te
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from headway.config import ModelConfig
 from headway.model.encodings.base import Encoding, Heads
 
 CHUNK_ELEMENTS = 1 << 22
@@ -169,31 +171,45 @@ class Place:
         return None if bias is None else bias.to(dtype)
 
 
+def _linear(width_in: int, width_out: int) -> nn.Linear:
+    """A linear layer; one without weights is made without the warning that there is nothing to initialise."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+        return nn.Linear(width_in, width_out)
+
+
+HeadOutputs = Float[Tensor, "batch query head d_head"]
+
+
 class MultiHeadAttention(nn.Module):
     """Several attentions side by side, each in a space of its own, mixed by one output projection.
 
     The heads meet only in `output`: its input, `batch query (head d_head)`, is where a head can be
-    switched off, replaced or taken out.
+    switched off, replaced or taken out. `kept` are the heads that are there, out of the `n_heads` that the
+    model began with; there may be none, and then only the bias of `output` is left.
     """
 
-    def __init__(self, d_model: int, n_heads: int, d_head: int, dropout: float, log_length_scale: bool):
+    def __init__(self, config: ModelConfig, kept: tuple[int, ...]):
         super().__init__()
-        self.n_heads, self.d_head, self.dropout = n_heads, d_head, dropout
-        self.log_length_scale = log_length_scale
-        self.query = nn.Linear(d_model, n_heads * d_head)
-        self.key = nn.Linear(d_model, n_heads * d_head)
-        self.value = nn.Linear(d_model, n_heads * d_head)
-        self.output = nn.Linear(n_heads * d_head, d_model)
+        assert config.d_head is not None
+        self.kept, self.d_head, self.dropout = kept, config.d_head, config.dropout
+        self.pruned = len(kept) < config.n_heads
+        self.log_length_scale = config.log_length_scale
+        width = len(kept) * config.d_head
+        self.query = _linear(config.d_model, width)
+        self.key = _linear(config.d_model, width)
+        self.value = _linear(config.d_model, width)
+        self.output = _linear(width, config.d_model)
 
     def split(self, x: Float[Tensor, "batch position width"]) -> Heads:
-        return x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)
+        return x.unflatten(-1, (len(self.kept), self.d_head)).transpose(1, 2)
 
     def keys_and_values(
         self, x: Float[Tensor, "batch key d_model"], rotate: Callable[[Heads], Heads]
     ) -> tuple[Heads, Heads]:
         return rotate(self.split(self.key(x))), self.split(self.value(x))
 
-    def forward(
+    def look(
         self,
         x: Float[Tensor, "batch query d_model"],
         key: Heads,
@@ -202,18 +218,31 @@ class MultiHeadAttention(nn.Module):
         visibility: Visibility,
         record: dict[str, Tensor] | None = None,
         name: str = "",
-    ) -> Float[Tensor, "batch query d_model"]:
-        """Look from every row of x at the keys; with `record`, store the weights under `name`."""
+    ) -> HeadOutputs:
+        """What each head brings, before `output` mixes them; with `record`, store the weights under `name`."""
         query = place.rotate_query(self.split(self.query(x)))
         if self.log_length_scale:
             seen = visibility.count(query.shape[2], key.shape[2], query.device)
             query = query * seen.to(query.dtype).log()[:, None, :, None]
         dropout = self.dropout if self.training else 0.0
-        if record is None:
-            mixed = attend_in_chunks(query, key, value, visibility, place.bias, dropout)
+        bias_of = self._bias_of(place)
+        if record is None and self.kept:
+            mixed = attend_in_chunks(query, key, value, visibility, bias_of, dropout)
         else:
             everything = range(query.shape[2])
             mask = visibility.mask(everything, query.shape[2], key.shape[2], query.device)
-            bias = place.bias(everything, query.dtype)
-            mixed, record[name] = attend(query, key, value, mask, bias, dropout)
-        return self.output(mixed.transpose(1, 2).flatten(2))
+            mixed, weights = attend(query, key, value, mask, bias_of(everything, query.dtype), dropout)
+            if record is not None:
+                record[name] = weights
+        return mixed.transpose(1, 2)
+
+    def _bias_of(self, place: Place) -> BiasOf:
+        """The encoding's bias, for the heads that are there."""
+        if not self.pruned:
+            return place.bias
+
+        def kept_bias(queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
+            bias = place.bias(queries, dtype)
+            return bias if bias is None or bias.shape[1] == 1 else bias[:, list(self.kept)]
+
+        return kept_bias

@@ -1,6 +1,5 @@
 """One layer of a transformer: attention to itself, optionally to an encoder, then a feed-forward layer."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch.nn.functional as F
@@ -8,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headway.config import ModelConfig
-from headway.model.attention import KeyValueCache, MultiHeadAttention, Place, Visibility
+from headway.model.attention import HeadOutputs, KeyValueCache, MultiHeadAttention, Place, Visibility
+from headway.model.sites import HeadSite
 
 Hidden = Float[Tensor, "batch position d_model"]
 Encoded = Float[Tensor, "batch source d_model"]
@@ -43,16 +43,18 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Each branch is added to the residual stream; its norm stands before it (pre) or after the sum (post)."""
+    """Each branch is added to the residual stream; its norm stands before it (pre) or after the sum (post).
 
-    def __init__(self, config: ModelConfig, *, cross: bool):
+    `forward` is the whole layer. The parts it is made of are public: a pass can be cut where the heads meet,
+    between what they bring (`look_at_self`, `look_across`) and the stream that takes it up (`add_own`, `add_cross`).
+    """
+
+    def __init__(self, config: ModelConfig, own: HeadSite, cross: HeadSite | None = None):
         super().__init__()
-        assert config.d_head is not None
-        sizes = (config.d_model, config.n_heads, config.d_head, config.dropout, config.log_length_scale)
         self.pre_norm = config.norm == "pre"
-        self.own = MultiHeadAttention(*sizes)
+        self.own = MultiHeadAttention(config, own.kept)
         self.own_norm = nn.LayerNorm(config.d_model)
-        self.cross = MultiHeadAttention(*sizes) if cross else None
+        self.cross = MultiHeadAttention(config, cross.kept) if cross else None
         self.cross_norm = nn.LayerNorm(config.d_model) if cross else None
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = nn.LayerNorm(config.d_model)
@@ -68,39 +70,64 @@ class Block(nn.Module):
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> Hidden:
-        x = self._add(x, self.own_norm, lambda y: self._look_at_self(y, own, cache, record, name))
-        if self.cross is not None and self.cross_norm is not None and across is not None and memory is not None:
-            x = self._add(x, self.cross_norm, lambda y: self._look_across(y, memory, across, cache, record, name))
-        return self._add(x, self.feed_forward_norm, self.feed_forward)
+        x = self.add_own(x, self.look_at_self(x, own, cache.own if cache else None, record, name))
+        if across is not None and memory is not None:
+            x = self.add_cross(x, self.look_across(x, memory, across, cache.cross if cache else None, record, name))
+        return self.add_feed_forward(x)
 
-    def _add(self, x: Hidden, norm: nn.Module, branch: Callable[[Hidden], Hidden]) -> Hidden:
-        if self.pre_norm:
-            return x + self.dropout(branch(norm(x)))
-        summed: Hidden = norm(x + self.dropout(branch(x)))
-        return summed
-
-    def _look_at_self(
-        self, x: Hidden, view: View, cache: LayerCache | None, record: dict[str, Tensor] | None, name: str
-    ) -> Hidden:
+    def look_at_self(
+        self,
+        x: Hidden,
+        view: View,
+        cache: KeyValueCache | None = None,
+        record: dict[str, Tensor] | None = None,
+        name: str = "",
+    ) -> HeadOutputs:
+        """What the heads of self-attention bring; keys and values before this call's come from the cache."""
+        x = self._read(x, self.own_norm)
         key, value = self.own.keys_and_values(x, view.place.rotate_key)
         if cache is not None:
-            key, value = cache.own.extend(key, value)
-        return self.own(x, key, value, view.place, view.visibility, record, f"{name}.self")
+            key, value = cache.extend(key, value)
+        return self.own.look(x, key, value, view.place, view.visibility, record, f"{name}.self")
 
-    def _look_across(
+    def look_across(
         self,
         x: Hidden,
         memory: Encoded,
         view: View,
-        cache: LayerCache | None,
-        record: dict[str, Tensor] | None,
-        name: str,
-    ) -> Hidden:
-        assert self.cross is not None
-        if cache is not None and cache.cross.key is not None and cache.cross.value is not None:
-            key, value = cache.cross.key, cache.cross.value
+        cache: KeyValueCache | None = None,
+        record: dict[str, Tensor] | None = None,
+        name: str = "",
+    ) -> HeadOutputs:
+        """What the heads of cross-attention bring; the memory's keys and values are computed once for a cache."""
+        assert self.cross is not None and self.cross_norm is not None
+        x = self._read(x, self.cross_norm)
+        if cache is not None and cache.key is not None and cache.value is not None:
+            key, value = cache.key, cache.value
         else:
             key, value = self.cross.keys_and_values(memory, view.place.rotate_key)
             if cache is not None:
-                cache.cross.extend(key, value)
-        return self.cross(x, key, value, view.place, view.visibility, record, f"{name}.cross")
+                cache.extend(key, value)
+        return self.cross.look(x, key, value, view.place, view.visibility, record, f"{name}.cross")
+
+    def add_own(self, x: Hidden, heads: HeadOutputs) -> Hidden:
+        return self._add(x, self.own_norm, self.own.output(heads.flatten(2)))
+
+    def add_cross(self, x: Hidden, heads: HeadOutputs) -> Hidden:
+        assert self.cross is not None and self.cross_norm is not None
+        return self._add(x, self.cross_norm, self.cross.output(heads.flatten(2)))
+
+    def add_feed_forward(self, x: Hidden) -> Hidden:
+        return self._add(x, self.feed_forward_norm, self.feed_forward(self._read(x, self.feed_forward_norm)))
+
+    def _read(self, x: Hidden, norm: nn.Module) -> Hidden:
+        """What a branch reads of the stream."""
+        read: Hidden = norm(x) if self.pre_norm else x
+        return read
+
+    def _add(self, x: Hidden, norm: nn.Module, branch: Hidden) -> Hidden:
+        x = x + self.dropout(branch)
+        if self.pre_norm:
+            return x
+        summed: Hidden = norm(x)
+        return summed

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.model.attention import Place, Visibility
-from headway.model.blocks import Block, LayerCache, View
+from headway.model.blocks import Block, Hidden, LayerCache, View
 from headway.model.encodings import Sizes, make_encoding
 from headway.model.poolings import make_pooling
+from headway.model.sites import sites_of
 
 Tokens = Int[Tensor, "batch position"]
 Positions = Int[Tensor, "#batch position"]
@@ -60,8 +61,12 @@ class Transformer(nn.Module):
         sizes = Sizes(config.d_model, config.n_heads, config.d_head, self.kinds)
         self.encoding = make_encoding(config.encoding, sizes)
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = nn.ModuleList(Block(config, cross=False) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(Block(config, cross="cross" in self.kinds) for _ in range(config.decoder_layers))
+        self.sites = sites_of(config)
+        at = {site.name: site for site in self.sites}
+        self.encoder = nn.ModuleList(Block(config, at[f"encoder.{i}.self"]) for i in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(
+            Block(config, at[f"decoder.{i}.self"], at.get(f"decoder.{i}.cross")) for i in range(config.decoder_layers)
+        )
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(config.d_model) if pre and config.encoder_layers else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre and config.decoder_layers else nn.Identity()
@@ -73,7 +78,7 @@ class Transformer(nn.Module):
         """Logits for a whole batch at once; with `record`, the attention weights of every site are stored in it."""
         inputs = self.placed(inputs)
         if self.config.shape == "encoder":
-            return self.classify(inputs, record)
+            return self.classify(self.encode(inputs, record), inputs)
         return self.decode(self.begin(inputs, record), inputs, record=record)
 
     def placed(self, inputs: Inputs) -> Inputs:
@@ -91,22 +96,28 @@ class Transformer(nn.Module):
         source, prefix = self.encoding.place(source, prefix, length)
         return replace(inputs, source_positions=source, prefix_positions=prefix)
 
-    def classify(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch out"]:
+    def classify(self, hidden: Hidden, inputs: Inputs) -> Float[Tensor, "batch out"]:
+        """Logits of the classes from the encoder's output."""
         assert self.pooling is not None
-        hidden = self.encode(inputs, record)
         visible = inputs.source_visible
         everything = torch.ones_like(inputs.source, dtype=torch.bool)
         logits: Tensor = self.readout(self.pooling(hidden, everything if visible is None else visible))
         return logits
 
-    def encode(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch position d"]:
-        place = Place(self.encoding, "encoder", inputs.source_positions, inputs.source_positions)
-        view = View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
-        x = self._embed(inputs.source, inputs.source_positions)
+    def encode(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Hidden:
+        view = self.encoder_view(inputs)
+        x = self.embed_source(inputs)
         for index, block in enumerate(self.encoder):
             x = block(x, view, record=record, name=f"encoder.{index}")
         normed: Tensor = self.encoder_norm(x)
         return normed
+
+    def embed_source(self, inputs: Inputs) -> Hidden:
+        return self._embed(inputs.source, inputs.source_positions)
+
+    def encoder_view(self, inputs: Inputs) -> View:
+        place = Place(self.encoding, "encoder", inputs.source_positions, inputs.source_positions)
+        return View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
 
     def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
         """Read the source once, before any of the answer is written."""
@@ -124,22 +135,30 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "batch prefix out"]:
         """Logits after each prefix token from the `done`-th on; with `keep`, keys and values stay in the memory."""
         assert inputs.prefix is not None
-        assert inputs.prefix_positions is not None
-        visible, across = None, None
-        tokens, positions, start = inputs.prefix, inputs.prefix_positions, done
-        if memory.encoded is None:
-            tokens, positions, visible = self._joined(inputs)
-            start = 0 if done == 0 else inputs.source.shape[1] + done
-        else:
-            cross_place = Place(self.encoding, "cross", positions[:, start:], inputs.source_positions)
-            across = View(cross_place, Visibility(inputs.source_visible))
-        place = Place(self.encoding, "decoder", positions[:, start:], positions)
-        own = View(place, Visibility(visible, causal=True))
-        x = self._embed(tokens[:, start:], positions[:, start:])
+        start = inputs.source.shape[1] + done if memory.encoded is None and done else done
+        x, own, across = self.decoder_start(inputs, start)
         for index, block in enumerate(self.decoder):
             cache = memory.layers[index] if keep else None
             x = block(x, own, across, memory.encoded, cache, record, f"decoder.{index}")
-        logits: Tensor = self.readout(self.decoder_norm(x[:, -(inputs.prefix.shape[1] - done) :]))
+        return self.read_out(x[:, -(inputs.prefix.shape[1] - done) :])
+
+    def decoder_start(self, inputs: Inputs, start: int = 0) -> tuple[Hidden, View, View | None]:
+        """What the decoder reads from its `start`-th token on, and its views of itself and of the source."""
+        assert inputs.prefix is not None and inputs.prefix_positions is not None
+        visible, across = None, None
+        tokens, positions = inputs.prefix, inputs.prefix_positions
+        if self.config.shape == "decoder":
+            tokens, positions, visible = self._joined(inputs)
+        else:
+            place = Place(self.encoding, "cross", positions[:, start:], inputs.source_positions)
+            across = View(place, Visibility(inputs.source_visible))
+        place = Place(self.encoding, "decoder", positions[:, start:], positions)
+        x = self._embed(tokens[:, start:], positions[:, start:])
+        return x, View(place, Visibility(visible, causal=True)), across
+
+    def read_out(self, x: Hidden) -> Float[Tensor, "batch position out"]:
+        """Logits of the next token from the decoder's last layer."""
+        logits: Tensor = self.readout(self.decoder_norm(x))
         return logits
 
     def _embed(self, tokens: Tokens, positions: Positions) -> Float[Tensor, "batch position d_model"]:
@@ -178,8 +197,9 @@ def attention_kinds(config: ModelConfig) -> dict[str, bool]:
 def initialise(model: nn.Module) -> None:
     """Xavier weights, zero biases; embeddings of unit size; relative biases start at 0, so attention starts flat."""
     for module in model.modules():
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.weight.numel():  # an attention may have lost all its heads
             nn.init.xavier_uniform_(module.weight)
+        if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight)
