@@ -1,0 +1,1 @@
+"""Reports: what the analyses found, drawn for a reader; nothing is computed anew."""

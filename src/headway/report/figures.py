@@ -1,0 +1,71 @@
+"""Every figure of one run, drawn from its heads.json alone."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from headway.report.anatomy import anatomy
+from headway.report.elimination import elimination
+from headway.report.importance import importance, shapley
+from headway.report.interventions import interventions
+from headway.report.style import Document, kinds_of, part, save
+from headway.report.weights import head_grid, head_over_examples
+
+__all__ = [
+    "anatomy",
+    "draw_all",
+    "elimination",
+    "head_grid",
+    "head_over_examples",
+    "importance",
+    "interventions",
+    "shapley",
+]
+
+Plan = Iterator[tuple[str, Callable[[], Figure]]]
+"""Names of files without their ending, and how to draw each."""
+
+
+def draw_all(found: Document, folder: Path) -> list[Path]:
+    """Write every figure that the document has the findings for, as PNG and as SVG, and say where."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for name, draw in planned(found) for path in save(draw(), folder, name)]
+
+
+def planned(found: Document) -> Plan:
+    yield from planned_weights(found)
+    ablations = dict.fromkeys(kind for head in found["heads"] for kind in head.get("ablation", {}))
+    for ablation in ablations:
+        yield f"importance-{ablation}", partial(importance, found, ablation)
+    if part(found, "joint", "elimination"):
+        yield "elimination", partial(elimination, found)
+    if part(found, "joint", "shapley"):
+        yield "shapley", partial(shapley, found)
+    contrasts = part(found, "interventions", "contrasts") or []
+    for about in dict.fromkeys(contrast["about"] for contrast in contrasts):
+        yield f"interventions-{about}", partial(interventions, found, about)
+    if part(found, "anatomy"):
+        yield "anatomy", partial(anatomy, found)
+
+
+def planned_weights(found: Document) -> Plan:
+    """Each kind of attention on every captured example and in the mean, and its most important head by itself."""
+    examples = part(found, "capture", "examples") or []
+    for kind in kinds_of(found):
+        for example in range(len(examples)):
+            yield f"heads-{kind}-example-{example}", partial(head_grid, found, kind, example)
+        if part(found, "capture", "mean"):
+            yield f"heads-{kind}-mean", partial(head_grid, found, kind, None)
+        if examples:
+            head = most_important(found, kind)
+            yield f"head-{head}-examples", partial(head_over_examples, found, head)
+
+
+def most_important(found: Document, kind: str) -> str:
+    """The head of one kind with the largest drop in the first ablation that was done; the first head if none was."""
+    heads = [head for head in found["heads"] if head["kind"] == kind]
+    drops = [next(iter(head.get("ablation", {}).values()), {"drop": 0.0})["drop"] for head in heads]
+    name: str = heads[drops.index(max(drops))]["head"]
+    return name
