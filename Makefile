@@ -23,6 +23,7 @@ check: lint test
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/heads.py
 
 clean:
 	rm -rf .venv

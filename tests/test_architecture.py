@@ -21,9 +21,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "batches", "tasks", "model", "evaluation", "runs"},
-    "api": BASE | {"config", "training", "evaluation"},
+    "report": BASE | {"config", "runs", "statistics"},
+    "lazy": set(),
+    "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
+    "api": BASE | {"config", "training", "evaluation", "heads"},
     "cli": BASE
-    | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "runs", "statistics", "__init__"},
+    | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
+    | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},
 }

@@ -13,6 +13,7 @@ import headway
 from headway.api import find_recipe, read_recipe
 from headway.cli.main import app
 from headway.config import DataConfig, ModelConfig, TrainConfig, describe_range
+from headway.heads.scores import EVERYWHERE, SELF_ONLY
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
@@ -84,6 +85,15 @@ def test_the_recipes_of_the_design_are_there() -> None:
     assert [name for name in NAMED if find_recipe(name).exists()] == NAMED
 
 
+@pytest.mark.parametrize("name", TASKS.names())
+def test_every_score_is_defined_in_the_docs_in_the_words_of_the_code(name: str) -> None:
+    page = " ".join((DOCS / "heads.md").read_text().split())
+    own = {score.__name__: score.__doc__ or "" for score in (*EVERYWHERE, *SELF_ONLY)}
+    for score, meaning in {**TASKS.get(name).PARTS, **own}.items():
+        assert f"`{score}`" in page
+        assert " ".join(meaning.split()) in page, f"docs/heads.md does not define {score} as the code does"
+
+
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -95,7 +105,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["headway.errors", "headway.statistics", "headway.tasks.columns", "headway.cli.options", "headway.cli.evaluate"],
+    [
+        "headway.errors",
+        "headway.statistics",
+        "headway.model.sites",
+        "headway.tasks.columns",
+        "headway.cli.options",
+        "headway.cli.evaluate",
+    ],
 )
 def test_examples_in_docstrings_are_right(module: str) -> None:
     found = doctest.testmod(importlib.import_module(module), extraglobs={"np": importlib.import_module("numpy")})

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from headway.statistics import (
     clopper_pearson,
+    difference_interval,
     drop_above,
     equivalence,
     holm,
@@ -345,3 +346,22 @@ def test_holm_refuses_what_is_no_p_value(p, message):
 def test_holm_refuses_more_than_one_family():
     with pytest.raises(ValueError, match=r"^p must have one axis, got 2$"):
         holm(np.full((2, 3), 0.5))
+
+
+def test_the_interval_of_differences_covers_their_mean_and_is_never_certain() -> None:
+    random = np.random.default_rng(3)
+    for shares in ((0.02, 0.9, 0.06, 0.02), (0.3, 0.4, 0.2, 0.1)):
+        values = random.choice([-1, 0, 1, 2], p=shares, size=(4_000, 400))
+        low, high = difference_interval(values)
+        true = float(np.dot([-1, 0, 1, 2], shares))
+        assert 0.93 <= float(((low <= true) & (true <= high)).mean()) <= 0.97
+    low, high = difference_interval(np.ones(50))
+    assert float(low) < 1.0 <= float(high) + 0.05
+
+
+def test_the_interval_of_differences_turns_with_its_sign() -> None:
+    values = np.random.default_rng(4).integers(-1, 3, size=(5, 30))
+    low, high = difference_interval(values)
+    turned_low, turned_high = difference_interval(-values)
+    np.testing.assert_allclose(turned_low, -high, rtol=1e-12)
+    np.testing.assert_allclose(turned_high, -low, rtol=1e-12)

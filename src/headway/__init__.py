@@ -5,6 +5,7 @@ import headway as hw
 hw.train("addition", seed=0)                 # a recipe's name or path -> runs/addition-seed0
 run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
+hw.heads(run).top(3)                         # the heads it needs most
 """
 
 from importlib import import_module
@@ -16,14 +17,20 @@ _PUBLIC = {
     "train": "headway.api",
     "load": "headway.evaluation",
     "evaluate": "headway.evaluation",
+    "prune": "headway.api",
 }
+_ROOMS = ("heads",)
+"""Packages that can be called; see headway.lazy."""
 
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", *_PUBLIC, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"headway.{name}")
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {', '.join(sorted(_PUBLIC))}")
+        known = ", ".join(sorted([*_PUBLIC, *_ROOMS]))
+        raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {known}")
     return getattr(import_module(_PUBLIC[name]), name)
 
 

@@ -1,6 +1,7 @@
 """The Python names that mirror commands and need more than one room."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from headway.heads.pruning import PruneResult
     from headway.training import TrainResult
 
 
@@ -68,4 +70,56 @@ def train(
         resume=resume,
         data=None if data is None else Path(data),
         command=["hw.train"],
+    )
+
+
+def prune(
+    run: str | Path,
+    *,
+    keep: Sequence[str] | None = None,
+    max_drop: float | None = None,
+    finetune: int = 0,
+    out: str | Path | None = None,
+    device: str = "auto",
+    command: Sequence[str] = ("hw.prune",),
+    report: Callable[[int, int], None] = lambda done, total: None,
+    report_training: Callable[[Mapping[str, Any]], None] = lambda event: None,
+) -> "PruneResult":
+    """A run of its own without some heads: those to keep, or all that can go for fewer than `max_drop` points.
+
+    >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
+    """
+    from headway.evaluation import Trained, load
+    from headway.heads.pruning import PruneResult, choose_kept, compare, compare_accuracy, cut_model
+    from headway.heads.variants import heads_of
+    from headway.training import train as run_training
+    from headway.training.start import check_new, write_start
+
+    if finetune < 0:
+        raise InputError(f"--finetune {finetune}; at least 0 steps needed")
+    trained = load(run, device=device)
+    place = Path(out) if out is not None else trained.directory.path.with_name(f"{trained.directory.name}-pruned")
+    check_new(place)
+    kept, chosen = choose_kept(trained, keep, max_drop, report)
+    model = cut_model(trained, kept)
+    settings = trained.config.train
+    if finetune:
+        settings = replace(settings, steps=finetune, epochs=None, lr=settings.lr / 10)
+    config = replace(trained.config, model=model.config, train=settings)
+    smaller = Trained(trained.directory, config, trained.task, model, 0)
+    test = trained.examples("test")
+    measured = compare(trained, smaller, kept, test)
+    write_start(place, trained, smaller, command=list(command), finished=not finetune)
+    tuned = None
+    if finetune:
+        result = run_training(config, place, device=device, resume=True, command=list(command), report=report_training)
+        tuned = {"steps": result.steps, **compare_accuracy(trained, load(place, device=device), test)}
+    return PruneResult(
+        run=str(place),
+        pruned_from=str(trained.directory.path),
+        kept=[str(head) for head in kept],
+        removed=[str(head) for head in heads_of(trained) if head not in kept],
+        chosen=chosen,
+        finetuned=tuned,
+        **measured,
     )

@@ -1,4 +1,4 @@
-"""The one error a user can cause: it becomes one line on the terminal and exit code 2."""
+"""Errors that become one line on the terminal, and the nearest name for a typo."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -22,6 +22,10 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 class RunStopped(RuntimeError):
     """Training had to stop (a loss that is not finite); one line on the terminal and exit code 1."""
+
+
+class InstrumentError(RuntimeError):
+    """An instrument did not do what it must, so its reading is worth nothing; one line and exit code 1."""
 
 
 class Interrupted(Exception):

@@ -7,6 +7,7 @@
       data/             the files a run was trained on, if it was given any
       checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
       analysis/         what later commands found
+      report/figures/   figures drawn from it
 
 A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
 there whole or not at all, whatever kills the process. Only safetensors and JSON are ever read.
@@ -61,6 +62,10 @@ class RunDirectory:
     @property
     def data(self) -> Path:
         return self.path / "data"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "report" / "figures"
 
     def exists(self) -> bool:
         return (self.path / "config.json").is_file()
@@ -228,6 +233,12 @@ class RunDirectory:
         with (path.parent / "lock").open("a") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             write_json(path, {**(self.read_analysis(name) or {}), **content})
+
+    def replace_analysis(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write what a command found, in place of what it found before."""
+        path = self.path / "analysis" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, content)
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What an earlier command found, or None."""

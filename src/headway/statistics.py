@@ -74,6 +74,22 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -
     return (mean - half, mean + half)
 
 
+def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of the mean of paired differences, along the last axis, for differences of size about 1.
+
+    A difference of 1 and one of -1 are added before mean and spread are taken, as Bonett and Price (2012) do for
+    paired proportions, so that examples which all agree do not make it certain.
+
+    >>> [round(float(end), 4) for end in difference_interval(np.zeros(98))]
+    [-0.0279, 0.0279]
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    ends = np.ones((*values.shape[:-1], 1))
+    values = np.concatenate([values, ends, -ends], axis=-1)
+    half = norm.ppf(0.5 + confidence / 2) * values.std(-1, ddof=1) / values.shape[-1] ** 0.5
+    return np.asarray(values.mean(-1) - half), np.asarray(values.mean(-1) + half)
+
+
 def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
     """McNemar's exact two-sided p-value of "lost and gained are equally likely"; 1 where both are 0.
 

@@ -9,10 +9,12 @@ import typer
 from headway import __version__
 from headway.cli.data import data
 from headway.cli.evaluate import evaluate
+from headway.cli.heads import heads
+from headway.cli.prune import prune
 from headway.cli.runs import runs
 from headway.cli.study import study
 from headway.cli.train import train
-from headway.errors import InputError, Interrupted, RunStopped
+from headway.errors import InputError, InstrumentError, Interrupted, RunStopped
 
 app = typer.Typer(
     name="headway",
@@ -21,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, data, runs):
+for command in (study, train, evaluate, heads, prune, data, runs):
     app.command()(command)
 
 
@@ -55,7 +57,7 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except InputError as error:
         return _fail(error, 2)
-    except RunStopped as error:
+    except (RunStopped, InstrumentError) as error:
         return _fail(error, 1)
     except Interrupted as stop:
         return _fail(stop, 130)

@@ -73,11 +73,11 @@ def run(
             resume=resume,
             data=data,
             command=sys.argv,
-            report=lambda event: _show_event(event, meter, quiet=quiet),
+            report=lambda event: show_event(event, meter, quiet=quiet),
         )
 
 
-def _show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
+def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
     if event["event"] == "warning":
         say(f"headway: warning: {event['text']}")
     elif event["event"] == "resumed":

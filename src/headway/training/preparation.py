@@ -53,7 +53,7 @@ def open_run(
     config, splits, source = plan_run(directory, config, task, resume=resume, data=data)
     circumstances = describe_circumstances(device, config.seed, command)
     with directory.lock():
-        _check_place(directory, resume=resume)
+        check_place(directory, resume=resume)
         if directory.exists():
             _check_same(directory, config, data)
             if not directory.newest_state().get("finished"):
@@ -68,7 +68,7 @@ def plan_run(
 ) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
     """The resolved config, the splits, and what provenance.json should say of their files; nothing is written."""
     config = resolve(config, task)
-    _check_place(directory, resume=resume)
+    check_place(directory, resume=resume)
     there = directory.config().data if directory.exists() else None
     if there is not None and there.files and data is None:
         config = replace(config, data=replace(config.data, files=True, allow_overlap=there.allow_overlap))
@@ -84,7 +84,7 @@ def plan_run(
     return replace(config, data=sizes), splits, {"data": str(data), "data_sha256": hashes, "overlap": overlap}
 
 
-def _check_place(directory: RunDirectory, *, resume: bool) -> None:
+def check_place(directory: RunDirectory, *, resume: bool) -> None:
     path = directory.path
     if directory.exists() and not resume:
         raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")

@@ -1,0 +1,228 @@
+"""headway heads"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from headway.evaluation import Trained
+
+SPLITS = ("train", "validation", "test")
+
+
+def heads(
+    run: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
+    ],
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    examples: Annotated[int, typer.Option(help="How many examples of the split are used.", min=1)] = 2_000,
+    thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
+    checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    again: Annotated[bool, typer.Option("--again", help="Analyse a run again that was analysed the same way.")] = False,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which heads a run needs, alone and together, what they do, and how sure that is.
+
+    Exits with 1 if an instrument does not agree with real decoding.
+
+    Example: headway heads addition-seed0 addition-seed1 --thorough
+    """
+    from headway.evaluation import load
+
+    if split not in SPLITS:
+        raise InputError(f"--split {split!r}; {suggestion(split, SPLITS)}")
+    opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
+    _check_alike(opened)
+    found = []
+    for trained in opened:
+        for warning in trained.warnings:
+            say(f"headway: warning: {warning}")
+        settings = {"split": split, "examples": examples, "thorough": thorough}
+        found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
+    if len(found) == 1:
+        show(found[0], summary(found[0]), as_json=json)
+    else:
+        _show_several(found, as_json=json)
+    if any(document["checks"]["real_disagreements"] for document in found):
+        say("headway: decoding with a hook and the sweep disagree; these drops cannot be trusted")
+        raise typer.Exit(1)
+
+
+def _check_alike(opened: "list[Trained]") -> None:
+    """Several runs are several seeds of one experiment; anything else would be averaged into nonsense."""
+    from dataclasses import replace
+
+    from headway.config import differences
+
+    paths = [trained.directory.path.resolve() for trained in opened]
+    if len(set(paths)) < len(paths):
+        raise InputError("a run is named twice; every seed counts once")
+    seeds = [trained.config.seed for trained in opened]
+    first = opened[0]
+    for index, other in enumerate(opened[1:], start=1):
+        apart = differences(replace(first.config, seed=0), replace(other.config, seed=0))
+        if apart:
+            names = f"{first.directory.path} and {other.directory.path}"
+            raise InputError(f"{names} are not two seeds of one recipe: {'; '.join(apart)}")
+        if other.config.seed in seeds[:index]:
+            twin = opened[seeds.index(other.config.seed)].directory.path
+            raise InputError(f"{twin} and {other.directory.path} both have seed {other.config.seed}; each counts once")
+
+
+def _analyse(
+    trained: "Trained", settings: Mapping[str, Any], *, again: bool, figures: bool, quiet: bool
+) -> dict[str, Any]:
+    """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
+    from headway.heads.analysis import FORM, analyse
+
+    key = {**settings, "step": trained.step, "device": trained.device.type}
+    earlier = (None if again else trained.directory.read_analysis("heads")) or {}
+    if (earlier.get("form"), earlier.get("settings")) == (FORM, key):
+        if not quiet:
+            say(f"{trained.directory.path}: already analysed; --again does it anew")
+        if figures:
+            _draw(earlier, trained.directory.figures, anew=False)
+        return earlier
+    with progress(f"heads of {trained.directory.name}", quiet=quiet) as meter:
+
+        def note(part: str, done: int, total: int) -> None:
+            meter(done, total, part)
+
+        document = {"settings": key, **analyse(trained, progress=note, **settings).to_json()}
+    trained.directory.replace_analysis("heads", document)
+    if figures:
+        _draw(document, trained.directory.figures, anew=True)
+    return document
+
+
+def _draw(document: Mapping[str, Any], folder: Path, *, anew: bool) -> None:
+    """Draw all figures, unless those of an earlier analysis are all there."""
+    from headway.report.figures import draw_all, planned
+
+    if anew or not all((folder / f"{name}.png").exists() for name, _ in planned(document)):
+        draw_all(document, folder)
+
+
+def _show_several(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    from headway.heads.seeds import put_together
+
+    together = put_together(found)
+    lines = [line for document in found for line in [*summary(document), ""]]
+    show({"runs": found, "together": together}, [*lines, *summary_of_seeds(together)], as_json=as_json)
+
+
+def summary(found: Mapping[str, Any]) -> list[str]:
+    """An analysis for a person: the table of heads, then what is said of them together."""
+    baseline, sizes = found["baseline"], found["sizes"]
+    low, high = baseline["interval"]
+    lines = [
+        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of the {found['split']} split: "
+        f"{baseline['wrong']:,} wrong, accuracy {baseline['exact_match']:.2%} ({low:.2%} to {high:.2%})",
+        "",
+        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':40} "
+        f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
+    ]
+    lines += [_row(row) for row in found["heads"]]
+    lines += ["", *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
+    lines += _interventions(found["interventions"]) + _anatomy(found["anatomy"])
+    checks = found["checks"]
+    lines.append(
+        f"checked: {checks['decoded']:,} ablated answers decoded for real with a hook, "
+        f"{checks['disagreements']:,} disagreements; all heads kept differs by {checks['identity']:.1g}"
+    )
+    used = ", ".join(f"{part} {sizes[part]:,}" for part in ("elimination", "shapley", "all", "pairs", "interventions"))
+    lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s; --thorough takes more")
+    return lines
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    zero = row["ablation"]["zero"]
+    low, high = zero["interval"]
+    others = [row["ablation"][kind]["drop"] for kind in ("mean", "position-mean", "resample")]
+    drop = f"{zero['drop']:6.2f}  ({low:.2f} to {high:.2f})"
+    if zero["n_to_decide"]:
+        drop += f", {zero['n_to_decide']:,} would decide"
+    return (
+        f"{row['head']:16} {row['verdict']:24} {drop:40} "
+        f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
+    )
+
+
+def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
+    lines = []
+    for row in joint["removable"]:
+        low, high = row["drop_interval"]
+        alone, adding = row["alone_under_limit"], row["adding_up"]
+        lines += [
+            f"under {row['limit']:g} points: {len(row['heads'])} of {n_heads} heads can go together, "
+            f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
+            f"  one at a time {len(alone['heads'])} are under it; all of those together cost {alone['drop']:.2f}. "
+            f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
+        ]
+    enough = joint["sufficient"]
+    lines.append(f"enough for all but 1 point: {', '.join(enough['heads']) or 'no head at all'}")
+    for kind, values in joint["shapley"].items():
+        best = sorted(values["values"], key=lambda value: -value["value"])[:3]
+        how = f"{values['subsets']:,} subsets" if values["exact"] else f"{values['permutations']} orders"
+        shown = ", ".join(f"{value['head']} {value['value']:.1f} ± {value['error']:.1f}" for value in best)
+        lines.append(f"Shapley values, {kind} ({how}, n = {values['n']:,}): {shown}")
+    return lines
+
+
+def _pairs(pairs: Mapping[str, Any]) -> list[str]:
+    backed = [pair for pair in pairs["pairs"] if pair["interaction"] > 0 and pair["p_holm"] < 0.05][:3]
+    shown = "; ".join(
+        f"{' and '.join(pair['heads'])}: {pair['alone'][0]:.1f} and {pair['alone'][1]:.1f} alone, "
+        f"{pair['together']:.1f} together"
+        for pair in backed
+    )
+    return [f"backing each other up ({pairs['tested']:,} pairs, n = {pairs['n']:,}): {shown or 'no pair found'}"]
+
+
+def _interventions(found: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for contrast in found["contrasts"]:
+        single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
+        best = sorted(single, key=lambda row: -row["rate"])[:2]
+        shown = ", ".join(f"{row['who']} {row['rate']:.0%}" for row in best)
+        lines.append(f"{contrast['name']} (n = {contrast['usable']:,}) is moved by {shown}")
+    return lines
+
+
+def _anatomy(found: Mapping[str, Any]) -> list[str]:
+    wrong = [row for row in found["worst"] if not row["right"]][:3]
+    shown = "; ".join(f"{row['example']}, answered {row['answered']}" for row in wrong)
+    return [f"{found['wrong']:,} of {found['n']:,} wrong{': ' + shown if shown else ''}"]
+
+
+def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
+    """What several seeds say together."""
+    few = ", fewer than 6: descriptive only" if together["descriptive"] else ""
+    lines = [f"{together['seeds']} seeds together{few}; mean (95 % t interval over seeds)"]
+    for verdict, counts in together["verdicts"]["overall"].items():
+        lines.append(f"  heads that are {verdict}: {_mean(counts)}")
+    for row in together["removable"]:
+        lines.append(
+            f"  removable together under {row['limit']:g} points: {_mean(row['heads'])}; "
+            f"under it one at a time: {_mean(row['alone_under_limit']['heads'])}, "
+            f"which together cost {_mean(row['alone_under_limit']['drop_together'])} points"
+        )
+    for contrast in together["interventions"]:
+        rates = ", ".join(f"{kind} {_mean(value)}" for kind, value in contrast["strongest"].items())
+        lines.append(f"  {contrast['name']}, flips by the strongest head: {rates}")
+    return lines
+
+
+def _mean(value: Mapping[str, Any]) -> str:
+    if value["interval"] is None:
+        return f"{value['mean']:.2f}"
+    low, high = value["interval"]
+    return f"{value['mean']:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,69 @@
+"""headway prune"""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headway.cli.options import Device, Json, Quiet, progress, show
+from headway.cli.train import show_event
+
+if TYPE_CHECKING:
+    from headway.heads.pruning import PruneResult
+
+
+def prune(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")],
+    keep: Annotated[
+        str | None, typer.Option(metavar="HEADS", help="The heads that stay, e.g. enc0.self.h1,dec1.cross.h2.")
+    ] = None,
+    max_drop: Annotated[
+        float | None, typer.Option(metavar="POINTS", help="Take out all heads that can go for fewer points than this.")
+    ] = None,
+    finetune: Annotated[int, typer.Option(metavar="STEPS", help="Train the pruned model a little.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="The new run directory; the old name with -pruned.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take heads out of a model for good: smaller matrices, saved as a run of its own.
+
+    Example: headway prune addition-seed0 --max-drop 1
+    """
+    from headway.api import prune as run_pruning
+
+    with progress(f"prune {Path(run).name}", quiet=quiet) as meter:
+        result = run_pruning(
+            run,
+            keep=None if keep is None else [name for name in keep.split(",") if name.strip()],
+            max_drop=max_drop,
+            finetune=finetune,
+            out=out,
+            device=device,
+            command=sys.argv,
+            report=meter,
+            report_training=lambda event: show_event(event, meter, quiet=quiet),
+        )
+    show(asdict(result), summary(result), as_json=json)
+
+
+def summary(result: "PruneResult") -> list[str]:
+    low, high = result.drop_interval
+    lines = [
+        f"{result.run}: {len(result.kept)} heads kept, {len(result.removed)} gone ({result.chosen})",
+        f"kept: {', '.join(result.kept) or 'none'}",
+        f"parameters {result.parameters_before:,} -> {result.parameters_after:,}; "
+        f"a pass is {result.speed:.2f} x as fast; "
+        f"logits differ from the masked model's by at most {result.logits_apart:.1g}",
+        f"accuracy on {result.n:,} test examples {result.exact_match_before:.2%} -> {result.exact_match_after:.2%}, "
+        f"drop {result.drop:.2f} points ({low:.2f} to {high:.2f})",
+    ]
+    if result.finetuned is not None:
+        low, high = result.finetuned["drop_interval"]
+        lines.append(
+            f"after {result.finetuned['steps']:,} steps of training: {result.finetuned['exact_match_after']:.2%}, "
+            f"drop {result.finetuned['drop']:.2f} points ({low:.2f} to {high:.2f})"
+        )
+    return lines

@@ -1,0 +1,277 @@
+"""Everything about a run's heads in one document: what `headway heads` does, and `hw.heads` from Python."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.errors import InputError, suggestion
+from headway.evaluation import Trained, load
+from headway.heads.ablation import KINDS, Ablation, ablate
+from headway.heads.anatomy import dissect
+from headway.heads.capture import DECIMALS, LONGEST_SHOWN, capture, mean_weights
+from headway.heads.checks import check_instruments
+from headway.heads.interventions import groups_of, intervene_on_contrasts
+from headway.heads.scores import HeadScores, definitions, score_heads
+from headway.heads.together import EXACT_HEADS, Ground, eliminate, measure_pairs, shapley, shapley_sampled, which_pairs
+from headway.heads.variants import heads_of
+from headway.model.transformer import count_parameters
+from headway.randomness import generator
+from headway.tasks import Examples
+from headway.tasks.splits import SPLITS
+
+FORM = 1
+EXAMPLES = 2_000
+"""Examples of the split that are used, unless told otherwise."""
+FEWEST = 20
+SHOWN_EXAMPLES = 3
+CHECKED = 32
+"""Examples on which the instruments are checked by real decoding."""
+PERMUTATIONS = 20
+
+ADDITION_COST = 930_000 * 12
+"""Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
+BUDGET = {"elimination": 300_000, "shapley": 70_000, "all": 80_000, "pairs": 120_000, "interventions": 60_000}
+"""Passes over one addition example that each part may take on a CPU; larger models get fewer examples."""
+FASTER = {"cpu": 1, "cuda": 30}
+THOROUGH = 10
+
+Progress = Callable[[str, int, int], None]
+"""Told of each part: its name, how much is done, out of how much."""
+
+
+@dataclass(frozen=True)
+class HeadAnalysis:
+    """What was found about the heads of a run; `document` is heads.json."""
+
+    document: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {row["head"]: row["verdict"] for row in self.document["heads"]}
+
+    def head(self, name: str) -> Mapping[str, Any]:
+        """Scores, ablations and verdict of one head."""
+        rows = {row["head"]: row for row in self.document["heads"]}
+        if name not in rows:
+            raise InputError(f"no head {name!r} here; {suggestion(name, rows)}")
+        return rows[name]
+
+    def top(self, count: int = 5, kind: str = "zero") -> list[tuple[str, float]]:
+        """The heads whose loss costs most, with the drop in points."""
+        drops = [(row["head"], row["ablation"][kind]["drop"]) for row in self.document["heads"]]
+        return sorted(drops, key=lambda pair: -pair[1])[:count]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "HeadAnalysis":
+        if document.get("form") != FORM:
+            raise InputError(f"heads.json has form {document.get('form')!r}; this version reads {FORM}")
+        return cls(document)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(row['head'])}</td><td>{escape(row['verdict'])}</td>"
+            + "".join(f"<td>{drop['drop']:.2f}</td>" for drop in row["ablation"].values())
+            + "</tr>"
+            for row in self.document["heads"]
+        )
+        kinds = "".join(f"<th>{escape(kind)}</th>" for kind in self.document["heads"][0]["ablation"])
+        return f"<table><tr><th>head</th><th>verdict</th>{kinds}</tr>{rows}</table>"
+
+
+def analyse(
+    run: Trained | str | Path,
+    *,
+    split: str = "test",
+    examples: int = EXAMPLES,
+    thorough: bool = False,
+    progress: Progress = lambda part, done, total: None,
+) -> HeadAnalysis:
+    """Scores, ablation, heads together, interventions and error anatomy of a run; nothing is written.
+
+    >>> found = hw.heads("addition-seed0")   # doctest: +SKIP
+    >>> found.top(3)                         # doctest: +SKIP
+    """
+    trained = run if isinstance(run, Trained) else load(run)
+    if not heads_of(trained):
+        raise InputError(f"{trained.directory.path} has no heads left; there is nothing to analyse")
+    chosen = choose_examples(trained, split, examples)
+    sizes = choose_sizes(trained, chosen, thorough=thorough)
+    clock = _Clock(progress)
+    with clock("capture"):
+        captured = _capture(trained, chosen)
+    with clock("scores"):
+        scores = score_heads(trained, chosen)
+    with clock("ablation") as report:
+        ablation = ablate(trained, chosen, report=report)
+    joint = _joint(trained, chosen, ablation, sizes, clock)
+    with clock("interventions") as report:
+        interventions = intervene_on_contrasts(trained, sizes["interventions"], report=report)
+    with clock("anatomy"):
+        anatomy = dissect(trained, chosen)
+    with clock("checks"):
+        checks = check_instruments(trained, chosen.take(slice(0, CHECKED)))
+    return HeadAnalysis(
+        {
+            "form": FORM,
+            "run": str(trained.directory.path),
+            "step": trained.step,
+            "task": trained.task.name,
+            "seed": trained.config.seed,
+            "split": split,
+            "device": trained.device.type,
+            "n": len(chosen),
+            "sizes": sizes,
+            "seconds": clock.seconds,
+            "unit_of_drops": "points of whole-answer accuracy (100 = everything)",
+            "baseline": asdict(ablation.baseline),
+            "definitions": definitions(trained.task),
+            "family": ablation.family,
+            "without_donor": ablation.without_donor,
+            "heads": _rows(trained, ablation, scores),
+            "prunable": ablation.prunable(),
+            "joint": joint,
+            "interventions": interventions,
+            "anatomy": anatomy,
+            "capture": captured,
+            "checks": checks.to_json(),
+        }
+    )
+
+
+class _Clock:
+    """Times each part and passes its progress on."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[Callable[[int, int], None]]:
+        start = time.perf_counter()
+        self.progress(part, 0, 1)
+        yield lambda done, total: self.progress(part, done, total)
+        self.progress(part, 1, 1)
+        self.seconds[part] = round(time.perf_counter() - start, 3)
+
+
+def choose_examples(trained: Trained, split: str, n: int) -> Examples:
+    """Examples of a split, in its order, or at random out of a split that has more."""
+    if split not in SPLITS:
+        raise InputError(f"--split {split!r}; {suggestion(split, SPLITS)}")
+    if split == "train" and trained.config.data.fresh:
+        raise InputError("--split train: this run drew fresh examples at every step and has no training set")
+    found = trained.examples(split)
+    if min(n, len(found)) < FEWEST:
+        raise InputError(f"{min(n, len(found))} examples of the {split} split; at least {FEWEST} needed")
+    if n >= len(found):
+        return found
+    return found.take(np.sort(generator(trained.config.data.seed, "analysed").permutation(len(found))[:n]))
+
+
+def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dict[str, int]:
+    """How many examples each part uses: fixed by the model's size, the device and `thorough`, never by the clock."""
+    heads, n = heads_of(trained), len(examples)
+    tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
+    scale = ADDITION_COST / (count_parameters(trained.model) * tokens)
+    scale *= FASTER[trained.device.type] * (THOROUGH if thorough else 1)
+    largest_kind = min(EXACT_HEADS, max((len(group) for group in _by_kind(trained).values()), default=1))
+    permutations = PERMUTATIONS * (5 if thorough else 1)
+    variants = {
+        "elimination": len(heads) * (len(heads) + 1) // 2,
+        "shapley": 2**largest_kind,
+        "all": permutations * (len(heads) + 1),
+        "pairs": len(which_pairs(heads)) + len(heads) + 1,
+        "interventions": len(groups_of(trained)) * 10,
+    }
+    most = {"elimination": n // 2, "interventions": 10_000}
+    return {
+        "examples": n,
+        "permutations": permutations,
+        "decoded": min(CHECKED, n),
+        **{
+            part: int(np.clip(BUDGET[part] * scale / max(count, 1), min(100, n // 2), most.get(part, n)))
+            for part, count in variants.items()
+        },
+    }
+
+
+def _by_kind(trained: Trained) -> dict[str, list[Any]]:
+    kinds = dict.fromkeys(site.kind for site in trained.model.sites if site.kept)
+    return {kind: [h for s in trained.model.sites if s.kind == kind for h in s.heads] for kind in kinds}
+
+
+def _capture(trained: Trained, examples: Examples) -> dict[str, Any]:
+    shown = [found.to_json() for found in capture(trained, examples.take(slice(0, SHOWN_EXAMPLES)))]
+    short = [one for one in shown if max(len(one["source"]), len(one["prefix"])) <= LONGEST_SHOWN]
+    return {"decimals": DECIMALS, "examples": short, "mean": mean_weights(trained, examples)}
+
+
+def _joint(
+    trained: Trained, examples: Examples, ablation: Ablation, sizes: Mapping[str, int], clock: _Clock
+) -> dict[str, Any]:
+    """Heads together: elimination, Shapley values by kind and over all heads, pairs."""
+    random = generator(trained.config.data.seed, "together")
+    order = random.permutation(len(examples))
+    half = sizes["elimination"]
+    single = {head: drop.drop for head, drop in ablation.drops["zero"].items()}
+    with clock("elimination") as report:
+        chosen_on, reported_on = (examples.take(order[rows]) for rows in (slice(half), slice(-half, None)))
+        found = eliminate(Ground(trained, chosen_on), Ground(trained, reported_on), single, report)
+    values: dict[str, Any] = {}
+    with clock("shapley") as report:
+        ground = Ground(trained, examples.take(order[: sizes["shapley"]]))
+        for kind, players in _by_kind(trained).items():
+            values[kind] = shapley(ground, players, sizes["permutations"], random, report)
+    with clock("shapley of all") as report:
+        ground = Ground(trained, examples.take(order[: sizes["all"]]))
+        values["all"] = shapley_sampled(ground, heads_of(trained), sizes["permutations"], random, report)
+    with clock("pairs") as report:
+        pairs = measure_pairs(Ground(trained, examples.take(order[: sizes["pairs"]])), report)
+    return {**found, "shapley": values, "pairs": pairs}
+
+
+def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> list[dict[str, Any]]:
+    rows = []
+    for site in trained.model.sites:
+        for head in site.heads:
+            name = str(head)
+            rows.append(
+                {
+                    "head": name,
+                    "site": site.name,
+                    "kind": site.kind,
+                    "layer": site.layer,
+                    "causal": trained.model.kinds[site.kind],
+                    "index": head.index,
+                    "verdict": ablation.verdicts[name],
+                    "role": role_of(site.kind, scores.means[name], scores.uniform[name]),
+                    "scores": scores.means[name],
+                    "deviations": scores.deviations[name],
+                    "even": scores.uniform[name],
+                    "ablation": {kind: asdict(ablation.drops[kind][name]) for kind in KINDS},
+                }
+            )
+    return rows
+
+
+LEAST_LIFT = 0.1
+
+
+def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, float | None]) -> str:
+    """The kind of attention and the part a head favours most over spreading its attention evenly.
+
+    `cross: carry` for a cross-attention head that puts 0.7 on the carry's columns where even attention would put
+    0.3; `spread` where no part gets at least 0.1 more than its even share.
+    """
+    lifts = {part: mean - even[part] for part, mean in means.items() if mean is not None and even.get(part) is not None}  # type: ignore[operator]
+    best = max(lifts, key=lambda part: lifts[part], default=None)
+    return f"{kind}: {best}" if best is not None and lifts[best] >= LEAST_LIFT else f"{kind}: spread"

@@ -1,0 +1,126 @@
+"""The instruments check themselves: each number here must be what the docstring says, or nothing else counts."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.batches import make_batch
+from headway.errors import InstrumentError
+from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
+from headway.heads.ablation import KINDS, make_fillings
+from headway.heads.handles import Edit, intervene
+from headway.heads.variants import heads_of
+from headway.heads.walk import Filling, Walk, put_in, run_tree
+from headway.model.sites import HeadSite
+from headway.tasks import Examples
+
+IDENTITY_TOLERANCE = 1e-4
+"""The walk and the model's forward do the same operations; this leaves room for another kernel's rounding."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """`identity`: largest difference of logits between the walk with all heads kept and the model's own pass.
+
+    `decoded` ablated answers were written token by token with a hook at the head; `disagreements` of them were not
+    what the sweep foresaw (`real_disagreements`: and rounding cannot be the reason). `weights_off_one` is how far
+    the weights of a query that sees something are from adding up to 1, at most.
+    """
+
+    identity: float
+    decoded: int
+    disagreements: int
+    real_disagreements: int
+    weights_off_one: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:
+    """Every head in every kind, on a few examples: the fast sweep against a hook and real decoding."""
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    walk = Walk(trained.model, batch.inputs)
+    heads = heads_of(trained)
+    fillings = [filling(walk, slice(0, len(examples))) for filling in make_fillings(trained, examples, kinds)[0]]
+    alone = np.eye(len(heads), dtype=np.int64)
+    plan = np.concatenate(
+        [np.zeros((1, len(heads)), dtype=np.int64), *(alone * (kind + 1) for kind in range(len(kinds)))]
+    )
+    logits: dict[int, Tensor] = {}
+    run_tree(walk, plan, fillings, lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)))
+    record: dict[str, Tensor] = {}
+    with torch.inference_mode():
+        identity = float((trained.model(batch.inputs) - logits[0]).abs().max())
+        trained.model(batch.inputs, record)
+    if not identity <= IDENTITY_TOLERANCE:
+        raise InstrumentError(f"with every head kept, the walk differs from the model by {identity:.3g}")
+    apart = [_disagreements(trained, batch, plan[row], fillings, logits[row]) for row in range(len(plan))]
+    return Checks(
+        identity=identity,
+        decoded=len(plan) * len(examples),
+        disagreements=sum(count for count, _ in apart),
+        real_disagreements=sum(real for _, real in apart),
+        weights_off_one=max((_off_one(table) for table in record.values()), default=0.0),
+    )
+
+
+def _off_one(weights: Tensor) -> float:
+    sums = weights.sum(-1)
+    return float((sums - 1)[sums > 0].abs().max()) if sums.numel() else 0.0
+
+
+def _disagreements(
+    trained: Trained, batch: Any, row: np.ndarray, fillings: Sequence[Filling], foreseen: Tensor
+) -> tuple[int, int]:
+    """How many answers come out otherwise when the heads are replaced by a hook and the answer is decoded."""
+    with intervene(trained.model, edits_of(trained, row, fillings)), torch.inference_mode():
+        if trained.task.kind == "class":
+            apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)
+            places = torch.zeros_like(apart, dtype=torch.long)
+            foreseen = foreseen[:, None]
+        else:
+            pad = trained.task.vocabulary.pad
+            written = decode(trained.model, trained.task, batch, cache=False)
+            width = batch.target.shape[1]
+            written = torch.nn.functional.pad(written, (0, max(0, width - written.shape[1])), value=pad)[:, :width]
+            wrong = disagreeing(written, foreseen.argmax(-1), batch.target, pad)
+            apart, places = wrong.any(1), wrong.int().argmax(1)
+    best = foreseen[torch.arange(len(apart), device=apart.device), places].topk(2).values
+    real = apart & (best[:, 0] - best[:, 1] > NEAR_TIE)
+    return int(apart.sum()), int(real.sum())
+
+
+def edits_of(trained: Trained, row: np.ndarray, fillings: Sequence[Filling]) -> dict[str, Edit]:
+    """One row of a plan as edits for hooks.
+
+    While an answer is being written, only its first places are there; one that goes on past the right answer's end
+    takes the last place's filling, which changes nothing before it.
+    """
+    edits: dict[str, Edit] = {}
+    column = 0
+    for site in trained.model.sites:
+        way = row[column : column + len(site.kept)]
+        column += len(site.kept)
+        if way.any():
+            edits[site.name] = _edit(site, way, fillings)
+    return edits
+
+
+def _edit(site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> Edit:
+    def edit(heads: Tensor) -> Tensor:
+        return put_in(heads, site, way, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in fillings])
+
+    return edit
+
+
+def _at_places(filling: Tensor, count: int) -> Tensor:
+    """The filling of the first places, where it has places at all."""
+    if filling.ndim < 3:
+        return filling
+    places = torch.arange(count, device=filling.device).clamp(max=filling.shape[-3] - 1)
+    return filling.index_select(filling.ndim - 3, places)

@@ -1,0 +1,173 @@
+"""What several runs say together. The seed is the unit: nothing is pooled over examples.
+
+Head 2 of one seed has nothing to do with head 2 of another. So heads are matched by rank (the head that costs
+most, the next, ...) or by role (what they look at), never by index.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from headway.heads.ablation import KINDS
+from headway.statistics import t_interval
+
+ENOUGH_SEEDS = 6
+VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
+Document = Mapping[str, Any]
+
+
+def over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Every seed's value, their mean, and a 95 % t interval over seeds (none for a single seed)."""
+    low, high = t_interval(values)
+    known = len(values) > 1
+    return {
+        "values": [float(value) for value in values],
+        "mean": float(np.mean(values)),
+        "interval": [low, high] if known else None,
+    }
+
+
+def put_together(documents: Sequence[Document]) -> dict[str, Any]:
+    """The findings of several runs over seeds; fewer than six are labelled descriptive."""
+    return {
+        "seeds": len(documents),
+        "runs": [document["run"] for document in documents],
+        "descriptive": len(documents) < ENOUGH_SEEDS,
+        "exact_match": over_seeds([document["baseline"]["exact_match"] for document in documents]),
+        "verdicts": _verdict_counts(documents),
+        "prunable": _prunable(documents),
+        "by_rank": _by_rank(documents),
+        "by_role": _by_role(documents),
+        "by_layer": _by_layer(documents),
+        "removable": [_removable(documents, index) for index in range(len(documents[0]["joint"]["removable"]))],
+        "sufficient": over_seeds([len(document["joint"]["sufficient"]["heads"]) for document in documents]),
+        "interventions": _interventions(documents),
+        "correlations": _correlations(documents),
+    }
+
+
+def _verdict_counts(documents: Sequence[Document]) -> dict[str, Any]:
+    """How many heads of each verdict a seed has: overall, and for each kind of ablation."""
+    readings: dict[str, Callable[[Mapping[str, Any]], str]] = {"overall": lambda row: str(row["verdict"])}
+    for kind in KINDS:
+        readings[kind] = partial(_verdict_of, kind)
+    return {
+        name: {
+            verdict: over_seeds([sum(read(row) == verdict for row in document["heads"]) for document in documents])
+            for verdict in VERDICTS
+            if any(read(row) == verdict for document in documents for row in document["heads"])
+        }
+        for name, read in readings.items()
+    }
+
+
+def _verdict_of(kind: str, row: Mapping[str, Any]) -> str:
+    return str(row["ablation"][kind]["verdict"])
+
+
+def _prunable(documents: Sequence[Document]) -> dict[str, Any]:
+    first = documents[0]["prunable"]
+    return {
+        kind: {limit: over_seeds([document["prunable"][kind][limit] for document in documents]) for limit in limits}
+        for kind, limits in first.items()
+    }
+
+
+def _drops(document: Document, attention: str, kind: str = "zero") -> list[float]:
+    """Drops of the heads of one kind of attention, largest first."""
+    return sorted((r["ablation"][kind]["drop"] for r in document["heads"] if r["kind"] == attention), reverse=True)
+
+
+def _by_rank(documents: Sequence[Document]) -> dict[str, Any]:
+    """The drop of the head that costs most, of the next, and so on, within each kind of attention (zero ablation)."""
+    found = {}
+    for attention in dict.fromkeys(row["kind"] for row in documents[0]["heads"]):
+        ranked = [_drops(document, attention) for document in documents]
+        shortest = min(map(len, ranked))
+        found[attention] = [over_seeds([drops[rank] for drops in ranked]) for rank in range(shortest)]
+    return found
+
+
+def _by_role(documents: Sequence[Document]) -> dict[str, Any]:
+    """Each role: how many heads of a seed have it, and the mean drop of those heads in the seeds that have any."""
+    roles = sorted({row["role"] for document in documents for row in document["heads"]})
+    found = {}
+    for role in roles:
+        drops = [[r["ablation"]["zero"]["drop"] for r in d["heads"] if r["role"] == role] for d in documents]
+        present = [float(np.mean(one)) for one in drops if one]
+        found[role] = {"heads": over_seeds([len(one) for one in drops]), "drop": over_seeds(present)}
+    return found
+
+
+def _by_layer(documents: Sequence[Document]) -> dict[str, Any]:
+    """The largest zero-ablation drop at each site: layers do correspond across seeds, heads do not."""
+    sites = dict.fromkeys(row["site"] for row in documents[0]["heads"])
+    return {
+        site: over_seeds(
+            [
+                max((r["ablation"]["zero"]["drop"] for r in d["heads"] if r["site"] == site), default=0.0)
+                for d in documents
+            ]
+        )
+        for site in sites
+    }
+
+
+def _removable(documents: Sequence[Document], index: int) -> dict[str, Any]:
+    rows = [document["joint"]["removable"][index] for document in documents]
+    return {
+        "limit": rows[0]["limit"],
+        "heads": over_seeds([len(row["heads"]) for row in rows]),
+        "drop": over_seeds([row["drop"] for row in rows]),
+        "sum_of_single_drops": over_seeds([row["sum_of_single_drops"] for row in rows]),
+        **{
+            name: {
+                "heads": over_seeds([len(row[name]["heads"]) for row in rows]),
+                "drop_together": over_seeds([row[name]["drop"] for row in rows]),
+            }
+            for name in ("alone_under_limit", "adding_up")
+        },
+    }
+
+
+def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """Flip rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together."""
+    found = []
+    for index, contrast in enumerate(documents[0]["interventions"]["contrasts"]):
+        kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
+        strongest = {kind: over_seeds([_strongest(d, index, kind) for d in documents]) for kind in kinds}
+        groups = [row["who"] for row in contrast["rows"] if len(row["heads"]) > 1]
+        together = {who: over_seeds([_rate(d, index, who) for d in documents]) for who in groups}
+        found.append(
+            {"name": contrast["name"], "about": contrast["about"], "strongest": strongest, "together": together}
+        )
+    return found
+
+
+def _strongest(document: Document, index: int, kind: str) -> float:
+    heads = {row["head"] for row in document["heads"] if row["kind"] == kind}
+    rows = document["interventions"]["contrasts"][index]["rows"]
+    return max((row["rate"] for row in rows if row["who"] in heads), default=0.0)
+
+
+def _rate(document: Document, index: int, who: str) -> float:
+    rows = document["interventions"]["contrasts"][index]["rows"]
+    return next((row["rate"] for row in rows if row["who"] == who), 0.0)
+
+
+def _correlations(documents: Sequence[Document]) -> dict[str, Any]:
+    """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed."""
+    found = {}
+    for score in documents[0]["heads"][0]["scores"]:
+        values = []
+        for document in documents:
+            rows = [row for row in document["heads"] if row["scores"].get(score) is not None]
+            pairs = [(row["scores"][score], row["ablation"]["zero"]["drop"]) for row in rows]
+            if len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1:
+                values.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
+        if values:
+            found[score] = over_seeds(values)
+    return found

@@ -1,0 +1,217 @@
+"""Many variants of a model on many examples: which are right, token by token, and at what loss.
+
+A variant replaces the outputs of some heads. What is put in their place is a filling:
+
+- `zero`: nothing at all;
+- `mean`: the head's mean output over the examples and places;
+- `position_mean`: its mean at each place;
+- `donor`: its output on another example, row by row.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headway.batches import Batch, make_batch
+from headway.evaluation import Trained, parts_of
+from headway.heads.walk import Filling, Plan, Walk, head_outputs, run_tree
+from headway.model.sites import Head, HeadSite
+from headway.tasks import Examples
+
+FillingOf = Callable[[Walk, slice], Filling]
+"""The filling for some rows of the examples."""
+Report = Callable[[int, int], None]
+
+
+def heads_of(trained: Trained) -> list[Head]:
+    """Every head that is there, in the order of computation; the columns of a plan."""
+    return [head for site in trained.model.sites for head in site.heads]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of every example under every variant; `counted` is false where an answer is padding."""
+
+    right: Bool[np.ndarray, "variant example"]
+    token_right: Bool[np.ndarray, "variant example answer"]
+    loss: Float[np.ndarray, "variant example"]
+    counted: Bool[np.ndarray, "example answer"]
+    predicted: Int[np.ndarray, "variant example answer"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, " variant"]:
+        return self.right.mean(1)
+
+    @property
+    def token_accuracy(self) -> Float[np.ndarray, " variant"]:
+        return (self.token_right & self.counted).sum((1, 2)) / self.counted.sum()
+
+    @property
+    def accuracy_by_token(self) -> Float[np.ndarray, "variant answer"]:
+        """1 where no answer has a token at all."""
+        right = (self.token_right & self.counted).sum(1)
+        return np.where(self.counted.any(0), right, 1) / self.counted.sum(0).clip(1)
+
+    @property
+    def mean_loss(self) -> Float[np.ndarray, " variant"]:
+        """Loss a token."""
+        return self.loss.sum(1) / self.counted.sum()
+
+
+def run_variants(
+    trained: Trained,
+    examples: Examples,
+    plan: Plan,
+    fillings: Sequence[FillingOf],
+    report: Report = lambda done, total: None,
+    *,
+    keep_predicted: bool = False,
+) -> Outcomes:
+    """One parallel pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
+    pad = trained.task.vocabulary.pad
+    n, variants = len(examples), len(plan)
+    target = examples.target.reshape(n, -1)
+    counted = target != pad if trained.task.kind == "sequence" else np.ones_like(target, dtype=bool)
+    token_right = np.ones((variants, *target.shape), dtype=bool)
+    loss = np.zeros((variants, n), dtype=np.float32)
+    predicted = np.full((variants, *target.shape), pad, dtype=np.int32) if keep_predicted else None
+    done = 0
+    for part in parts_of(examples, trained):
+        rows = slice(done, done + len(part))
+        batch = make_batch(trained.task, trained.model, part, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        tokens = batch.target.reshape(len(part), -1)
+        found = torch.empty(variants, *tokens.shape, dtype=torch.int32, device=trained.device)
+        found_loss = torch.empty(variants, len(part), device=trained.device)
+
+        def note(alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
+            index = torch.from_numpy(alike).to(logits.device)
+            found[index], found_loss[index] = _score(logits, tokens, pad)  # noqa: B023  called before the next round
+
+        run_tree(walk, plan, [filling(walk, rows) for filling in fillings], note)
+        width = tokens.shape[1]
+        token_right[:, rows, :width] = ((found == tokens) | (tokens == pad)).cpu().numpy()
+        loss[:, rows] = found_loss.cpu().numpy()
+        if predicted is not None:
+            predicted[:, rows, :width] = found.cpu().numpy()
+        done += len(part)
+        report(done, n)
+    return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted)
+
+
+def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tuple[Tensor, Tensor]:
+    """The most likely tokens, and the summed loss of each example; padding costs nothing."""
+    logits = logits.reshape(*target.shape, -1).float()
+    lost = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=pad, reduction="none")
+    return logits.argmax(-1).int(), lost.sum(1)
+
+
+def zero(walk: Walk, rows: slice) -> Filling:
+    nothing = torch.zeros((), device=walk.inputs.source.device)
+    return {site.name: nothing for site in walk.sites}
+
+
+def donor(trained: Trained, donors: Examples) -> FillingOf:
+    """The outputs on other examples; row i of the donors stands in for row i."""
+
+    def filling(walk: Walk, rows: slice) -> Filling:
+        batch = make_batch(trained.task, trained.model, donors.take(rows), trained.device)
+        return head_outputs(Walk(trained.model, batch.inputs))
+
+    return filling
+
+
+def means(trained: Trained, examples: Examples) -> tuple[FillingOf, FillingOf]:
+    """The fillings `mean` and `position-mean`, from the examples; padding does not count."""
+    sums, counts = _sums_by_place(trained, examples)
+    keys = {site.name: [key for key in sums if key[0] == site.name] for site in trained.model.sites}
+    everywhere = {name: (_total(sums, at) / _total(counts, at)).float() for name, at in keys.items()}
+    by_place = {key: (sums[key] / counts[key].clamp(min=1)).float() for key in sums}
+
+    def position_mean(walk: Walk, rows: slice) -> Filling:
+        return {
+            site.name: torch.cat(
+                [by_place[site.name, part][: span.stop - span.start] for part, span in spans(walk, site)]
+            )
+            for site in walk.sites
+        }
+
+    return lambda walk, rows: everywhere, position_mean
+
+
+def _total(sums: "Sums", keys: list[tuple[str, str]]) -> Float[Tensor, "head d_head"]:
+    return torch.stack([sums[key].sum(0) for key in keys]).sum(0)
+
+
+Sums = dict[tuple[str, str], Float[Tensor, "_ _ _"]]
+"""(site, source or answer) -> a sum at each place, `place head d_head`; `place 1 1` for a count."""
+
+
+@torch.inference_mode()
+def _sums_by_place(trained: Trained, examples: Examples) -> tuple[Sums, Sums]:
+    """Sums of every site's outputs over the examples, and how many were added."""
+    sums: Sums = {}
+    counts: Sums = {}
+    for piece in parts_of(examples, trained):
+        batch = make_batch(trained.task, trained.model, piece, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        outputs = head_outputs(walk)
+        for site in walk.sites:
+            real = query_mask(trained, batch, site)[:, :, None, None]
+            for part, span in spans(walk, site):
+                _add(sums, (site.name, part), (outputs[site.name].double() * real)[:, span].sum(0))
+                _add(counts, (site.name, part), real[:, span].double().sum(0))
+    return sums, counts
+
+
+def spans(walk: Walk, site: HeadSite) -> list[tuple[str, slice]]:
+    """Which queries of a site are source tokens and which are answer tokens."""
+    source = walk.inputs.source.shape[1]
+    answer = 0 if walk.inputs.prefix is None else walk.inputs.prefix.shape[1]
+    if site.stack == "encoder":
+        return [("source", slice(0, source))]
+    if walk.model.config.shape == "decoder":
+        return [("source", slice(0, source)), ("answer", slice(source, source + answer))]
+    return [("answer", slice(0, answer))]
+
+
+def _add(sums: Sums, key: tuple[str, str], value: Tensor) -> None:
+    """Add to a sum over places, which grows when a longer batch comes."""
+    before = sums.get(key)
+    if before is not None:
+        longest = max(len(before), len(value))
+        before, value = (F.pad(x, (0, 0, 0, 0, 0, longest - len(x))) for x in (before, value))
+        value = before + value
+    sums[key] = value
+
+
+def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "batch query"]:
+    """The queries of a site that stand for a real token and not for padding."""
+    source = batch.inputs.source != trained.task.vocabulary.pad
+    if site.stack == "encoder":
+        return source
+    answer = batch.target != trained.task.vocabulary.pad
+    return torch.cat([source, answer], dim=1) if trained.model.config.shape == "decoder" else answer
+
+
+def pick_donors(trained: Trained, examples: Examples, random: np.random.Generator) -> Int[np.ndarray, " example"]:
+    """For each example another one of the same lengths, at random; an example alone in its lengths is its own."""
+    pad = trained.task.vocabulary.pad
+    lengths = (examples.source != pad).sum(1)
+    if examples.target.ndim == 2:
+        lengths = lengths * (examples.target.shape[1] + 1) + (examples.target != pad).sum(1)
+    donors = np.arange(len(examples))
+    for length in np.unique(lengths):
+        rows = random.permutation(np.flatnonzero(lengths == length))
+        # Each row takes from one that is a random number of places further on, never from itself.
+        shift = random.integers(1, len(rows), size=len(rows)) if len(rows) > 1 else np.zeros(1, dtype=np.int64)
+        donors[rows] = rows[(np.arange(len(rows)) + shift) % len(rows)]
+    return donors

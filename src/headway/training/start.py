@@ -1,0 +1,31 @@
+"""A run that begins with weights made elsewhere, such as a pruned model's."""
+
+from pathlib import Path
+
+from headway.evaluation import Trained, evaluate_examples
+from headway.runs import Checkpoint, RunDirectory
+from headway.training.loop import Progress
+from headway.training.preparation import check_place, describe_circumstances
+
+
+def check_new(place: Path) -> None:
+    """Raise unless a new run can be made here."""
+    check_place(RunDirectory(place), resume=False)
+
+
+def write_start(place: Path, origin: Trained, start: Trained, *, command: list[str], finished: bool) -> None:
+    """Lay out a run whose step 0 holds the model of `start`; `origin` is the run it came from, with its data."""
+    directory = RunDirectory(place)
+    examples = origin.examples("validation")
+    found = evaluate_examples(start, "validation", iter([examples]), len(examples), decoded=0, shown=0)
+    best = {"step": 0, "loss": found.loss, "accuracy": found.accuracy}
+    progress = Progress(best=best, validated=0, finished=finished)
+    model = {name: tensor.detach().cpu().contiguous() for name, tensor in start.model.state_dict().items()}
+    made_from = {"made_from": str(origin.directory.path), "made_from_step": origin.step}
+    circumstances = describe_circumstances(start.device, start.config.seed, command)
+    files = sorted(origin.directory.data.glob("*.json")) if origin.config.data.files else []
+    with directory.lock():
+        check_place(directory, resume=False)
+        directory.create(start.config, {**circumstances, **made_from}, files)
+        directory.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
+        directory.write_checkpoint(Checkpoint(0, model, {}, progress.to_json()))
