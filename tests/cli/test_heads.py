@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.heads import ablation, analysis, checks, together
 from headway.heads.checks import Checks
@@ -160,22 +161,23 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
         (line,) = [line for line in lines if line.startswith(f"{row['head']} ")]
         assert row["verdict"] in line
         assert line.endswith(row["role"])
+        assert line.index(f"  {row['role']}") == lines[2].index("  role")  # columns stand under their names
     for contrast in found["interventions"]["contrasts"]:
-        assert any(line.startswith(f"{contrast['name']} (n = ") for line in lines)
+        assert contrast["usable"] == 0  # it has learned nothing
+        assert f"{contrast['name']}: no pair of {contrast['n']} is right on both sides, nothing to see" in lines
     assert f"checked: {found['checks']['decoded']:,} ablated answers decoded for real" in text
     assert "0 disagreements" in text
     assert all(f"Shapley values, {kind}" in text for kind in ("encoder", "decoder", "cross", "all"))
     assert "{" not in text
 
 
-def test_one_head_a_site_is_named_once_in_an_intervention(shell: Shell) -> None:
-    shell("prune sum --keep enc0.self.h0,dec0.cross.h1 --out small")
-    lines = shell("heads small --no-figures").splitlines()
-    moved = [line for line in lines if "is moved by" in line]
-    assert moved
-    for line in moved:
-        assert line.count("enc0.self.h0 ") == line.count("dec0.cross.h1 ") == 1
-        assert "decoder.0.cross" not in line
+def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
+    heads = ["enc0.self.h0", "dec0.cross.h1"]
+    groups = {**{head: [head] for head in heads}, "encoder.0.self": heads[:1], "all cross": heads[1:]}
+    rows = [{"who": who, "heads": members, "rate": 0.25 * len(who) / 8} for who, members in groups.items()]
+    contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
+    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    assert line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41%, enc0.self.h0 38%"
 
 
 @pytest.mark.parametrize("command", ["heads sum", "heads zero", "prune zero --keep enc0.self.h0"])

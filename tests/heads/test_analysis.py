@@ -339,6 +339,18 @@ def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.Monke
         assert len(seen[-1]) == len(seen[-2]) == n // 2
 
 
+def test_every_part_takes_the_size_that_was_chosen_for_it(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+    sizes = {"elimination": 11, "shapley": 12, "all": 13, "pairs": 14, "interventions": 16, "permutations": 6}
+    monkeypatch.setattr(analysis, "choose_sizes", lambda *rest, thorough: sizes)
+    found = analyse(untrained(SORTEDNESS), examples=30).to_json()
+    joint = found["joint"]
+    assert (joint["elimination"]["n_chosen_on"], joint["elimination"]["n_reported_on"]) == (11, 11)
+    assert (joint["shapley"]["encoder"]["n"], joint["shapley"]["all"]["n"], joint["pairs"]["n"]) == (12, 13, 14)
+    assert joint["shapley"]["all"]["permutations"] == 6
+    assert found["interventions"]["contrasts"][0]["n"] == found["interventions"]["n"] == 16
+    assert found["sizes"] == sizes
+
+
 def test_progress_is_told_for_every_part(quick: None) -> None:
     told: list[tuple[str, int, int]] = []
     analyse(untrained(SORTEDNESS), examples=20, progress=lambda *note: told.append(note))

@@ -58,18 +58,26 @@ def patched_answer(trained: Trained, base: Examples, brought: dict[str, Tensor],
         return answer_of(trained, base)[0]
 
 
-def count_flips(trained: Trained, contrast: Contrast, groups: Groups) -> tuple[int, dict[str, int]]:
-    """Usable pairs, and for each group those whose answer token becomes the donor's."""
-    usable, flips = 0, dict.fromkeys(groups, 0)
+def count_flips(trained: Trained, contrast: Contrast, groups: Groups) -> tuple[list[int], dict[str, list[int]]]:
+    """The rows of usable pairs, and for each group of those whose answer token becomes the donor's."""
+    usable: list[int] = []
+    flips: dict[str, list[int]] = {who: [] for who in groups}
     for row in range(len(contrast.base)):
         base, donor = contrast.base.take([row]), contrast.donor.take([row])
         if not (answer_of(trained, base)[1] and answer_of(trained, donor)[1]):
             continue
-        usable += 1
+        usable.append(row)
         wanted, brought = int(donor.target.reshape(-1)[contrast.token]), outputs_of(trained, donor)
         for who, heads in groups.items():
-            flips[who] += int(patched_answer(trained, base, brought, heads)[contrast.token]) == wanted
+            if int(patched_answer(trained, base, brought, heads)[contrast.token]) == wanted:
+                flips[who].append(row)
     return usable, flips
+
+
+def share(flipped: list[int], usable: list[int], way: int) -> float:
+    """Of the usable rows 0, 2, 4, ... (or 1, 3, 5, ...), how many flipped."""
+    some = [row for row in usable if row % 2 == way]
+    return sum(row % 2 == way for row in flipped) / len(some) if some else 0.0
 
 
 @pytest.mark.parametrize(("task", "which"), [("addition", [0, 4]), ("sortedness", [0])])
@@ -81,14 +89,15 @@ def test_flips_are_those_of_plain_passes_with_hooks(task: str, which: list[int])
     for contrast in (contrasts[index] for index in which):
         found = carry_over(trained, contrast, groups)
         usable, flips = count_flips(trained, contrast, groups)
-        assert 0 < usable < 16  # pairs of both sorts are there, and the wrong ones do not count
+        assert 0 < len(usable) < 16  # pairs of both sorts are there, and the wrong ones do not count
         assert (found["name"], found["about"]) == (contrast.name, contrast.about)
-        assert (found["n"], found["usable"]) == (16, usable)
-        assert {row["who"]: row["flips"] for row in found["rows"]} == flips
+        assert (found["n"], found["usable"]) == (16, len(usable))
+        assert {row["who"]: row["flips"] for row in found["rows"]} == {who: len(rows) for who, rows in flips.items()}
         for row in found["rows"]:
             assert row["heads"] == [str(head) for head in groups[row["who"]]]
-            assert row["rate"] == row["flips"] / usable
-            assert row["interval"] == wilson_interval(row["flips"], usable)
+            assert row["rate"] == row["flips"] / len(usable)
+            assert row["interval"] == wilson_interval(row["flips"], len(usable))
+            assert row["rate_each_way"] == [share(flips[row["who"]], usable, way) for way in (0, 1)]
             rates.add(row["rate"])
     assert len(rates) > 3
 

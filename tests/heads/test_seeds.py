@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -81,6 +81,7 @@ def make_document(seed: int) -> dict[str, Any]:
                 {
                     "name": name,
                     "about": about,
+                    "usable": 200,
                     "rows": [
                         {"who": who, "heads": members, "rate": float(random.random())}
                         for who, members in groups.items()
@@ -133,6 +134,7 @@ def assert_same(one: Any, other: Any, turn: Any = lambda values: values, where: 
         assert one == (pytest.approx(other) if numbers else other), where
 
 
+@settings(max_examples=20)
 @given(st.integers(1, 7), st.integers(0, 1_000), st.integers(0, 6))
 def test_the_index_of_a_head_says_nothing(count: int, seed: int, which: int) -> None:
     documents = [make_document(index) for index in range(count)]
@@ -141,6 +143,7 @@ def test_the_index_of_a_head_says_nothing(count: int, seed: int, which: int) -> 
     assert_same(put_together(documents), put_together(changed))
 
 
+@settings(max_examples=20)
 @given(st.integers(2, 7), st.randoms(use_true_random=False))
 def test_the_order_of_the_seeds_only_orders_the_values(count: int, random: Any) -> None:
     documents = [make_document(index) for index in range(count)]
@@ -246,6 +249,7 @@ def test_interventions_have_the_strongest_head_of_a_kind_and_the_groups() -> Non
     found = put_together(TWO)["interventions"]
     assert [(row["name"], row["about"]) for row in found] == list(CONTRASTS)
     for index, contrast in enumerate(found):
+        assert contrast["seeds"] == 2
         for seed, document in enumerate(TWO):
             rates = {row["who"]: row["rate"] for row in document["interventions"]["contrasts"][index]["rows"]}
             for kind, row in contrast["strongest"].items():
@@ -254,6 +258,18 @@ def test_interventions_have_the_strongest_head_of_a_kind_and_the_groups() -> Non
             assert contrast["together"].keys() == {*SITES, "all encoder", "all decoder", "all cross"}
             for who, row in contrast["together"].items():
                 assert row["values"][seed] == rates[who]
+
+
+def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:
+    documents = [make_document(seed) for seed in range(3)]
+    for document in documents:
+        document["interventions"]["contrasts"][1]["usable"] = 0
+    documents[1]["interventions"]["contrasts"][0]["usable"] = 0
+    first, second = put_together(documents)["interventions"]
+    whole = put_together([documents[0], documents[2]])["interventions"][0]
+    assert (first["seeds"], second["seeds"]) == (2, 0)
+    assert first == whole
+    assert second["strongest"] == second["together"] == {}
 
 
 def test_correlations_are_those_of_the_ranks_within_a_seed() -> None:

@@ -127,7 +127,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of the {found['split']} split: "
         f"{baseline['wrong']:,} wrong, accuracy {baseline['exact_match']:.2%} ({low:.2%} to {high:.2%})",
         "",
-        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':40} "
+        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
         f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
     lines += [_row(row) for row in found["heads"]]
@@ -151,7 +151,7 @@ def _row(row: Mapping[str, Any]) -> str:
     if zero["n_to_decide"]:
         drop += f", {zero['n_to_decide']:,} would decide"
     return (
-        f"{row['head']:16} {row['verdict']:24} {drop:40} "
+        f"{row['head']:16} {row['verdict']:24} {drop:52} "
         f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
     )
 
@@ -190,6 +190,9 @@ def _pairs(pairs: Mapping[str, Any]) -> list[str]:
 def _interventions(found: Mapping[str, Any]) -> list[str]:
     lines = []
     for contrast in found["contrasts"]:
+        if not contrast["usable"]:
+            lines.append(f"{contrast['name']}: no pair of {contrast['n']:,} is right on both sides, nothing to see")
+            continue
         single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
         best = sorted(single, key=lambda row: -row["rate"])[:2]
         shown = ", ".join(f"{row['who']} {row['rate']:.0%}" for row in best)
@@ -217,7 +220,8 @@ def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
         )
     for contrast in together["interventions"]:
         rates = ", ".join(f"{kind} {_mean(value)}" for kind, value in contrast["strongest"].items())
-        lines.append(f"  {contrast['name']}, flips by the strongest head: {rates}")
+        some = f" ({contrast['seeds']} seeds)" if contrast["seeds"] < together["seeds"] else ""
+        lines.append(f"  {contrast['name']}, flips by the strongest head{some}: {rates or 'no pair is right'}")
     return lines
 
 

@@ -134,15 +134,25 @@ def _removable(documents: Sequence[Document], index: int) -> dict[str, Any]:
 
 
 def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Flip rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together."""
+    """Flip rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together.
+
+    A seed whose model gets no pair of a contrast right has no rate there, and is left out of it.
+    """
     found = []
     for index, contrast in enumerate(documents[0]["interventions"]["contrasts"]):
+        measured = [d for d in documents if d["interventions"]["contrasts"][index]["usable"]]
         kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
-        strongest = {kind: over_seeds([_strongest(d, index, kind) for d in documents]) for kind in kinds}
+        strongest = {kind: over_seeds([_strongest(d, index, kind) for d in measured]) for kind in kinds if measured}
         groups = [row["who"] for row in contrast["rows"] if len(row["heads"]) > 1]
-        together = {who: over_seeds([_rate(d, index, who) for d in documents]) for who in groups}
+        together = {who: over_seeds([_rate(d, index, who) for d in measured]) for who in groups if measured}
         found.append(
-            {"name": contrast["name"], "about": contrast["about"], "strongest": strongest, "together": together}
+            {
+                "name": contrast["name"],
+                "about": contrast["about"],
+                "seeds": len(measured),
+                "strongest": strongest,
+                "together": together,
+            }
         )
     return found
 
