@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.config import Assignment, RunConfig, load_recipe
-from headway.errors import InputError, suggestion
+from headway.errors import InputError, Interrupted, suggestion
 
 if TYPE_CHECKING:
     from headway.heads.pruning import PruneResult
@@ -98,6 +98,8 @@ def prune(
     if finetune < 0:
         raise InputError(f"--finetune {finetune}; at least 0 steps needed")
     trained = load(run, device=device)
+    for warning in trained.warnings:
+        report_training({"event": "warning", "text": warning})
     place = Path(out) if out is not None else trained.directory.path.with_name(f"{trained.directory.name}-pruned")
     check_new(place)
     kept, chosen = choose_kept(trained, keep, max_drop, report)
@@ -112,8 +114,14 @@ def prune(
     write_start(place, trained, smaller, command=list(command), finished=not finetune)
     tuned = None
     if finetune:
-        result = run_training(config, place, device=device, resume=True, command=list(command), report=report_training)
-        tuned = {"steps": result.steps, **compare_accuracy(trained, load(place, device=device), test)}
+        try:
+            result = run_training(
+                config, place, device=device, resume=True, command=list(command), report=report_training
+            )
+        except Interrupted:
+            raise Interrupted(f"training stopped early; {place} can be used, with its best weights so far") from None
+        best = load(place, device=device)
+        tuned = {"steps": result.steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
     return PruneResult(
         run=str(place),
         pruned_from=str(trained.directory.path),

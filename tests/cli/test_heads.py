@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -157,11 +158,13 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     found = stored("sum")
     assert text.startswith(f"sum (step {found['step']:,}), 30 examples of the test split: ")
     lines = text.splitlines()
+    (header,) = [line for line in lines if line.startswith("head ")]
     for row in found["heads"]:
         (line,) = [line for line in lines if line.startswith(f"{row['head']} ")]
         assert row["verdict"] in line
         assert line.endswith(row["role"])
-        assert line.index(f"  {row['role']}") == lines[2].index("  role")  # columns stand under their names
+        assert line.index(f"  {row['role']}") == header.index("  role")  # columns stand under their names
+    assert "warning: the model gets" in lines[1]  # and what it cannot do, no head can spoil
     for contrast in found["interventions"]["contrasts"]:
         assert contrast["usable"] == 0  # it has learned nothing
         assert f"{contrast['name']}: no pair of {contrast['n']} is right on both sides, nothing to see" in lines
@@ -296,7 +299,7 @@ def test_several_seeds_are_put_together(shell: Shell) -> None:
     text = shell("heads zero one --no-figures")
     assert "2 seeds together, fewer than 6: descriptive only" in text
     assert text.index("zero (step") < text.index("one (step") < text.index("2 seeds together")
-    assert "removable together under 1 points" in text
+    assert "removable together for less than 1 point: " in text
 
 
 def test_runs_that_were_analysed_alone_are_not_done_again_together(
@@ -470,7 +473,7 @@ def test_named_heads_are_all_that_is_left(shell: Shell) -> None:
 
 def test_people_are_told_what_pruning_brought(shell: Shell) -> None:
     text = shell("prune sum --keep enc0.self.h0 --out small")
-    assert text.startswith("small: 1 heads kept, 5 gone (named)\nkept: enc0.self.h0\nparameters ")
+    assert text.startswith("small: heads kept 1, gone 5 (named)\nkept: enc0.self.h0\nparameters ")
     assert "x as fast" in text
     assert "accuracy on 30 test examples" in text
     assert "after" not in text
@@ -484,7 +487,7 @@ def test_heads_go_until_the_drop_is_reached(shell: Shell, monkeypatch: pytest.Mo
     assert "kept: none" in shell("prune sum --max-drop 100 --out none-again")
     shell("heads none", code=2)
     assert shell.err == "headway: none has no heads left; there is nothing to analyse\n"
-    monkeypatch.setattr(together, "_points", lambda before, after: 50.0)
+    monkeypatch.setattr(together, "_points", lambda before, after: 50.0 * (np.arange(len(after)) > 0))
     assert len(shell.json("prune sum --max-drop 20 --out whole")["kept"]) == 6
 
 
@@ -493,7 +496,12 @@ def test_a_pruned_model_can_be_trained_on(shell: Shell) -> None:
     assert found["finetuned"]["steps"] == 3
     assert shell.json("evaluate tuned")["exact_match"] == found["finetuned"]["exact_match_after"]
     assert RunDirectory("tuned").provenance()["made_from"] == "sum"
-    assert "after 3 steps of training" in shell("prune sum --keep enc0.self.h0 --finetune 3 --out tuned-more")
+    assert "after 3 steps of training (best at " in shell("prune sum --keep enc0.self.h0 --finetune 3 --out tuned-more")
+
+
+def test_keeping_nothing_by_a_slip_is_refused(shell: Shell) -> None:
+    shell("prune sum --keep ' , '", code=2)
+    assert "names no head" in shell.err
 
 
 def test_pruning_twice_into_the_same_place_is_refused(shell: Shell, here: Path) -> None:
@@ -506,7 +514,7 @@ def test_pruning_twice_into_the_same_place_is_refused(shell: Shell, here: Path) 
 
 def test_pruning_that_is_interrupted_leaves_nothing(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(here)
-    monkeypatch.setattr("headway.heads.pruning.eliminate_until", interrupt)
+    monkeypatch.setattr("headway.heads.pruning.largest_removable", interrupt)
     shell("prune zero --max-drop 1 --quiet", code=130)
     assert shell.err.strip() == "headway: interrupted"
     assert contents(here) == before

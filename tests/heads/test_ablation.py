@@ -159,9 +159,13 @@ def test_every_number_of_a_drop_is_what_a_slow_count_finds() -> None:
         losses = [float(outcomes.loss[row].sum()) / there.sum() for row in (0, index + 1)]
         assert drop.loss == pytest.approx(losses[1], rel=1e-5)
         assert drop.loss_change == pytest.approx(100 * (losses[1] / losses[0] - 1), abs=1e-3)
-        assert (drop.n_to_decide is None) == (drop.verdict != "undecided")
+        needed = n_to_decide(lost, gained, n, 2 * len(changes)) if drop.verdict == "undecided" else None
+        assert drop.n_to_decide == needed
     found = [drop.verdict for drop in drops]
     assert found == ["redundant", "critical", "important", "harmful", "undecided", "redundant", "undecided"]
+    alone = n_to_decide(*changes[-1], n)
+    assert alone is not None
+    assert drops[-1].n_to_decide > alone  # a family of tests needs more examples than one test
 
 
 def test_tests_of_one_family_are_corrected_together() -> None:

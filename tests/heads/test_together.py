@@ -17,7 +17,7 @@ from headway.heads.together import (
     Ground,
     all_subsets,
     eliminate,
-    eliminate_until,
+    largest_removable,
     measure_pairs,
     shapley,
     shapley_exact,
@@ -336,20 +336,20 @@ def test_a_drop_of_exactly_the_limit_is_not_under_it(right: int, points: int) ->
         return np.arange(100) < right - (0 if there.all() else points)
 
     game = Game(rule, named(1), 100)
-    assert eliminate_until(game, float(points)) == []
-    assert eliminate_until(game, points + 0.5) == game.heads
+    assert largest_removable(game, float(points)) == []
+    assert largest_removable(game, points + 0.5) == game.heads
     one, five = eliminate(game, game, drops_of(game))["removable"]
     assert (len(one["heads"]), len(five["heads"])) == (points < 1, points < 5)
     assert len(shapley_exact(game, game.heads)["smallest_sufficient"]["heads"]) == (points >= 1)
 
 
-def test_elimination_until_a_limit_stops_before_it() -> None:
+def test_the_largest_removable_set_stays_under_its_limit() -> None:
     game = additive([8, 0, 3, 1, 20])
     for limit, count in ((0.5, 1), (1, 1), (1.5, 2), (4, 2), (4.5, 3), (12.5, 4), (32, 4), (33, 5)):
         told: list[tuple[int, int]] = []
-        gone = eliminate_until(game, limit, lambda done, total, told=told: told.append((done, total)))
+        gone = largest_removable(game, limit, lambda done, total, told=told: told.append((done, total)))
         assert [head.index for head in gone] == [1, 3, 2, 0, 4][:count]
-        assert told == [(done, 5) for done in range(1, count + 1)]
+        assert told == [(done, 5) for done in range(1, 6)]
 
 
 def test_elimination_tells_how_far_it_is() -> None:
@@ -442,7 +442,7 @@ def test_one_head_alone() -> None:
 def test_nothing_to_take_away() -> None:
     game = Game(lambda there: np.ones(30, dtype=bool), [], 30)
     assert measure_pairs(game) == {"n": 30, "tested": 0, "pairs": []}
-    assert eliminate_until(game, 1.0) == []
+    assert largest_removable(game, 1.0) == []
     found = eliminate(game, game, {})
     assert [step["left"] for step in found["elimination"]["steps"]] == [0]
     assert found["sufficient"]["heads"] == []

@@ -1,11 +1,13 @@
 """headway heads"""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.cli.evaluate import percent
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
 
@@ -81,7 +83,7 @@ def _analyse(
     trained: "Trained", settings: Mapping[str, Any], *, again: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.heads.analysis import FORM, analyse
+    from headway.heads.analysis import FORM, PARTS, analyse
 
     key = {**settings, "step": trained.step, "device": trained.device.type}
     earlier = (None if again else trained.directory.read_analysis("heads")) or {}
@@ -94,10 +96,11 @@ def _analyse(
     with progress(f"heads of {trained.directory.name}", quiet=quiet) as meter:
 
         def note(part: str, done: int, total: int) -> None:
-            meter(done, total, part)
+            meter(PARTS.index(part), len(PARTS), f"{part} {done:,} of {total:,}" if total > 1 else part)
 
         document = {"settings": key, **analyse(trained, progress=note, **settings).to_json()}
     trained.directory.replace_analysis("heads", document)
+    shutil.rmtree(trained.directory.figures, ignore_errors=True)  # what was drawn before shows another analysis
     if figures:
         _draw(document, trained.directory.figures, anew=True)
     return document
@@ -125,7 +128,8 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     low, high = baseline["interval"]
     lines = [
         f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of the {found['split']} split: "
-        f"{baseline['wrong']:,} wrong, accuracy {baseline['exact_match']:.2%} ({low:.2%} to {high:.2%})",
+        f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
+        *(f"warning: {text}" for text in found["warnings"]),
         "",
         f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
         f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
@@ -162,7 +166,7 @@ def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
         low, high = row["drop_interval"]
         alone, adding = row["alone_under_limit"], row["adding_up"]
         lines += [
-            f"under {row['limit']:g} points: {len(row['heads'])} of {n_heads} heads can go together, "
+            f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads can go together, "
             f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
             f"  one at a time {len(alone['heads'])} are under it; all of those together cost {alone['drop']:.2f}. "
             f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
@@ -175,6 +179,10 @@ def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
         shown = ", ".join(f"{value['head']} {value['value']:.1f} ± {value['error']:.1f}" for value in best)
         lines.append(f"Shapley values, {kind} ({how}, n = {values['n']:,}): {shown}")
     return lines
+
+
+def _points(limit: float) -> str:
+    return "1 point" if limit == 1 else f"{limit:g} points"
 
 
 def _pairs(pairs: Mapping[str, Any]) -> list[str]:
@@ -211,10 +219,10 @@ def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
     few = ", fewer than 6: descriptive only" if together["descriptive"] else ""
     lines = [f"{together['seeds']} seeds together{few}; mean (95 % t interval over seeds)"]
     for verdict, counts in together["verdicts"]["overall"].items():
-        lines.append(f"  heads that are {verdict}: {_mean(counts)}")
+        lines.append(f"  heads whose verdict is {verdict}: {_mean(counts)}")
     for row in together["removable"]:
         lines.append(
-            f"  removable together under {row['limit']:g} points: {_mean(row['heads'])}; "
+            f"  removable together for less than {_points(row['limit'])}: {_mean(row['heads'])}; "
             f"under it one at a time: {_mean(row['alone_under_limit']['heads'])}, "
             f"which together cost {_mean(row['alone_under_limit']['drop_together'])} points"
         )

@@ -9,6 +9,7 @@ import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, show
 from headway.cli.train import show_event
+from headway.errors import InputError
 
 if TYPE_CHECKING:
     from headway.heads.pruning import PruneResult
@@ -34,10 +35,13 @@ def prune(
     """
     from headway.api import prune as run_pruning
 
+    names = None if keep is None else [name for name in keep.split(",") if name.strip()]
+    if names == []:
+        raise InputError(f"--keep {keep!r} names no head; write it like enc0.self.h1,dec1.cross.h2")
     with progress(f"prune {Path(run).name}", quiet=quiet) as meter:
         result = run_pruning(
             run,
-            keep=None if keep is None else [name for name in keep.split(",") if name.strip()],
+            keep=names,
             max_drop=max_drop,
             finetune=finetune,
             out=out,
@@ -52,7 +56,7 @@ def prune(
 def summary(result: "PruneResult") -> list[str]:
     low, high = result.drop_interval
     lines = [
-        f"{result.run}: {len(result.kept)} heads kept, {len(result.removed)} gone ({result.chosen})",
+        f"{result.run}: heads kept {len(result.kept)}, gone {len(result.removed)} ({result.chosen})",
         f"kept: {', '.join(result.kept) or 'none'}",
         f"parameters {result.parameters_before:,} -> {result.parameters_after:,}; "
         f"a pass is {result.speed:.2f} x as fast; "
@@ -63,7 +67,8 @@ def summary(result: "PruneResult") -> list[str]:
     if result.finetuned is not None:
         low, high = result.finetuned["drop_interval"]
         lines.append(
-            f"after {result.finetuned['steps']:,} steps of training: {result.finetuned['exact_match_after']:.2%}, "
+            f"after {result.finetuned['steps']:,} steps of training (best at {result.finetuned['best_step']:,}): "
+            f"{result.finetuned['exact_match_after']:.2%}, "
             f"drop {result.finetuned['drop']:.2f} points ({low:.2f} to {high:.2f})"
         )
     return lines

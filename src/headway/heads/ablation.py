@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
+from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
 from headway.heads.variants import (
     FillingOf,
@@ -112,6 +113,9 @@ def _share(flags: Any) -> float:
 
 def make_fillings(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> tuple[list[FillingOf], int]:
     """What to put in a head's place for each kind, and how many examples had no other to take from."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"unknown kind of ablation {kind!r}; {suggestion(kind, KINDS)}")
     fillings: dict[str, FillingOf] = {"zero": zero}
     without = 0
     if "mean" in kinds or "position-mean" in kinds:
@@ -180,7 +184,7 @@ def baseline_of(outcomes: Outcomes, names: list[str]) -> Baseline:
 
 def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> list[dict[str, Any]]:
     """Accuracy at each place where any answer has a token; few examples may all be shorter than the longest."""
-    there = outcomes.counted.any(0)
+    there = np.asarray(outcomes.counted.any(0))
     shares = outcomes.accuracy_by_token[variant]
     rows = zip(names, shares, there, strict=True)
     return [{"token": name, "accuracy": float(share)} for name, share, counted in rows if counted]
@@ -301,7 +305,8 @@ def n_to_decide(lost: int, gained: int, n: int, family: int = 1) -> int | None:
     size = np.array(sizes[1:], dtype=np.int64)
     scaled_lost = np.rint(lost * size / n)
     scaled = scaled_lost, np.minimum(np.rint(gained * size / n), size - scaled_lost)
-    intervals = [100 * end for confidence in (0.95, 0.90) for end in paired_interval(*scaled, size, confidence)]
-    differs, same = mcnemar(*scaled), equivalence(*scaled, size, IMPORTANT / 100)
-    decided = np.flatnonzero(decide(*intervals, family * differs, family * same) != "undecided")
+    low, high = (100 * end for end in paired_interval(*scaled, size))
+    low_90, high_90 = (100 * end for end in paired_interval(*scaled, size, confidence=0.90))
+    p, p_same = family * mcnemar(*scaled), family * equivalence(*scaled, size, IMPORTANT / 100)
+    decided = np.flatnonzero(decide(low, high, low_90, high_90, p, p_same) != "undecided")
     return int(size[decided[0]]) if len(decided) else None

@@ -51,8 +51,8 @@ def eliminate(
 ) -> dict[str, Any]:
     """Take away the head that costs least, again and again until none is left.
 
-    The order is found on one set of examples (accuracy first, then loss); the curve and the largest removable
-    sets are reported on the other.
+    The order is found on one set of examples (accuracy first, then loss), and the single drops were; the curve and
+    the largest removable sets are reported on the other.
     """
     order, searched = _elimination_order(chosen_on, report)
     heads = chosen_on.heads
@@ -75,7 +75,7 @@ def eliminate(
     ]
     removable = []
     for index, limit in enumerate(LIMITS):
-        count = int(np.flatnonzero(_points(searched[0], searched) < limit)[-1])
+        count = _most_under(searched, limit)
         alone, adding = (len(nested) + 2 * index + which for which in (0, 1))
         removable.append(
             {
@@ -108,16 +108,23 @@ def _elimination_order(ground: Ground, report: Report) -> tuple[list[Head], np.n
     return gone, np.array(accuracy)
 
 
-def eliminate_until(ground: Ground, limit: float, report: Report = lambda done, total: None) -> list[Head]:
-    """The most heads that go, cheapest first, before the accuracy has fallen by `limit` points."""
-    gone: list[Head] = []
-    start = _accuracy_of_all(ground)
-    for head, left in _cheapest_first(ground):
-        if _points(start, left) >= limit:
-            break
-        gone.append(head)
-        report(len(gone), len(ground.heads))
-    return gone
+def largest_removable(ground: Ground, limit: float, report: Report = lambda done, total: None) -> list[Head]:
+    """The most heads that can go, in the order of elimination, with a drop under `limit` points."""
+    order, accuracy = _elimination_order(ground, report)
+    return order[: _most_under(accuracy, limit)]
+
+
+def _most_under(accuracy: np.ndarray, limit: float) -> int:
+    """How many heads can be gone at most while the drop is under the limit; a curve may dip and recover."""
+    return int(np.flatnonzero(_points(accuracy[0], accuracy) < limit)[-1])
+
+
+def single_drops(ground: Ground) -> dict[str, float]:
+    """What each head costs alone, in points."""
+    alone = np.eye(len(ground.heads), dtype=np.int64)
+    accuracy = ground.right_without(alone).accuracy if len(alone) else np.zeros(0)
+    drops = _points(_accuracy_of_all(ground), accuracy)
+    return {str(head): float(drop) for head, drop in zip(ground.heads, drops, strict=True)}
 
 
 def _accuracy_of_all(ground: Ground) -> float:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.runs import Checkpoint, RunDirectory
 from headway.training.loop import Progress
@@ -10,6 +11,8 @@ from headway.training.preparation import check_place, describe_circumstances
 
 def check_new(place: Path) -> None:
     """Raise unless a new run can be made here."""
+    if RunDirectory(place).exists():
+        raise InputError(f"{place} holds a run already; another --out is needed")
     check_place(RunDirectory(place), resume=False)
 
 
