@@ -143,7 +143,8 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{checks['disagreements']:,} disagreements; all heads kept differs by {checks['identity']:.1g}"
     )
     used = ", ".join(f"{part} {sizes[part]:,}" for part in ("elimination", "shapley", "all", "pairs", "interventions"))
-    lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s; --thorough takes more")
+    more = "" if found.get("settings", {}).get("thorough") else "; --thorough takes more"
+    lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s{more}")
     return lines
 
 

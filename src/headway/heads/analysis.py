@@ -41,7 +41,7 @@ PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "c
 
 ADDITION_COST = 930_000 * 12
 """Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
-BUDGET = {"elimination": 300_000, "shapley": 70_000, "all": 80_000, "pairs": 120_000, "interventions": 60_000}
+BUDGET = {"elimination": 300_000, "shapley": 130_000, "all": 160_000, "pairs": 240_000, "interventions": 150_000}
 """Passes over one addition example that each part may take on a CPU; larger models get fewer examples."""
 FASTER = {"cpu": 1, "cuda": 30}
 THOROUGH = 10
