@@ -8,11 +8,14 @@ BIN := .venv/bin
 study: .venv/ready
 	$(BIN)/headway study addition
 
+# Whole files go to one process each, as many as there are cores and at most four; every process uses one thread.
+TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
 test: .venv/ready
-	$(BIN)/python -m pytest
+	$(TESTS)
 
 test-long: .venv/ready
-	$(BIN)/python -m pytest -m "long or not long"
+	$(TESTS) -m "long or not long"
 
 lint: .venv/ready
 	$(BIN)/ruff format --check

@@ -294,7 +294,7 @@ def wide(width: int) -> Trained:
 
 
 def test_sizes_are_fixed_by_the_model_the_device_and_thoroughness(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = wide(160)
+    trained = wide(320)
     examples = trained.examples("test")
     monkeypatch.setattr(analysis, "EXACT_HEADS", 4)  # as if it had too many heads for all their subsets
     sizes, again = (choose_sizes(trained, examples, thorough=False) for _ in range(2))
@@ -315,7 +315,7 @@ def test_sizes_are_fixed_by_the_model_the_device_and_thoroughness(monkeypatch: p
 
 
 def test_a_larger_model_gets_fewer_examples_but_never_too_few() -> None:
-    small, large = wide(160), wide(480)
+    small, large = wide(320), wide(640)
     examples = small.examples("test")
     one, other = (choose_sizes(model, examples, thorough=False) for model in (small, large))
     assert all(one[part] >= other[part] >= 100 for part in analysis.BUDGET)
