@@ -231,6 +231,13 @@ def count_changes(
     return (before & ~after).sum(1), (~before & after).sum(1)
 
 
+def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]) -> dict[str, Any]:
+    """The drop from one way of answering to another on the same examples, in points, with its 95 % interval."""
+    lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
+    low, high = paired_interval(lost, gained, len(before))
+    return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}
+
+
 @dataclass(frozen=True)
 class Judged:
     """A family of paired drops: intervals in points, tests with and without Holm's correction, verdicts."""

@@ -13,13 +13,12 @@ from torch import Tensor
 from headway.batches import make_batch, make_model
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, parallel_pass
-from headway.heads.ablation import as_row
+from headway.heads.ablation import as_row, paired_drop
 from headway.heads.together import Ground, largest_removable
 from headway.heads.variants import Report, heads_of, run_variants, zero
 from headway.heads.walk import Walk, run_tree
 from headway.model.sites import Head, parse_heads
 from headway.model.transformer import Transformer, count_parameters
-from headway.statistics import paired_interval
 from headway.tasks import Examples
 
 TOLERANCE = 1e-4
@@ -114,14 +113,11 @@ def compare_accuracy(trained: Trained, smaller: Trained, examples: Examples) -> 
         run_variants(one, examples, np.zeros((1, len(heads_of(one))), dtype=np.int64), [zero]).right[0]
         for one in (trained, smaller)
     )
-    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
-    low, high = paired_interval(lost, gained, len(before))
     return {
         "n": len(before),
         "exact_match_before": float(before.mean()),
         "exact_match_after": float(after.mean()),
-        "drop": 100 * (lost - gained) / len(before),
-        "drop_interval": (100 * float(low), 100 * float(high)),
+        **paired_drop(before, after),
     }
 
 

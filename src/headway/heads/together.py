@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headway.evaluation import Trained
-from headway.heads.ablation import as_row, judge, make_fillings
+from headway.heads.ablation import as_row, judge, make_fillings, paired_drop
 from headway.heads.variants import FillingOf, Report, heads_of, run_variants
 from headway.model.sites import Head
-from headway.statistics import difference_interval, holm, mcnemar, paired_interval, wilson_interval
+from headway.statistics import difference_interval, holm, mcnemar, wilson_interval
 from headway.tasks import Examples
 
 LIMITS = (1.0, 5.0)
@@ -163,14 +163,10 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
 
 def _compare(right: Bool[np.ndarray, "variant example"], row: int) -> dict[str, Any]:
     """Accuracy of a variant, and its paired drop against the first, in points."""
-    n = right.shape[1]
-    lost, gained = int((right[0] & ~right[row]).sum()), int((~right[0] & right[row]).sum())
-    low, high = paired_interval(lost, gained, n)
     return {
         "exact_match": float(right[row].mean()),
-        "interval": wilson_interval(int(right[row].sum()), n),
-        "drop": 100 * (lost - gained) / n,
-        "drop_interval": (100 * float(low), 100 * float(high)),
+        "interval": wilson_interval(int(right[row].sum()), right.shape[1]),
+        **paired_drop(right[0], right[row]),
     }
 
 
