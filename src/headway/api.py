@@ -122,6 +122,9 @@ def prune(
             raise Interrupted(f"training stopped early; {place} can be used, with its best weights so far") from None
         best = load(place, device=device)
         tuned = {"steps": result.steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
+    if max_drop is not None and measured["drop"] >= max_drop:
+        text = f"chosen for under {max_drop:g} points on validation, it costs {measured['drop']:.2f} on the test split"
+        report_training({"event": "warning", "text": text})
     return PruneResult(
         run=str(place),
         pruned_from=str(trained.directory.path),

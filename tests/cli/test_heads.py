@@ -177,10 +177,15 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
 def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
     heads = ["enc0.self.h0", "dec0.cross.h1"]
     groups = {**{head: [head] for head in heads}, "encoder.0.self": heads[:1], "all cross": heads[1:]}
-    rows = [{"who": who, "heads": members, "rate": 0.25 * len(who) / 8} for who, members in groups.items()]
+    rows = [
+        {"who": who, "heads": members, "rate": 0.25 * len(who) / 8, "interval": (0.125, 0.75)}
+        for who, members in groups.items()
+    ]
     contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
     (line,) = heads_command._interventions({"contrasts": [contrast]})
-    assert line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41%, enc0.self.h0 38%"
+    assert (
+        line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41% (12% to 75%), enc0.self.h0 38% (12% to 75%)"
+    )
 
 
 @pytest.mark.parametrize("command", ["heads sum", "heads zero", "prune zero --keep enc0.self.h0"])
@@ -325,7 +330,7 @@ WRONG = {
     "no examples": ("heads zero --examples 0", "--examples"),
     "examples that are no number": ("heads zero --examples many", "--examples"),
     "unknown split": ("heads zero --split tset", "--split 'tset'; did you mean test?"),
-    "the whole domain": ("heads zero --split all", "--split 'all'; known: test, train, validation"),
+    "the whole domain": ("heads zero --split all", "--split all: the domain of sortedness is too large to list"),
     "training set of fresh examples": ("heads fresh --split train", "no training set"),
     "missing run": ("heads nowhere", "no run at nowhere or runs/nowhere"),
     "a missing run among others": ("heads zero nowhere", "no run at nowhere"),
@@ -497,6 +502,18 @@ def test_a_pruned_model_can_be_trained_on(shell: Shell) -> None:
     assert shell.json("evaluate tuned")["exact_match"] == found["finetuned"]["exact_match_after"]
     assert RunDirectory("tuned").provenance()["made_from"] == "sum"
     assert "after 3 steps of training (best at " in shell("prune sum --keep enc0.self.h0 --finetune 3 --out tuned-more")
+
+
+def test_scores_are_printed_with_what_they_mean(after: Shell) -> None:
+    text = after("heads zero --scores --no-figures")
+    found = stored("zero")
+    for name, meaning in found["definitions"].items():
+        assert f"{name}: {' '.join(meaning.split())}" in text
+    row = found["heads"][0]
+    (line,) = [line for line in text.splitlines() if line.startswith(row["head"]) and "0." in line.split()[1]]
+    assert line.split()[1:] == [
+        "-" if v is None else f"{v:.3f}" for v in (row["scores"][n] for n in found["definitions"])
+    ]
 
 
 def test_keeping_nothing_by_a_slip_is_refused(shell: Shell) -> None:

@@ -268,8 +268,6 @@ def test_of_a_larger_split_a_fixed_sample_is_taken_in_order(many: Trained) -> No
 def test_examples_that_cannot_be_had_are_refused(many: Trained) -> None:
     with pytest.raises(InputError, match="--split 'tset'; did you mean test"):
         choose_examples(many, "tset", 50)
-    with pytest.raises(InputError, match="--split 'all'; known: test, train, validation"):
-        choose_examples(many, "all", 50)
     with pytest.raises(InputError, match="19 examples of the test split; at least 20 needed"):
         choose_examples(many, "test", 19)
     few = untrained(SORTEDNESS, data={"validation": 10})
@@ -395,3 +393,21 @@ def test_a_path_may_be_a_text_or_a_path(tmp_path: Path) -> None:
     for run in ("nowhere", Path("nowhere")):
         with pytest.raises(InputError, match="no run at nowhere"):
             analyse(run)
+
+
+def test_the_whole_domain_can_be_drawn_from() -> None:
+    trained = untrained(ADDITION)
+    size = trained.task.domain_size()
+    assert size is not None
+    everything = choose_examples(trained, "all", size + 5)
+    rows = {row.tobytes() for row in everything.source}
+    assert len(rows) == len(everything) == size
+    some = choose_examples(trained, "all", 30)
+    assert len(some) == 30
+    assert {row.tobytes() for row in some.source} < rows
+    np.testing.assert_array_equal(some.source, choose_examples(trained, "all", 30).source)
+    np.testing.assert_array_equal(some.target, trained.task.answer(some.source))
+    with pytest.raises(InputError, match="19 examples of the whole domain; at least 20 needed"):
+        choose_examples(trained, "all", 19)
+    with pytest.raises(InputError, match="the domain of sortedness is too large to list"):
+        choose_examples(untrained(SORTEDNESS), "all", 100)

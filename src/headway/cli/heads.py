@@ -14,18 +14,19 @@ from headway.errors import InputError, suggestion
 if TYPE_CHECKING:
     from headway.evaluation import Trained
 
-SPLITS = ("train", "validation", "test")
+SPLITS = ("train", "validation", "test", "all")
 
 
 def heads(
     run: Annotated[
         list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
     ],
-    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     examples: Annotated[int, typer.Option(help="How many examples of the split are used.", min=1)] = 2_000,
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    scores: Annotated[bool, typer.Option("--scores", help="Print every score, and what each means.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Analyse a run again that was analysed the same way.")] = False,
     device: Device = "auto",
     json: Json = False,
@@ -49,6 +50,9 @@ def heads(
             say(f"headway: warning: {warning}")
         settings = {"split": split, "examples": examples, "thorough": thorough}
         found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
+    if scores and not json:
+        for document in found:
+            print("\n".join([document["run"], *definitions_of(document)]))
     if len(found) == 1:
         show(found[0], summary(found[0]), as_json=json)
     else:
@@ -127,7 +131,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     baseline, sizes = found["baseline"], found["sizes"]
     low, high = baseline["interval"]
     lines = [
-        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of the {found['split']} split: "
+        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {_source(found)}: "
         f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
         *(f"warning: {text}" for text in found["warnings"]),
         "",
@@ -135,7 +139,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
     lines += [_row(row) for row in found["heads"]]
-    lines += ["", *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
+    lines += ["", _prunable(found), *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
     lines += _interventions(found["interventions"]) + _anatomy(found["anatomy"])
     checks = found["checks"]
     lines.append(
@@ -146,6 +150,19 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     more = "" if found.get("settings", {}).get("thorough") else "; --thorough takes more"
     lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s{more}")
     return lines
+
+
+def _source(found: Mapping[str, Any]) -> str:
+    return "the whole domain" if found["split"] == "all" else f"the {found['split']} split"
+
+
+def _prunable(found: Mapping[str, Any]) -> str:
+    shares = found["prunable"]["zero"]
+    return (
+        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point, "
+        f"{shares['under_5_points']:.0%} under 5, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
+        f"({found['baseline']['loss']:.2g} a token)"
+    )
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -204,15 +221,36 @@ def _interventions(found: Mapping[str, Any]) -> list[str]:
             continue
         single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
         best = sorted(single, key=lambda row: -row["rate"])[:2]
-        shown = ", ".join(f"{row['who']} {row['rate']:.0%}" for row in best)
+        shown = ", ".join(f"{row['who']} {row['rate']:.0%} ({_interval(row)})" for row in best)
         lines.append(f"{contrast['name']} (n = {contrast['usable']:,}) is moved by {shown}")
     return lines
 
 
+def _interval(row: Mapping[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{low:.0%} to {high:.0%}"
+
+
 def _anatomy(found: Mapping[str, Any]) -> list[str]:
+    """How many are wrong; if any, the accuracy by every feature and a few of them."""
+    lines = [f"{found['wrong']:,} of {found['n']:,} wrong"]
+    if not found["wrong"]:
+        return lines
+    for name, rows in [*found["by"].items(), ("token", found["by_token"])]:
+        groups = ", ".join(f"{row.get('value', row.get('token'))}: {row['accuracy']:.1%}" for row in rows)
+        lines.append(f"  accuracy by {name.replace('_', ' ')}: {groups}")
     wrong = [row for row in found["worst"] if not row["right"]][:3]
-    shown = "; ".join(f"{row['example']}, answered {row['answered']}" for row in wrong)
-    return [f"{found['wrong']:,} of {found['n']:,} wrong{': ' + shown if shown else ''}"]
+    return lines + [f"  wrong: {row['example']}, answered {row['answered']}" for row in wrong]
+
+
+def definitions_of(found: Mapping[str, Any]) -> list[str]:
+    """Every score of every head, and what each means."""
+    names = list(found["definitions"])
+    lines = [f"{'head':16} " + " ".join(f"{name:>15}" for name in names)]
+    for row in found["heads"]:
+        cells = ("-" if row["scores"][name] is None else f"{row['scores'][name]:.3f}" for name in names)
+        lines.append(f"{row['head']:16} " + " ".join(f"{cell:>15}" for cell in cells))
+    return [*lines, "", *(f"{name}: {' '.join(text.split())}" for name, text in found["definitions"].items()), ""]
 
 
 def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from headway.errors import InputError, suggestion
-from headway.evaluation import Trained, load
+from headway.evaluation import EVALUATED, Trained, load
 from headway.heads.ablation import KINDS, Ablation, ablate
 from headway.heads.anatomy import dissect
 from headway.heads.capture import DECIMALS, LONGEST_SHOWN, capture, mean_weights
@@ -23,7 +23,7 @@ from headway.heads.variants import heads_of
 from headway.model.transformer import count_parameters
 from headway.randomness import generator
 from headway.tasks import Examples
-from headway.tasks.splits import SPLITS
+from headway.tasks.splits import SPLITS, Split
 
 FORM = 1
 EXAMPLES = 2_000
@@ -184,17 +184,37 @@ class _Clock:
 
 
 def choose_examples(trained: Trained, split: str, n: int) -> Examples:
-    """Examples of a split, in its order, or at random out of a split that has more."""
-    if split not in SPLITS:
-        raise InputError(f"--split {split!r}; {suggestion(split, SPLITS)}")
+    """Examples of a split, in its order, or at random out of a split that has more; `all` is the whole domain."""
+    if split not in EVALUATED:
+        raise InputError(f"--split {split!r}; {suggestion(split, EVALUATED)}")
+    if split == "all":
+        return draw_from_domain(trained, n)
     if split == "train" and trained.config.data.fresh:
         raise InputError("--split train: this run drew fresh examples at every step and has no training set")
-    found = trained.examples(split)
+    found = trained.examples(cast(Split, split))
     if min(n, len(found)) < FEWEST:
         raise InputError(f"{min(n, len(found))} examples of the {split} split; at least {FEWEST} needed")
     if n >= len(found):
         return found
     return found.take(np.sort(generator(trained.config.data.seed, "analysed").permutation(len(found))[:n]))
+
+
+def draw_from_domain(trained: Trained, n: int) -> Examples:
+    """Examples drawn at random out of all that there are, each as likely as any other."""
+    task, size = trained.task, trained.task.domain_size()
+    if size is None:
+        raise InputError(f"--split all: the domain of {task.name} is too large to list; use {', '.join(SPLITS)}")
+    if min(n, size) < FEWEST:
+        raise InputError(f"{min(n, size)} examples of the whole domain; at least {FEWEST} needed")
+    wanted = np.zeros(size, dtype=bool)
+    wanted[generator(trained.config.data.seed, "analysed").permutation(size)[:n]] = True
+    found, start = [], 0
+    for chunk in task.domain():
+        found.append(chunk.take(wanted[start : start + len(chunk)]))
+        start += len(chunk)
+    together = Examples.join([part for part in found if len(part)], task.vocabulary.pad)
+    # In a random order: parts that use fewer examples take the first ones.
+    return together.take(generator(trained.config.data.seed, "analysed order").permutation(len(together)))
 
 
 def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dict[str, int]:
