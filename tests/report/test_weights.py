@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from headway.errors import InputError
 from headway.report.figures import head_grid, head_over_examples
+from headway.report.style import where_from
 from tests.report.documents import make_document
 
 FOUND = make_document(n_heads=3)
@@ -125,6 +126,7 @@ def test_the_mean_has_the_names_of_places_for_tokens() -> None:
     assert queries(axes)[:2] == ["BOS→column 3", "column 3→column 2"]
     assert queries(axes)[-1] == "column 0→end"
     assert "mean over 2,000 examples of the test split" in words(figure)
+    assert where_from({"split": "all"}) == "the whole domain"
 
 
 def test_the_first_wrong_step_says_what_would_be_right() -> None:

@@ -30,6 +30,7 @@ from headway.report.style import (
     sentence,
     style,
     text_width,
+    where_from,
 )
 
 Entry = Mapping[str, Any]
@@ -54,7 +55,7 @@ def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
     head_line(
         figure,
         f"What is lost without each head: {kind_of_ablation} ablation",
-        f"from {100 * baseline['exact_match']:.2f} % right of {baseline['n']:,} {found['split']} examples; "
+        f"from {100 * baseline['exact_match']:.2f} % right of {baseline['n']:,} examples of {where_from(found)}; "
         "whiskers are 95 % intervals",
     )
     panels = stack(figure, groups, left, 4.3)

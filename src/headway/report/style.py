@@ -181,3 +181,8 @@ def number(value: float) -> str:
 
 def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def where_from(found: Document) -> str:
+    """Which examples were analysed, in words."""
+    return "the whole domain" if found["split"] == "all" else f"the {found['split']} split"

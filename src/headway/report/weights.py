@@ -29,6 +29,7 @@ from headway.report.style import (
     share_scale,
     style,
     text_width,
+    where_from,
     write,
 )
 
@@ -171,7 +172,7 @@ def example_text(seen: Mapping[str, Any]) -> tuple[str, str]:
 def what_was_read(found: Document, example: int | None) -> str:
     if example is None:
         mean = captured(found, None)
-        return f"mean over {mean['n']:,} examples of the {found['split']} split"
+        return f"mean over {mean['n']:,} examples of {where_from(found)}"
     return f"example {example}:  " + " ".join(example_text(captured(found, example)))
 
 
