@@ -258,6 +258,16 @@ def test_more_may_go_for_more(sorting_run: Path, tmp_path: Path) -> None:
     assert removed[2] == 6
 
 
+def test_a_set_that_costs_more_on_the_test_split_is_warned_of(
+    trained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr("headway.heads.pruning.paired_drop", lambda *_: {"drop": 9.0, "drop_interval": (7.0, 11.0)})
+    hw.prune(trained_run, max_drop=5, out=tmp_path / "pruned", device="cpu", report_training=told.append)
+    text = "chosen for under 5 points on validation, it costs 9.00 on the test split"
+    assert told == [{"event": "warning", "text": text}]
+
+
 @pytest.mark.parametrize("finetune", [0, 2])
 def test_a_run_without_any_head_is_a_run(trained_run: Path, tmp_path: Path, finetune: int) -> None:
     result = hw.prune(trained_run, keep=[], finetune=finetune, out=tmp_path / "pruned", device="cpu")
