@@ -135,7 +135,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
         *(f"warning: {text}" for text in found["warnings"]),
         "",
-        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
+        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} {'loss, %':>9} "
         f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
     lines += [_row(row) for row in found["heads"]]
@@ -169,11 +169,12 @@ def _row(row: Mapping[str, Any]) -> str:
     zero = row["ablation"]["zero"]
     low, high = zero["interval"]
     others = [row["ablation"][kind]["drop"] for kind in ("mean", "position-mean", "resample")]
+    loss = "-" if zero["loss_change"] is None else f"{zero['loss_change']:+.2g}"
     drop = f"{zero['drop']:6.2f}  ({low:.2f} to {high:.2f})"
     if zero["n_to_decide"]:
         drop += f", {zero['n_to_decide']:,} would decide"
     return (
-        f"{row['head']:16} {row['verdict']:24} {drop:52} "
+        f"{row['head']:16} {row['verdict']:24} {drop:52} {loss:>9} "
         f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
     )
 
