@@ -92,7 +92,6 @@ def prune(
     from headway.evaluation import Trained, load
     from headway.heads.pruning import PruneResult, choose_kept, compare, compare_accuracy, cut_model
     from headway.heads.variants import heads_of
-    from headway.training import train as run_training
     from headway.training.start import check_new, write_start
 
     if finetune < 0:
@@ -114,14 +113,9 @@ def prune(
     write_start(place, trained, smaller, command=list(command), finished=not finetune)
     tuned = None
     if finetune:
-        try:
-            result = run_training(
-                config, place, device=device, resume=True, command=list(command), report=report_training
-            )
-        except Interrupted:
-            raise Interrupted(f"training stopped early; {place} can be used, with its best weights so far") from None
+        steps = _train_on(config, place, device=device, command=list(command), report=report_training)
         best = load(place, device=device)
-        tuned = {"steps": result.steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
+        tuned = {"steps": steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
     if max_drop is not None and measured["drop"] >= max_drop:
         text = f"chosen for under {max_drop:g} points on validation, it costs {measured['drop']:.2f} on the test split"
         report_training({"event": "warning", "text": text})
@@ -134,3 +128,13 @@ def prune(
         finetuned=tuned,
         **measured,
     )
+
+
+def _train_on(config: RunConfig, place: Path, **how: Any) -> int:
+    """Train the run at `place` to its end, and say how many steps it has; stopped halfway, it is a run all the same."""
+    from headway.training import train as run_training
+
+    try:
+        return run_training(config, place, resume=True, **how).steps
+    except Interrupted:
+        raise Interrupted(f"training stopped early; {place} can be used, with its best weights so far") from None

@@ -45,8 +45,9 @@ def test_a_hook_that_did_not_fire_is_an_error_and_is_named() -> None:
 
 
 def test_no_edits_are_no_complaint() -> None:
-    with intervene(tiny("encoder"), {}):
-        pass
+    model = tiny("encoder")
+    with intervene(model, {}):
+        assert hooks_left(model) == 0
 
 
 def own_output_without_its_module(self: Block, x: Tensor, heads: Tensor) -> Tensor:

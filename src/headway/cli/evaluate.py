@@ -54,7 +54,7 @@ def measure(trained: "Trained", split: str, *, quiet: bool) -> dict[str, Any]:
 
 def summary(run: Path, found: Mapping[str, Any]) -> list[str]:
     """An evaluation in a few lines for a person."""
-    what = "the whole domain" if found["split"] == "all" else f"the {found['split']} split"
+    what = split_in_words(found["split"])
     name = "exact match" if "exact_match" in found else "accuracy"
     share = found[name.replace(" ", "_")]
     low, high = found["interval"]
@@ -72,6 +72,10 @@ def summary(run: Path, found: Mapping[str, Any]) -> list[str]:
         lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}; answers given: {shares}")
     lines += [f"  wrong: {wrong['example']}, answered {wrong['answered']}" for wrong in found["wrong_examples"][:5]]
     return lines
+
+
+def split_in_words(split: str) -> str:
+    return "the whole domain" if split == "all" else f"the {split} split"
 
 
 def percent(share: float) -> str:

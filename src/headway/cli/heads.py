@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli.evaluate import percent
+from headway.cli.evaluate import CHOICES, percent, split_in_words
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
-
-SPLITS = ("train", "validation", "test", "all")
 
 
 def heads(
@@ -40,8 +38,8 @@ def heads(
     """
     from headway.evaluation import load
 
-    if split not in SPLITS:
-        raise InputError(f"--split {split!r}; {suggestion(split, SPLITS)}")
+    if split not in CHOICES:
+        raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
     opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
     _check_alike(opened)
     found = []
@@ -131,7 +129,7 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     baseline, sizes = found["baseline"], found["sizes"]
     low, high = baseline["interval"]
     lines = [
-        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {_source(found)}: "
+        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {split_in_words(found['split'])}: "
         f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
         *(f"warning: {text}" for text in found["warnings"]),
         "",
@@ -150,10 +148,6 @@ def summary(found: Mapping[str, Any]) -> list[str]:
     more = "" if found.get("settings", {}).get("thorough") else "; --thorough takes more"
     lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s{more}")
     return lines
-
-
-def _source(found: Mapping[str, Any]) -> str:
-    return "the whole domain" if found["split"] == "all" else f"the {found['split']} split"
 
 
 def _prunable(found: Mapping[str, Any]) -> str:

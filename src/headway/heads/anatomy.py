@@ -4,7 +4,6 @@ It works on any task through the features and names that the task gives, and on 
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ import torch
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.heads.ablation import as_row, make_fillings
-from headway.heads.handles import Edit, intervene
+from headway.heads.handles import Edit, edits_of, intervene
 from headway.heads.variants import Outcomes, heads_of, run_variants
-from headway.model.attention import HeadOutputs
 from headway.model.sites import Head
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
@@ -144,13 +142,5 @@ def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]
 
 def zeroing(trained: Trained, heads: Sequence[Head]) -> dict[str, Edit]:
     """Edits that switch heads off, site by site."""
-    edits: dict[str, Edit] = {}
-    for site in trained.model.sites:
-        off = [place for place, head in enumerate(site.heads) if head in heads]
-        if off:
-            edits[site.name] = partial(_switch_off, off)
-    return edits
-
-
-def _switch_off(off: list[int], heads: HeadOutputs) -> HeadOutputs:
-    return heads.index_fill(2, torch.tensor(off, device=heads.device), 0.0)
+    nothing = {site.name: torch.zeros((), device=trained.device) for site in trained.model.sites}
+    return edits_of(trained.model, as_row(heads_of(trained), heads), [nothing])

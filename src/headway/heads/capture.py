@@ -12,6 +12,7 @@ from torch import Tensor
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode, parts_of
 from headway.heads.handles import intervene
+from headway.heads.variants import lengths_of
 from headway.model.sites import Head, HeadSite
 from headway.model.transformer import Inputs
 from headway.tasks import Examples
@@ -148,10 +149,6 @@ def mean_weights(trained: Trained, examples: Examples) -> dict[str, Any] | None:
 
 def commonest_length(trained: Trained, examples: Examples) -> np.ndarray:
     """The rows whose source and answer have the lengths that occur most often."""
-    pad = trained.task.vocabulary.pad
-    lengths = [(examples.source != pad).sum(1)]
-    if examples.target.ndim == 2:
-        lengths.append((examples.target != pad).sum(1))
-    rows = list(zip(*(length.tolist() for length in lengths), strict=True))
+    rows = list(map(tuple, lengths_of(trained, examples).tolist()))
     common = Counter(rows).most_common(1)[0][0]
     return np.flatnonzero([row == common for row in rows])

@@ -12,10 +12,9 @@ from headway.batches import make_batch
 from headway.errors import InstrumentError
 from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
 from headway.heads.ablation import KINDS, make_fillings
-from headway.heads.handles import Edit, intervene
+from headway.heads.handles import edits_of, intervene
 from headway.heads.variants import heads_of
-from headway.heads.walk import Filling, Walk, put_in, run_tree
-from headway.model.sites import HeadSite
+from headway.heads.walk import Filling, Walk, run_tree
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
@@ -78,7 +77,7 @@ def _disagreements(
     trained: Trained, batch: Any, row: np.ndarray, fillings: Sequence[Filling], foreseen: Tensor
 ) -> tuple[int, int]:
     """How many answers come out otherwise when the heads are replaced by a hook and the answer is decoded."""
-    with intervene(trained.model, edits_of(trained, row, fillings)), torch.inference_mode():
+    with intervene(trained.model, edits_of(trained.model, row, fillings)), torch.inference_mode():
         if trained.task.kind == "class":
             apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)
             places = torch.zeros_like(apart, dtype=torch.long)
@@ -93,34 +92,3 @@ def _disagreements(
     best = foreseen[torch.arange(len(apart), device=apart.device), places].topk(2).values
     real = apart & (best[:, 0] - best[:, 1] > NEAR_TIE)
     return int(apart.sum()), int(real.sum())
-
-
-def edits_of(trained: Trained, row: np.ndarray, fillings: Sequence[Filling]) -> dict[str, Edit]:
-    """One row of a plan as edits for hooks.
-
-    While an answer is being written, only its first places are there; one that goes on past the right answer's end
-    takes the last place's filling, which changes nothing before it.
-    """
-    edits: dict[str, Edit] = {}
-    column = 0
-    for site in trained.model.sites:
-        way = row[column : column + len(site.kept)]
-        column += len(site.kept)
-        if way.any():
-            edits[site.name] = _edit(site, way, fillings)
-    return edits
-
-
-def _edit(site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> Edit:
-    def edit(heads: Tensor) -> Tensor:
-        return put_in(heads, site, way, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in fillings])
-
-    return edit
-
-
-def _at_places(filling: Tensor, count: int) -> Tensor:
-    """The filling of the first places, where it has places at all."""
-    if filling.ndim < 3:
-        return filling
-    places = torch.arange(count, device=filling.device).clamp(max=filling.shape[-3] - 1)
-    return filling.index_select(filling.ndim - 3, places)

@@ -4,14 +4,18 @@ This is the plain way. It works wherever the model is called, real decoding incl
 sweeps are checked against. A hook that did not fire is an error, never a zero effect.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from headway.errors import InputError, InstrumentError, suggestion
+from headway.heads.walk import Filling, put_in
 from headway.model.attention import HeadOutputs, MultiHeadAttention
+from headway.model.sites import HeadSite
 from headway.model.transformer import Transformer
 
 Edit = Callable[[HeadOutputs], HeadOutputs]
@@ -54,3 +58,34 @@ def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
     silent = [name for name, count in fired.items() if count == 0]
     if silent:
         raise InstrumentError(f"the hook at {', '.join(silent)} did not fire: nothing was measured there")
+
+
+def edits_of(model: Transformer, row: np.ndarray, fillings: Sequence[Filling]) -> dict[str, Edit]:
+    """One row of a plan as edits for hooks.
+
+    While an answer is being written, only its first places are there; one that goes on past the right answer's end
+    takes the last place's filling, which changes nothing before it.
+    """
+    edits: dict[str, Edit] = {}
+    column = 0
+    for site in model.sites:
+        way = row[column : column + len(site.kept)]
+        column += len(site.kept)
+        if way.any():
+            edits[site.name] = _edit(site, way, fillings)
+    return edits
+
+
+def _edit(site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> Edit:
+    def edit(heads: Tensor) -> Tensor:
+        return put_in(heads, site, way, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in fillings])
+
+    return edit
+
+
+def _at_places(filling: Tensor, count: int) -> Tensor:
+    """The filling of the first places, where it has places at all."""
+    if filling.ndim < 3:
+        return filling
+    places = torch.arange(count, device=filling.device).clamp(max=filling.shape[-3] - 1)
+    return filling.index_select(filling.ndim - 3, places)

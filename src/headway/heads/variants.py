@@ -202,15 +202,20 @@ def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "
     return torch.cat([source, answer], dim=1) if trained.model.config.shape == "decoder" else answer
 
 
+def lengths_of(trained: Trained, examples: Examples) -> Int[np.ndarray, "example length"]:
+    """How long each source is, and each answer where there is one."""
+    pad = trained.task.vocabulary.pad
+    sides = [examples.source, examples.target] if examples.target.ndim == 2 else [examples.source]
+    return np.stack([(side != pad).sum(1) for side in sides], axis=1)
+
+
 def pick_donors(trained: Trained, examples: Examples, random: np.random.Generator) -> Int[np.ndarray, " example"]:
     """For each example another one of the same lengths, at random; an example alone in its lengths is its own."""
-    pad = trained.task.vocabulary.pad
-    lengths = (examples.source != pad).sum(1)
-    if examples.target.ndim == 2:
-        lengths = lengths * (examples.target.shape[1] + 1) + (examples.target != pad).sum(1)
+    _, group = np.unique(lengths_of(trained, examples), axis=0, return_inverse=True)
+    group = group.reshape(-1)
     donors = np.arange(len(examples))
-    for length in np.unique(lengths):
-        rows = random.permutation(np.flatnonzero(lengths == length))
+    for one in range(int(group.max(initial=-1)) + 1):
+        rows = random.permutation(np.flatnonzero(group == one))
         # Each row takes from one that is a random number of places further on, never from itself.
         shift = random.integers(1, len(rows), size=len(rows)) if len(rows) > 1 else np.zeros(1, dtype=np.int64)
         donors[rows] = rows[(np.arange(len(rows)) + shift) % len(rows)]
