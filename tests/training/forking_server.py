@@ -25,6 +25,7 @@ import torch
 
 from headway.cli.main import run
 from headway.runs import RunDirectory
+from headway.training import loop
 
 INSIDE = {"checkpoint": ("write_checkpoint", "keep_checkpoints"), "created": ("create",)}
 OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
@@ -103,6 +104,18 @@ def plant(length: int, inside: str) -> None:
     pathlib.Path.open = lambda *arguments, **options: fuse.open(*arguments, **options)  # type: ignore[method-assign]
 
 
+def linger(lines: int) -> None:
+    """Make the step that records the metrics' `lines`-th line last two seconds more, so that signals meet it."""
+    update = loop._Loop._update
+
+    def slow(self: Any, total: int) -> None:
+        update(self, total)
+        if self.progress.step == lines - 1:
+            time.sleep(2)
+
+    loop._Loop._update = slow  # type: ignore[method-assign]
+
+
 def work(request: dict[str, Any]) -> None:
     """The child: do the command and end with its exit code."""
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -110,6 +123,8 @@ def work(request: dict[str, Any]) -> None:
         os.dup2(log, stream)
     if "kill_at" in request:
         plant(request["kill_at"], request["inside"])
+    if "interrupt_at" in request:
+        linger(request["interrupt_at"])
     code = run(request["arguments"])
     sys.stdout.flush()
     sys.stderr.flush()
