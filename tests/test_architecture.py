@@ -24,9 +24,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"config", "runs", "statistics"},
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
-    "api": BASE | {"config", "training", "evaluation", "heads"},
+    "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics"},
+    "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
+    | {"sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

@@ -1,4 +1,4 @@
-"""The run directory and the study directory: the only code that names files inside them.
+"""The directories of runs, studies and sweeps: the only code that names files inside them.
 
     runs/<name>/
       config.json       the resolved recipe
@@ -8,6 +8,10 @@
       checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
       analysis/         what later commands found
       report/figures/   figures drawn from it
+    sweeps/<name>/
+      sweep.json        the plan: recipe, varied settings, seeds, every trial's name
+      trials/<name>/    ordinary runs
+      results.jsonl     one line a trial that ended
 
 A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
 there whole or not at all, whatever kills the process. Only safetensors and JSON are ever read.
@@ -110,11 +114,7 @@ class RunDirectory:
     def lock(self) -> Iterator[None]:
         """Hold the run for writing; a second writer is refused. A killed process lets go by itself."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{self.path} is being written by another process") from None
+        with held_for_writing(self.path):
             yield
 
     # Metrics
@@ -132,15 +132,8 @@ class RunDirectory:
 
     def metrics(self) -> list[dict[str, Any]]:
         """What was recorded, in order; what a continuation did again replaces the first try."""
-        path = self.path / "metrics.jsonl"
         records: list[dict[str, Any]] = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the line was cut off by a kill; its step was done again after the restart
-            if not isinstance(record, dict):
-                continue
+        for record in read_lines(self.path / "metrics.jsonl"):
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
             records.append(record)
@@ -271,10 +264,98 @@ class StudyDirectory:
         return path
 
 
+class SweepDirectory:
+    """A grid or a search: sweep.json (the plan), trials/ (ordinary runs), results.jsonl (how each trial ended)."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    @property
+    def results_path(self) -> Path:
+        return self.path / "results.jsonl"
+
+    def exists(self) -> bool:
+        return (self.path / "sweep.json").is_file()
+
+    def trial(self, name: str) -> RunDirectory:
+        return RunDirectory(self.path / "trials" / name)
+
+    def plan(self) -> dict[str, Any]:
+        """The plan as it was written down."""
+        found: dict[str, Any] = read_json(self.path / "sweep.json")
+        return found
+
+    def begin(self, plan: Mapping[str, Any]) -> None:
+        """Write down what is to be done; a sweep that was begun with another plan is refused."""
+        if self.exists() and self.plan() != plan:
+            raise InputError(f"{self.path} holds another sweep; choose another --out")
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--out {self.path} is a file; a directory needed")
+        if not self.exists():
+            (self.path / "trials").mkdir(parents=True, exist_ok=True)
+            write_json(self.path / "sweep.json", plan)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the sweep for writing; a second driver is refused. A killed process lets go by itself."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with held_for_writing(self.path):
+            yield
+
+    def append_result(self, record: Mapping[str, Any]) -> None:
+        """Add a line; one that could not be written whole is taken back, so that the lines before it stay whole."""
+        with self.results_path.open("ab") as handle:
+            end = handle.tell()
+            try:
+                handle.write((json.dumps(record, allow_nan=False) + "\n").encode())
+                handle.flush()
+            except OSError:
+                os.ftruncate(handle.fileno(), end)
+                raise
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """How each trial ended, by name; the last word of a trial counts, and a line cut off by a kill does not."""
+        found: dict[str, dict[str, Any]] = {}
+        for record in read_lines(self.results_path):
+            if isinstance(record.get("name"), str):
+                found[record["name"]] = record
+        return found
+
+    def tidy_results(self, names: Iterable[str]) -> None:
+        """Rewrite results.jsonl with one line a trial, in the order of `names`."""
+        found = self.results()
+        lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
+        beside = self.results_path.with_name(f"results.jsonl.writing-{os.getpid()}")
+        write_synced(beside, "".join(lines).encode())
+        os.replace(beside, self.results_path)
+
+
 def list_runs(folder: Path) -> list[RunDirectory]:
     """The runs directly inside a folder, by name."""
     found = [RunDirectory(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
     return [run for run in found if run.exists()]
+
+
+@contextmanager
+def held_for_writing(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock file; it is let go when the block or the process ends."""
+    with (folder / "lock").open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder} is being written by another process") from None
+        yield
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(record, dict):
+            yield record
 
 
 def read_json(path: Path) -> Any:

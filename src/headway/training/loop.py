@@ -68,14 +68,18 @@ def train(
     data: Path | None = None,
     command: list[str] | None = None,
     report: Report = lambda event: None,
+    until: int | None = None,
 ) -> TrainResult:
-    """Train one model into a run directory; `resume` continues one that was stopped, to the same weights."""
+    """Train one model into a run directory; `resume` continues one that was stopped, to the same weights.
+
+    With `until`, stop after that many steps, validated and saved, as a run that can be continued.
+    """
     directory = RunDirectory(out)
     where = pick_device(device)
     task = make_task(config.task)
     with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as (config, splits):
         with deterministic(where), noticing_interrupts() as interrupted:
-            return _Loop(config, directory, task, splits, where, report).run(interrupted)
+            return _Loop(config, directory, task, splits, where, report).run(interrupted, until)
 
 
 class _Loop:
@@ -98,22 +102,24 @@ class _Loop:
         self.saved = -1
         self.started = time.perf_counter()
 
-    def run(self, interrupted: Callable[[], bool]) -> TrainResult:
+    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> TrainResult:
         self._pick_up()
         total = self.config.train.total_steps(self.config.data)
+        last = total if until is None else min(until, total)
         while not self.progress.finished:
             step = self.progress.step
-            due = step % self.config.train.validate_every == 0 or step == total
+            due = step % self.config.train.validate_every == 0 or step in (last, total)
             if due and self.progress.validated != step:
                 self._validate_and_save(total)
-            if self.progress.finished:
+            if self.progress.finished or step >= last:
                 break
             if interrupted():
                 self._save()
                 raise Interrupted(f"stopped at step {step:,} of {total:,}; --resume continues {self.directory.path}")
             self._update(total)
         if interrupted():
-            raise Interrupted(f"stopped; {self.directory.path} is finished")
+            state = "finished" if self.progress.finished else f"saved at step {self.progress.step:,}"
+            raise Interrupted(f"stopped; {self.directory.path} is {state}")
         return self._result()
 
     def _update(self, total: int) -> None:
