@@ -93,7 +93,7 @@ def parse_vary(text: str) -> tuple[str, list[Any]]:
     parts = split_values(values)
     if not equals or not key.strip() or not all(part.strip() for part in parts):
         raise InputError(f"--vary {text!r}: write it as key.key=value,value, for example train.lr=0.001,0.002")
-    found = [_value(part) for part in parts]
+    found = [read_value(part) for part in parts]
     if len({json.dumps(value, sort_keys=True, default=str) for value in found}) < len(found):
         raise InputError(f"--vary {text!r}: a value stands there twice")
     return key.strip(), found
@@ -119,7 +119,8 @@ def split_values(text: str) -> list[str]:
     return parts
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """A TOML value, or the text itself where it is none."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -132,8 +133,8 @@ def trial_name(settings: Mapping[str, Any], seed: int) -> str:
     >>> trial_name({"model.encoding.name": "rotary", "train.lr": 0.001}, 3)
     'encoding=rotary,lr=0.001,seed=3'
     """
-    words = _short(settings)
-    exact = ",".join([*(f"{words[key]}={_text(value)}" for key, value in settings.items()), f"seed={seed}"])
+    words = short_names(settings)
+    exact = ",".join([*(f"{words[key]}={value_text(value)}" for key, value in settings.items()), f"seed={seed}"])
     plain = re.sub(r"[^A-Za-z0-9.,=+_-]+", "-", exact)
     if plain == exact and len(exact) <= LONGEST_NAME:
         return exact
@@ -141,13 +142,14 @@ def trial_name(settings: Mapping[str, Any], seed: int) -> str:
     return f"{plain[: LONGEST_NAME - 9]}-{hashlib.sha256(canonical.encode()).hexdigest()[:8]}"
 
 
-def _short(keys: Iterable[str]) -> dict[str, str]:
+def short_names(keys: Iterable[str]) -> dict[str, str]:
     """Each key without its section and without a trailing `.name`; in full where two would be alike."""
     short = {key: key.removesuffix(".name").split(".")[-1] for key in keys}
     return {key: word if list(short.values()).count(word) == 1 else key for key, word in short.items()}
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A setting's value as a person writes it; tables and lists as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, default=str)
