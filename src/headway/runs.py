@@ -125,10 +125,7 @@ class RunDirectory:
 
     def mend_metrics(self) -> None:
         """End a line that a killed process left half written, so that the next one stands alone."""
-        path = self.path / "metrics.jsonl"
-        if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
-            with path.open("ab") as handle:
-                handle.write(b"\n")
+        end_last_line(self.path / "metrics.jsonl")
 
     def metrics(self) -> list[dict[str, Any]]:
         """What was recorded, in order; what a continuation did again replaces the first try."""
@@ -304,14 +301,19 @@ class SweepDirectory:
 
     def append_result(self, record: Mapping[str, Any]) -> None:
         """Add a line; one that could not be written whole is taken back, so that the lines before it stay whole."""
-        with self.results_path.open("ab") as handle:
+        with self.results_path.open("ab", buffering=0) as handle:
             end = handle.tell()
+            left = memoryview((json.dumps(record, allow_nan=False) + "\n").encode())
             try:
-                handle.write((json.dumps(record, allow_nan=False) + "\n").encode())
-                handle.flush()
-            except OSError:
+                while left:
+                    left = left[handle.write(left) :]
+            except OSError as problem:
                 os.ftruncate(handle.fileno(), end)
-                raise
+                raise OSError(problem.errno, problem.strerror, str(self.results_path)) from None
+
+    def mend_results(self) -> None:
+        """End a line that a killed driver left half written, so that the next one stands alone."""
+        end_last_line(self.results_path)
 
     def results(self) -> dict[str, dict[str, Any]]:
         """How each trial ended, by name; the last word of a trial counts, and a line cut off by a kill does not."""
@@ -326,8 +328,12 @@ class SweepDirectory:
         found = self.results()
         lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
         beside = self.results_path.with_name(f"results.jsonl.writing-{os.getpid()}")
-        write_synced(beside, "".join(lines).encode())
-        os.replace(beside, self.results_path)
+        try:
+            write_synced(beside, "".join(lines).encode())
+            os.replace(beside, self.results_path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:
@@ -356,6 +362,12 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(record, dict):
             yield record
+
+
+def end_last_line(path: Path) -> None:
+    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+        with path.open("ab") as handle:
+            handle.write(b"\n")
 
 
 def read_json(path: Path) -> Any:

@@ -2,7 +2,8 @@
 
 import errno
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,13 @@ def _run_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> O
     metrics: dict[str, float | int] = {}
     state, error = "finished", None
     try:
-        metrics = _train_and_measure(trial, place, how, report)
+        with stopping_when_full():
+            metrics = _train_and_measure(trial, place, how, report)
     except (Interrupted, DiskFull):
         raise
     except Exception as problem:
-        raise_if_disk_is_full(problem)
-        state, error = "failed", in_one_line(problem)
+        # Where the run stands is left out, so that the same failure reads the same on every machine.
+        state, error = "failed", in_one_line(problem).replace(str(place), trial.name)
     seconds = time.perf_counter() - started
     return Outcome(trial.name, trial.settings, trial.seed, state, metrics, error, seconds)
 
@@ -98,10 +100,15 @@ def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
     return {"n": found.n, "wrong": found.wrong, "accuracy": found.accuracy, "loss": found.loss}
 
 
-def raise_if_disk_is_full(problem: BaseException) -> None:
-    """A full disk ends the sweep: every trial after it would fail for the same reason."""
-    if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        raise DiskFull(f"no room to write {problem.filename or 'results'}: {problem.strerror}") from None
+@contextmanager
+def stopping_when_full() -> Iterator[None]:
+    """A full disk becomes `DiskFull`, which ends the sweep: every trial after it would fail for the same reason."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFull(f"no room to write {problem.filename or 'results'} ({problem.strerror})") from None
 
 
 def in_one_line(problem: BaseException) -> str:
