@@ -12,6 +12,7 @@
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
       results.jsonl     one line a trial that ended
+      report/figures/   figures drawn from them
 
 A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
 there whole or not at all, whatever kills the process. Only safetensors and JSON are ever read.
@@ -271,8 +272,26 @@ class SweepDirectory:
     def results_path(self) -> Path:
         return self.path / "results.jsonl"
 
+    @property
+    def figures(self) -> Path:
+        return self.path / "report" / "figures"
+
     def exists(self) -> bool:
         return (self.path / "sweep.json").is_file()
+
+    @classmethod
+    def find(cls, text: str) -> "SweepDirectory":
+        """The sweep at a path, or of that name under ./sweeps; anything else raises `InputError`."""
+        for path in (Path(text), Path("sweeps") / text):
+            if cls(path).exists():
+                return cls(path)
+        if Path(text).is_file():
+            raise InputError(f"{text} is a file, not a sweep directory")
+        if Path(text).is_dir():
+            raise InputError(f"{text} is not a sweep: it has no sweep.json")
+        folder = Path("sweeps")
+        known = [path.name for path in sorted(folder.iterdir()) if cls(path).exists()] if folder.is_dir() else []
+        raise InputError(f"no sweep at {text} or sweeps/{text}; known under ./sweeps: {', '.join(known) or 'none'}")
 
     def trial(self, name: str) -> RunDirectory:
         return RunDirectory(self.path / "trials" / name)
@@ -355,10 +374,10 @@ def held_for_writing(folder: Path) -> Iterator[None]:
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             yield record
