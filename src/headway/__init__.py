@@ -18,6 +18,7 @@ _PUBLIC = {
     "load": "headway.evaluation",
     "evaluate": "headway.evaluation",
     "prune": "headway.api",
+    "sweep": "headway.api",
 }
 _ROOMS = ("heads",)
 """Packages that can be called; see headway.lazy."""

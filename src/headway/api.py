@@ -10,6 +10,8 @@ from headway.errors import InputError, Interrupted, suggestion
 
 if TYPE_CHECKING:
     from headway.heads.pruning import PruneResult
+    from headway.sweeps.driver import SweepResult
+    from headway.sweeps.plan import Plan, Vary
     from headway.training import TrainResult
 
 
@@ -71,6 +73,47 @@ def train(
         data=None if data is None else Path(data),
         command=["hw.train"],
     )
+
+
+def plan_sweep(
+    recipe: str, *, vary: "Vary" = (), seeds: Sequence[int] | None = None, set: Sequence[Assignment] = ()
+) -> "Plan":
+    """The trials of a grid over a recipe (name or path); the recipe's own seed when none are given."""
+    from headway.sweeps.plan import plan_grid
+
+    path, config = read_recipe(recipe, set=set)
+    return plan_grid(path, set, vary, [config.seed] if seeds is None else seeds)
+
+
+def sweep(
+    recipe: str,
+    *,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    seeds: Sequence[int] | None = None,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    split: str | None = "test",
+    **how: Any,
+) -> "SweepResult":
+    """Train every combination of the varied settings with every seed; called again, it continues.
+
+    `how` is `on`, `workers`, `device`, `log`, `address`, `cpus`, `gpus`, as the options of `headway sweep`.
+
+    >>> hw.sweep("quick-addition", vary={"train.lr": [1e-3, 2e-3]}, seeds=range(8))   # doctest: +SKIP
+    """
+    from headway.runs import SweepDirectory
+    from headway.sweeps.driver import run_sweep
+    from headway.sweeps.executors import make_executor
+    from headway.sweeps.plan import check_plan
+
+    plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=list((set or {}).items()))
+    executor, _, _ = make_executor(split=split, **how)
+    check_plan(plan, split)
+    return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor)
+
+
+def default_sweep(recipe_name: str) -> Path:
+    return Path("sweeps") / recipe_name
 
 
 def prune(

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEP_NAME = re.compile(r"step-(\d{6,})")
+BEFORE_PLAN = ("lock", "trials")
+"""What a sweep directory may hold before its plan is in place, beside the plan that a kill left half written."""
 FILES = ("model.safetensors", "trainer.safetensors", "state.json")
 
 
@@ -120,9 +122,9 @@ class RunDirectory:
 
     # Metrics
 
-    def append_metrics(self, record: Mapping[str, Any]) -> None:
+    def append_metrics(self, *records: Mapping[str, Any]) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
-            handle.write(json.dumps(record, allow_nan=False) + "\n")
+            handle.write("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
 
     def mend_metrics(self) -> None:
         """End a line that a killed process left half written, so that the next one stands alone."""
@@ -303,13 +305,23 @@ class SweepDirectory:
 
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Write down what is to be done; a sweep that was begun with another plan is refused."""
-        if self.exists() and self.plan() != plan:
-            raise InputError(f"{self.path} holds another sweep; choose another --out")
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"--out {self.path} is a file; a directory needed")
+        self.check_same(plan)
         if not self.exists():
             (self.path / "trials").mkdir(parents=True, exist_ok=True)
             write_json(self.path / "sweep.json", plan)
+
+    def check_same(self, plan: Mapping[str, Any]) -> None:
+        """Refuse a place that holds something else than this plan; writes nothing."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--out {self.path} is a file; a directory needed")
+        if self.exists() and self.plan() != json.loads(json.dumps(plan)):
+            raise InputError(f"{self.path} holds another sweep; choose another --out")
+        if not self.exists() and self.path.is_dir() and self._holds_other_files():
+            raise InputError(f"--out {self.path} holds other files; an empty or new directory needed")
+
+    def _holds_other_files(self) -> bool:
+        names = [path.name for path in self.path.iterdir()]
+        return any(name not in BEFORE_PLAN and not name.startswith("sweep.json.writing-") for name in names)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from headway.cli.heads import heads
 from headway.cli.prune import prune
 from headway.cli.runs import runs
 from headway.cli.study import study
+from headway.cli.sweep import sweep
 from headway.cli.train import train
 from headway.errors import InputError, InstrumentError, Interrupted, RunStopped
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, prune, data, runs):
+for command in (study, train, evaluate, heads, prune, sweep, data, runs):
     app.command()(command)
 
 

@@ -52,6 +52,7 @@ def run_sweep(
 ) -> SweepResult:
     """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order."""
     names = [trial.name for trial in plan.trials]
+    directory.check_same(plan.to_json())
     with stopping_when_full(), directory.lock():
         directory.begin(plan.to_json())
         directory.mend_results()

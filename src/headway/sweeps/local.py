@@ -226,12 +226,12 @@ class _Crew:
             self._try_again(worker.job, code, end, count_out_of_memory() > worker.out_of_memory)
 
     def _try_again(self, job: Job, code: int, end: str, out_of_memory: bool) -> None:
-        names = ", ".join(trial.name for trial in job.trials)
-        deaths = self.deaths.setdefault(names, _Deaths())
+        name = job.trials[0].name
+        deaths = self.deaths.setdefault(name, _Deaths())
         error = count_death(deaths, code, end, out_of_memory, saved_steps(job))
         if error is None:
             self.waiting.appendleft(job)
-            self.report({"event": "warning", "text": f"{names}: {end}; it is tried again"})
+            self.report({"event": "warning", "trial": name, "text": f"{end}; it is tried again"})
         else:
             self.done([Outcome(t.name, t.settings, t.seed, "failed", error=error) for t in job.trials])
 

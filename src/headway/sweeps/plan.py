@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.config import Assignment, RunConfig, assign, build, read_toml
+from headway.config import Assignment, RunConfig, assign, build, read_toml, to_table
 from headway.errors import InputError
 
 FORM = 1
 """Version of the form of sweep.json."""
 LONGEST_NAME = 120
+DIGEST = 12
+"""Signs of a hash that keep names apart where their words do not."""
 LARGEST_SWEEP = 100_000
 
 
@@ -55,14 +57,14 @@ class Plan:
         }
 
 
-def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Sequence[str], seeds: Sequence[int]) -> Plan:
+Vary = Sequence[str] | Mapping[str, Sequence[Any]]
+"""`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python."""
+
+
+def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> Plan:
     """Every combination of the varied values, with every seed; a key or value no recipe can have is refused."""
     table = assign(read_toml(recipe), set)
-    varied = dict(parse_vary(text) for text in vary)
-    if len(varied) < len(vary):
-        raise InputError("--vary: a setting stands there twice; list its values after one --vary")
-    if "seed" in varied:
-        raise InputError("--vary seed: use --seeds")
+    varied = read_vary(vary)
     size = len(seeds)
     for values in varied.values():
         size *= len(values)
@@ -71,6 +73,22 @@ def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Sequence[str], seed
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     trials = tuple(make_trial(table, settings, seed, str(recipe)) for settings in combinations for seed in seeds)
     return Plan(recipe.stem, table, varied, tuple(seeds), trials)
+
+
+def check_plan(plan: Plan, split: str | None) -> None:
+    """Refuse what every trial of a setting would stumble over: unknown options, sizes, a domain that has no list."""
+    from headway.tasks import make_task
+    from headway.training.preparation import resolve
+
+    distinct = {json.dumps([to_table(t.config.task), to_table(t.config.model)]): t for t in plan.trials}
+    for trial in distinct.values():
+        try:
+            task = make_task(trial.config.task)
+            resolve(trial.config, task)
+        except InputError as error:
+            raise InputError(f"{trial.name}: {error}") from None
+        if split == "all" and not task.domain_size():
+            raise InputError(f"--split all: the domain of {task.name} is too large to list; use test or validation")
 
 
 def make_trial(recipe: Mapping[str, Any], settings: Mapping[str, Any], seed: int, where: str = "recipe") -> Trial:
@@ -83,6 +101,26 @@ def make_trial(recipe: Mapping[str, Any], settings: Mapping[str, Any], seed: int
     return Trial(trial_name(settings, seed), dict(settings), config)
 
 
+def read_vary(vary: Vary) -> dict[str, list[Any]]:
+    """The varied settings and their values, each setting and each value once."""
+    pairs = list(vary.items()) if isinstance(vary, Mapping) else [parse_vary(text) for text in vary]
+    varied = {key: list(values) for key, values in pairs}
+    if len(varied) < len(pairs):
+        raise InputError("--vary: a setting stands there twice; list its values after one --vary")
+    if "seed" in varied:
+        raise InputError("--vary seed: use --seeds")
+    for key, values in varied.items():
+        try:
+            written = [json.dumps(value, sort_keys=True, allow_nan=False) for value in values]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"--vary {key}: a value is neither a text, a finite number, true, false nor a table"
+            ) from None
+        if len(set(written)) < len(written) or not written:
+            raise InputError(f"--vary {key}: {'a value stands there twice' if written else 'no value is given'}")
+    return varied
+
+
 def parse_vary(text: str) -> tuple[str, list[Any]]:
     """`a.b=x,y` -> the key and its values, each read as `--set` reads it.
 
@@ -93,10 +131,7 @@ def parse_vary(text: str) -> tuple[str, list[Any]]:
     parts = split_values(values)
     if not equals or not key.strip() or not all(part.strip() for part in parts):
         raise InputError(f"--vary {text!r}: write it as key.key=value,value, for example train.lr=0.001,0.002")
-    found = [read_value(part) for part in parts]
-    if len({json.dumps(value, sort_keys=True, default=str) for value in found}) < len(found):
-        raise InputError(f"--vary {text!r}: a value stands there twice")
-    return key.strip(), found
+    return key.strip(), [read_value(part) for part in parts]
 
 
 def split_values(text: str) -> list[str]:
@@ -136,10 +171,16 @@ def trial_name(settings: Mapping[str, Any], seed: int) -> str:
     words = short_names(settings)
     exact = ",".join([*(f"{words[key]}={value_text(value)}" for key, value in settings.items()), f"seed={seed}"])
     plain = re.sub(r"[^A-Za-z0-9.,=+_-]+", "-", exact)
-    if plain == exact and len(exact) <= LONGEST_NAME:
+    if plain == exact and len(exact) <= LONGEST_NAME and not any(map(_is_ambiguous, settings.values())):
         return exact
     canonical = json.dumps([sorted(settings.items()), seed], default=str)
-    return f"{plain[: LONGEST_NAME - 9]}-{hashlib.sha256(canonical.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:DIGEST]
+    return f"{plain[: LONGEST_NAME - DIGEST - 1]}-{digest}"
+
+
+def _is_ambiguous(value: Any) -> bool:
+    """Whether another value, or another setting beside it, could be written the same: the text "1" and the number."""
+    return isinstance(value, str) and (bool(re.search("[,=]", value)) or read_value(value) != value)
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
