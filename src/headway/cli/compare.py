@@ -1,0 +1,188 @@
+"""headway compare"""
+
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headway.cli.options import Json, Quiet, say, show
+from headway.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headway.sweeps.comparison import Comparison, Effect, Interval
+
+Table = Sequence[Sequence[str]]
+"""Lines of cells, the headings first."""
+FORMATS = ("table", "markdown", "csv")
+
+
+def compare(
+    sweep: Annotated[str, typer.Argument(metavar="SWEEP", help="A sweep directory, or the name of one in ./sweeps.")],
+    metric: Annotated[str | None, typer.Option(help="What is compared; accuracy when left out.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such trials, e.g. model.encoding.name=rotary.")
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option(metavar="METRIC|KEY", help="Best mean of a metric first, a setting's order, success.")
+    ] = None,
+    success: Annotated[
+        float | None, typer.Option(help="From this value on a seed is a success; 0.99 for accuracy when left out.")
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Also the values of one setting, all else equal.")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="table, markdown or csv.")] = "table",
+    figure: Annotated[bool, typer.Option("--figure", help="Draw the grid and the curves into the sweep.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the settings of a sweep: mean and interval over seeds, and how many seeds succeed.
+
+    Example: headway compare encodings --where model.encoding.name=rotary --by model.pooling.name
+    """
+    from headway.sweeps.compare import compare as run_comparison
+
+    if format not in FORMATS:
+        raise InputError(f"--format {format!r}; {suggestion(format, FORMATS)}")
+    if format == "csv" and by and not json:
+        raise InputError("--by with --format csv: a CSV file holds one table; leave one of them out, or use --json")
+    found = run_comparison(sweep, metric=metric, where=where or [], sort=sort, success=success, by=by or [])
+    figures = draw(found) if figure else []
+    if json:
+        show({**found.to_json(), "figures": [str(path) for path in figures]}, [], as_json=True)
+    elif format == "csv":
+        print(as_csv(found), end="")
+        if not quiet:
+            say("\n".join(remarks(found)))
+    else:
+        print_tables(found, markdown=format == "markdown")
+    if figures and not json and not quiet:
+        say(f"figures are in {figures[0].parent}: {', '.join(path.name for path in figures)}")
+
+
+def draw(found: "Comparison") -> "list[Path]":
+    from headway.report.sweep import draw_sweep
+    from headway.runs import SweepDirectory
+
+    return draw_sweep(found.to_json(), SweepDirectory(found.sweep))
+
+
+def print_tables(found: "Comparison", *, markdown: bool) -> None:
+    """The table, its remarks, and a table for each key of --by."""
+    from headway.sweeps.comparison import effect_table, heading, table_of
+
+    blank = "\n" if markdown else ""
+    print(heading(found) + blank)
+    print_table(table_of(found), len(found.keys), markdown=markdown)
+    for effect in found.by:
+        print(f"\n{by_heading(effect)}{blank}")
+        print_table(effect_table(effect, found.metric), 1, markdown=markdown)
+    if lines := remarks(found):
+        print("\n" + "\n".join(f"- {line}" if markdown else line for line in lines))
+
+
+def by_heading(effect: "Effect") -> str:
+    label = "; descriptive" if effect.descriptive else ""
+    gone = f", {effect.left_out:,} left out where not all values finished" if effect.left_out else ""
+    pairs = f"{effect.pairs:,} combinations of everything else with a seed{gone}"
+    return f"by {effect.key}, everything else equal: {effect.n} seeds, {pairs}{label}"
+
+
+def remarks(found: "Comparison") -> list[str]:
+    """What a reader must know beside the numbers."""
+    from headway.sweeps.comparison import ENOUGH_SEEDS
+
+    lines = list(found.notes)
+    if found.descriptive:
+        lines.append(f"settings with fewer than {ENOUGH_SEEDS} finished seeds are descriptive")
+    if found.trials_failed:
+        counted = "" if found.success_at is None else "; a failed trial is no success"
+        lines.append(f"means are over finished trials{counted}")
+    failures = [(name, why) for row in found.rows for name, why in zip(row.trials, row.errors, strict=True) if why]
+    lines += [f"failed: {name}: {why}" for name, why in failures[:5]]
+    if len(failures) > 5:
+        lines.append(f"and {len(failures) - 5:,} more failed; --json lists them all")
+    return lines
+
+
+def print_table(table: Table, words: int, *, markdown: bool) -> None:
+    """Markdown, a table with lines on a terminal, or plain aligned text elsewhere."""
+    if markdown:
+        print("\n".join(as_markdown(table, words)))
+    elif sys.stdout.isatty():
+        print_rich(table, words)
+    else:
+        print("\n".join(as_text(table, words)))
+
+
+def print_rich(table: Table, words: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(table[0]):
+        grid.add_column(Text(heading), justify="left" if place < words else "right", overflow="fold")
+    for line in table[1:]:
+        grid.add_row(*map(Text, line))
+    Console().print(grid)
+
+
+def as_text(table: Table, words: int) -> list[str]:
+    """Columns of equal width; the first `words` columns stand to the left, numbers to the right.
+
+    >>> as_text([["encoding", "n"], ["rotary", "8"]], 1)
+    ['encoding  n', 'rotary    8']
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in table
+    ]
+
+
+def as_markdown(table: Table, words: int) -> list[str]:
+    """A table of Markdown; what would end a cell is escaped.
+
+    >>> as_markdown([["encoding", "n"], ["a|b", "8"]], 1)
+    ['| encoding | n |', '|---|---:|', '| a\\\\|b | 8 |']
+    """
+    lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in table]
+    rule = "|".join("---" if place < words else "---:" for place in range(len(table[0])))
+    header, *rows = [f"| {' | '.join(line)} |" for line in lines]
+    return [header, f"|{rule}|", *rows]
+
+
+def as_csv(found: "Comparison") -> str:
+    """One line a setting, numbers in full; what is not there is empty."""
+    from headway.sweeps.plan import value_text
+
+    numbers = ("planned", "n", "failed", "mean", "interval", "min", "max", "successes", "success", "success_interval")
+    names = [name for number in numbers for name in _ends(number)]
+    handle = io.StringIO()
+    writer = csv.writer(handle, lineterminator="\n")
+    writer.writerow([*found.keys, *names, "descriptive"])
+    for row in found.rows:
+        settings = [value_text(row.settings.get(key)) for key in found.keys]
+        cells = [cell for name in numbers for cell in _cells(getattr(row, name), name)]
+        writer.writerow([*settings, *cells, str(row.descriptive).lower()])
+    return handle.getvalue()
+
+
+def _ends(name: str) -> list[str]:
+    return [f"{name}_low", f"{name}_high"] if name.endswith("interval") else [name]
+
+
+def _cells(value: "float | Interval | None", name: str) -> list[object]:
+    if isinstance(value, tuple):
+        return list(value)
+    return ["" if value is None else value] * len(_ends(name))

@@ -1,0 +1,340 @@
+"""What a sweep says: one row a setting, with the seed as the unit, from sweep.json and results.jsonl alone."""
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError, suggestion
+from headway.runs import SweepDirectory
+from headway.statistics import clopper_pearson, t_interval
+from headway.sweeps.comparison import (
+    LOWER_IS_BETTER,
+    METRICS,
+    SHARES,
+    SUCCESS,
+    Comparison,
+    Effect,
+    Interval,
+    Level,
+    Row,
+    best_first,
+)
+from headway.sweeps.plan import FORM, read_value, short_names, split_values, value_text
+
+LARGEST = 1e100
+"""A number beyond this is none that was measured; the square of one within it is still finite."""
+MOST_LISTED = 30
+"""Known values that an error message lists one by one."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A planned trial and how it ended; `state` is None while it has not."""
+
+    name: str
+    settings: Mapping[str, Any]
+    seed: int
+    state: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+
+def compare(
+    sweep: SweepDirectory | Path | str,
+    *,
+    metric: str | None = None,
+    where: Sequence[str] = (),
+    sort: str | None = None,
+    success: float | None = None,
+    by: Sequence[str] = (),
+) -> Comparison:
+    """One row for each combination of varied values, the best mean first; nothing is written.
+
+    >>> hw.compare("encodings", where=["model.encoding.name=rotary"]).top(3)   # doctest: +SKIP
+    """
+    directory = sweep if isinstance(sweep, SweepDirectory) else SweepDirectory.find(str(sweep))
+    entries, notes = read_entries(directory)
+    keys = tuple(dict.fromkeys(key for entry in entries for key in entry.settings))
+    name = pick_metric(entries, metric)
+    success_at = SUCCESS if success is None and name in SHARES else success
+    chosen = select(entries, keys, where)
+    finished = [entry for entry in chosen if entry.state == "finished"]
+    if without := sum(name not in entry.metrics for entry in finished):
+        notes.append(f"{without:,} finished trials have no {name} and are left out")
+    groups = grouped(chosen)
+    return Comparison(
+        sweep=str(directory.path),
+        metric=name,
+        lower_is_better=name in LOWER_IS_BETTER,
+        success_at=success_at,
+        where=tuple(where),
+        sort=sort or name,
+        vary={key: distinct(entry.settings.get(key) for entry in chosen) for key in keys},
+        trials_planned=len(chosen),
+        trials_finished=len(finished),
+        trials_failed=sum(entry.state == "failed" for entry in chosen),
+        rows=sorted_rows(groups, keys, name, success_at, sort or name),
+        by=tuple(effect_of(_key("--by", key, keys), chosen, name) for key in by),
+        notes=tuple(notes),
+    )
+
+
+# Reading
+
+
+def read_entries(directory: SweepDirectory) -> tuple[list[Entry], list[str]]:
+    """Every planned trial with how it ended, in the plan's order, and what was passed over."""
+    planned = _planned_trials(directory)
+    results = directory.results()
+    entries = [_entry(trial, results.pop(trial["name"], {})) for trial in planned]
+    notes = [f"{len(results):,} results of trials that are not in the plan are ignored"] if results else []
+    return entries, notes
+
+
+def _planned_trials(directory: SweepDirectory) -> list[dict[str, Any]]:
+    plan = directory.plan()
+    where = f"{directory.path} is not a sweep that this version can read"
+    if not isinstance(plan, dict) or plan.get("form") != FORM:
+        form = plan.get("form") if isinstance(plan, dict) else None
+        raise InputError(f"{where}: its sweep.json has form {form!r}; form {FORM} needed")
+    trials = plan.get("trials")
+    if not isinstance(trials, list) or not trials:
+        raise InputError(f"{where}: its sweep.json lists no trials")
+    for trial in trials:
+        if not _is_trial(trial):
+            raise InputError(f"{where}: a trial in its sweep.json lacks a name, settings or a seed: {trial!r:.80}")
+    return trials
+
+
+def _is_trial(trial: Any) -> bool:
+    kinds = {"name": str, "settings": dict, "seed": int}
+    return isinstance(trial, dict) and all(isinstance(trial.get(key), kind) for key, kind in kinds.items())
+
+
+def _entry(trial: Mapping[str, Any], result: Mapping[str, Any]) -> Entry:
+    """What was planned counts; of the result, only numbers that are finite."""
+    state = result.get("state") if result.get("state") in ("finished", "failed") else None
+    found = result.get("metrics")
+    numbers = {**(found if isinstance(found, dict) else {}), "seconds": result.get("seconds")}
+    metrics = {key: float(value) for key, value in numbers.items() if _is_finite(value)}
+    error = str(result.get("error") or "unknown") if state == "failed" else None
+    return Entry(trial["name"], trial["settings"], trial["seed"], state, metrics, error)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+# Choosing
+
+
+def pick_metric(entries: Sequence[Entry], asked: str | None) -> str:
+    """The metric asked for; else accuracy, or validation accuracy where nothing was measured at the end."""
+    found = measured(entries)
+    if asked is None:
+        return "validation_accuracy" if found and "accuracy" not in found else "accuracy"
+    known = found or set(METRICS)
+    if asked not in known:
+        raise InputError(f"--metric {asked!r}: no finished trial has it; {suggestion(asked, known)}")
+    return asked
+
+
+def measured(entries: Iterable[Entry]) -> set[str]:
+    """The metrics that any finished trial has."""
+    return {key for entry in entries if entry.state == "finished" for key in entry.metrics}
+
+
+def select(entries: Sequence[Entry], keys: Sequence[str], where: Sequence[str]) -> list[Entry]:
+    """The trials that every `key=value` holds for; `key=a,b` holds for either."""
+    chosen = list(entries)
+    for text in where:
+        asked, equals, values = text.partition("=")
+        if not equals or not asked.strip() or not values.strip():
+            raise InputError(f"--where {text!r}: write it as key.key=value, for example model.encoding.name=rotary")
+        key = _key("--where", asked.strip(), [*keys, "seed"])
+        wanted = split_values(values)
+        there = list(dict.fromkeys(value_text(_setting(entry, key)) for entry in entries))
+        for value in wanted:
+            if not any(_same(_setting(entry, key), value) for entry in entries):
+                raise InputError(f"--where {key}={value.strip()}: no trial has it; {_listed(value.strip(), there)}")
+        chosen = [entry for entry in chosen if any(_same(_setting(entry, key), value) for value in wanted)]
+    if not chosen:
+        raise InputError(f"--where: no trial has {' and '.join(where)} at once")
+    return chosen
+
+
+def _key(flag: str, asked: str, keys: Sequence[str]) -> str:
+    """The key that was varied, from its full name or from the short one that tables show."""
+    short = {word: key for key, word in short_names(keys).items()}
+    if asked not in keys and asked not in short:
+        raise InputError(f"{flag} {asked!r} was not varied in this sweep; {suggestion(asked, keys)}")
+    return asked if asked in keys else short[asked]
+
+
+def _setting(entry: Entry, key: str) -> Any:
+    return entry.seed if key == "seed" else entry.settings.get(key)
+
+
+def _same(value: Any, text: str) -> bool:
+    """Equal as TOML values or as text; true is not 1."""
+    wanted = read_value(text)
+    alike = isinstance(wanted, bool) == isinstance(value, bool) and wanted == value
+    return alike or value_text(value) == text.strip()
+
+
+def _listed(word: str, known: Sequence[str]) -> str:
+    if len(known) <= MOST_LISTED:
+        return suggestion(word, known)
+    return f"known: {', '.join(known[:MOST_LISTED])} and {len(known) - MOST_LISTED:,} more"
+
+
+# Rows
+
+
+def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """The trials of each setting, in the plan's order."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(_identity(entry.settings), []).append(entry)
+    return list(groups.values())
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Each value once, in the order in which they first come."""
+    return list({_identity(value): value for value in values}.values())
+
+
+def _identity(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def sorted_rows(
+    groups: Sequence[Sequence[Entry]], keys: Sequence[str], metric: str, success_at: float | None, sort: str
+) -> tuple[Row, ...]:
+    """A row each, in the order asked for; those that are equal in it stay in the plan's order."""
+    pairs = [(row_of(group, metric, success_at), group) for group in groups]
+    known = (measured(entry for group in groups for entry in group) or set(METRICS)) | {metric}
+    rank = _ranking(known, keys, success_at, sort)
+    return tuple(row for row, _ in sorted(pairs, key=lambda pair: rank(*pair)))
+
+
+def _ranking(
+    metrics: Collection[str], keys: Sequence[str], success_at: float | None, sort: str
+) -> Callable[[Row, Sequence[Entry]], tuple[Any, ...]]:
+    if sort in metrics:
+        lower = sort in LOWER_IS_BETTER
+        return lambda row, group: best_first(_mean(_values(group, sort)), lower)
+    if sort == "success":
+        if success_at is None:
+            raise InputError("--sort success: say with --success from which value on a seed is a success")
+        return lambda row, group: best_first(row.success, False)
+    if sort not in keys and sort not in short_names(keys).values():
+        known = [*metrics, *keys, "success"]
+        raise InputError(f"--sort {sort!r} is neither a metric nor a varied setting; {suggestion(sort, known)}")
+    key = _key("--sort", sort, keys)
+    return lambda row, group: _in_order(row.settings.get(key))
+
+
+def _in_order(value: Any) -> tuple[bool, float, str]:
+    """Numbers by size, then everything else by its text."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (not number, float(value) if number else 0.0, "" if number else value_text(value))
+
+
+def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row:
+    """The numbers of one setting; a failed seed has no value and is no success."""
+    ended = [entry for entry in group if entry.state == "failed" or (entry.state and metric in entry.metrics)]
+    values = tuple(entry.metrics[metric] if entry.state == "finished" else None for entry in ended)
+    known = [value for value in values if value is not None]
+    successes = None if success_at is None else sum(_succeeds(value, metric, success_at) for value in known)
+    return Row(
+        settings=dict(group[0].settings),
+        planned=len(group),
+        n=len(known),
+        failed=len(ended) - len(known),
+        mean=_mean(known),
+        interval=_interval(known, metric),
+        min=min(known, default=None),
+        max=max(known, default=None),
+        successes=successes,
+        success=successes / len(ended) if successes is not None and ended else None,
+        success_interval=clopper_pearson(successes, len(ended)) if successes is not None and ended else None,
+        trials=tuple(entry.name for entry in ended),
+        seeds=tuple(entry.seed for entry in ended),
+        values=values,
+        errors=tuple(entry.error for entry in ended),
+    )
+
+
+def _values(group: Iterable[Entry], metric: str) -> list[float]:
+    return [entry.metrics[metric] for entry in group if entry.state == "finished" and metric in entry.metrics]
+
+
+def _succeeds(value: float, metric: str, limit: float) -> bool:
+    return value <= limit if metric in LOWER_IS_BETTER else value >= limit
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    # Measured from the first value, the mean of equal values is that value, whatever the rounding of their sum.
+    return values[0] + math.fsum(value - values[0] for value in values) / len(values) if values else None
+
+
+def _interval(values: Sequence[float], metric: str = "") -> Interval | None:
+    """A 95 % t interval over seeds, cut to 0..1 for a share, which cannot lie outside; none for a single seed."""
+    if len(values) < 2:
+        return None
+    low, high = t_interval(values)
+    return (max(low, 0.0), min(high, 1.0)) if metric in SHARES else (low, high)
+
+
+# One key, everything else equal
+
+
+def effect_of(key: str, entries: Sequence[Entry], metric: str) -> Effect:
+    """The values of a key, paired by (other settings, seed), averaged within each seed; intervals are over seeds.
+
+    Pairs in which a value has not finished are left out for all values, so that all are judged on the same.
+    """
+    values = distinct(entry.settings.get(key) for entry in entries)
+    if len(values) < 2:
+        raise InputError(f"--by {key}: all these trials have {value_text(values[0])}; at least two values needed")
+    blocks = _blocks(key, entries, metric)
+    complete = [block for block in blocks if len(block[1]) == len(values)]
+    if not complete:
+        raise InputError(f"--by {key}: no finished trials differ in nothing but {key}, with every value of it there")
+    seeds = list(dict.fromkeys(seed for seed, _ in complete))
+    means = {value: _seed_means(value, seeds, complete) for value in map(_identity, values)}
+    best = min(means, key=lambda value: best_first(_mean(means[value]), metric in LOWER_IS_BETTER))
+    levels = [_level(value, means[_identity(value)], means[best], metric) for value in values]
+    levels.sort(key=lambda level: best_first(level.mean, metric in LOWER_IS_BETTER))
+    return Effect(key, len(seeds), len(complete), len(blocks) - len(complete), tuple(levels))
+
+
+def _blocks(key: str, entries: Sequence[Entry], metric: str) -> list[tuple[int, dict[str, float]]]:
+    """For each (other settings, seed): the seed, and the metric of each value of the key that finished."""
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for entry in entries:
+        others = _identity({name: value for name, value in entry.settings.items() if name != key})
+        block = found.setdefault((others, entry.seed), {})
+        if entry.state == "finished" and metric in entry.metrics:
+            block[_identity(entry.settings.get(key))] = entry.metrics[metric]
+    return [(seed, block) for (_, seed), block in found.items()]
+
+
+def _seed_means(value: str, seeds: Sequence[int], blocks: Sequence[tuple[int, dict[str, float]]]) -> list[float]:
+    sums = dict.fromkeys(seeds, 0.0)
+    counts = dict.fromkeys(seeds, 0)
+    for seed, block in blocks:
+        sums[seed] += block[value]
+        counts[seed] += 1
+    return [sums[seed] / counts[seed] for seed in seeds]
+
+
+def _level(value: Any, own: Sequence[float], best: Sequence[float], metric: str) -> Level:
+    differences = [one - other for one, other in zip(own, best, strict=True)]
+    mean, apart = _mean(own), _mean(differences)
+    assert mean is not None and apart is not None
+    return Level(value, mean, _interval(own, metric), apart, _interval(differences))
