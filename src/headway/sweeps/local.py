@@ -48,7 +48,7 @@ class LocalExecutor:
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
         """Run every job; a job whose worker died is done again from its last checkpoint."""
-        with _counting_signals() as signals:
+        with counting_signals() as signals:
             crew = _Crew(min(self.workers, len(jobs)), self.how, jobs, done, report)
             try:
                 crew.work(signals)
@@ -69,7 +69,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env=_environment(how.threads),
+            env=environment(how.threads),
             start_new_session=True,  # Ctrl-C at a terminal is for the driver, which tells its workers to save
         )
         assert self.process.stdout is not None
@@ -292,14 +292,14 @@ def _control_group() -> list[Path]:
     return []
 
 
-def _environment(threads: int) -> dict[str, str]:
+def environment(threads: int) -> dict[str, str]:
     """That of this process; a worker finds the same modules, and its libraries take no more threads than they may."""
     modules = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**os.environ, "PYTHONPATH": modules, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
 @contextmanager
-def _counting_signals() -> Iterator[list[int]]:
+def counting_signals() -> Iterator[list[int]]:
     """The requests to end (Ctrl-C, SIGTERM) that came, instead of an exception anywhere."""
     came: list[int] = []
 

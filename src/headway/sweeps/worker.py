@@ -85,19 +85,19 @@ def _serve(told: "queue.SimpleQueue[dict[str, Any]]", replies: int) -> None:
     import headway.training  # noqa: F401  slow to import, and no job should pay for it
 
     torch.set_num_threads(how.threads)
-    _say(replies, {"ready": True})
+    say(replies, {"ready": True})
     while True:
         job = decode_job(told.get())
         for place in job.places:
-            _wait_until_free(RunDirectory(place))
+            wait_until_free(RunDirectory(place))
         try:
             outcomes = run_job(job.trials, job.places, how, _now_and_then(replies))
         except DiskFull as problem:
-            _say(replies, {"disk_full": str(problem)})
+            say(replies, {"disk_full": str(problem)})
             return
         # An error on a GPU can leave every later call of the process failing.
         last = torch.cuda.is_initialized() and any(one.state == "failed" for one in outcomes)
-        _say(replies, {"outcomes": [one.to_json() for one in outcomes], "last": last})
+        say(replies, {"outcomes": [one.to_json() for one in outcomes], "last": last})
         if last:
             return
 
@@ -106,7 +106,7 @@ def decode_outcomes(records: list[dict[str, Any]]) -> list[Outcome]:
     return [Outcome(**record) for record in records]
 
 
-def _wait_until_free(directory: RunDirectory) -> None:
+def wait_until_free(directory: RunDirectory) -> None:
     """A worker of a driver that was killed a moment ago may still hold the run."""
     end = time.monotonic() + LOCK_PATIENCE
     while directory.path.is_dir() and time.monotonic() < end:
@@ -127,12 +127,12 @@ def _now_and_then(replies: int) -> Report:
             if time.monotonic() - last < EVENT_EVERY:
                 return
             last = time.monotonic()
-        _say(replies, {"event": dict(event)})
+        say(replies, {"event": dict(event)})
 
     return report
 
 
-def _say(replies: int, message: Mapping[str, Any]) -> None:
+def say(replies: int, message: Mapping[str, Any]) -> None:
     content = memoryview((json.dumps(message) + "\n").encode())
     while content:
         content = content[os.write(replies, content) :]
