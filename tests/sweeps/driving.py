@@ -1,0 +1,94 @@
+"""A driver in a process of its own, which tests may kill: `python -m tests.sweeps.driving RECIPE OUT`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from headway.runs import SweepDirectory
+from headway.sweeps.driver import run_sweep
+from headway.sweeps.local import LocalExecutor
+from headway.sweeps.plan import Plan, plan_grid
+from headway.sweeps.trial import Circumstances, run_job
+
+ROOT = Path(__file__).parents[2]
+HOW = Circumstances(device="cpu", command=("test",))
+
+
+def long_plan(recipe: Path) -> Plan:
+    """Six trials that are long enough to be killed in the middle."""
+    settings = [("train.steps", 150), ("train.validate_every", 25)]
+    return plan_grid(recipe, settings, ["train.lr=0.01,0.02"], [0, 1, 2])
+
+
+def start_driver(recipe: Path, out: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.sweeps.driving", str(recipe), str(out)]
+    return subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def run_here(plan: Plan, out: Path) -> SweepDirectory:
+    """The same trials one after another in this process."""
+    directory = SweepDirectory(out)
+    directory.begin(plan.to_json())
+    for trial in plan.trials:
+        for outcome in run_job([trial], [directory.trial(trial.name).path], HOW):
+            directory.append_result(outcome.to_json())
+    return directory
+
+
+def lines_without_times(directory: SweepDirectory) -> list[str]:
+    """results.jsonl, with nothing left out but how long each trial took."""
+    lines = []
+    for line in directory.results_path.read_text().splitlines():
+        record = json.loads(line)
+        assert line == json.dumps(record), "a line is as the driver writes it"
+        assert record.pop("seconds") >= 0
+        lines.append(json.dumps(record))
+    return lines
+
+
+def workers_of(driver: int) -> list[int]:
+    """The worker processes that a driver has."""
+    try:
+        found = Path(f"/proc/{driver}/task/{driver}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(pid) for pid in found if b"headway.sweeps.worker" in command_line(int(pid))]
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has files open; one that has ended but was not waited for has none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def wait_until(true: Callable[[], Any], what: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"waited {seconds} s for this: {what}"
+        time.sleep(0.005)
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to a process that may be gone by now."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+if __name__ == "__main__":
+    run_sweep(long_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), LocalExecutor(2, HOW))
