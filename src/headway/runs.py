@@ -120,6 +120,21 @@ class RunDirectory:
         with held_for_writing(self.path):
             yield
 
+    @contextmanager
+    def arriving(self) -> Iterator[Path]:
+        """An empty folder to fill; when the block ends well it takes this run's place, whole or not at all."""
+        beside = self.path.parent / f".arriving-{self.name}"  # holds no config.json itself, so it is listed nowhere
+        shutil.rmtree(beside, ignore_errors=True)
+        (beside / "new").mkdir(parents=True)
+        try:
+            yield beside / "new"
+            if self.path.exists():
+                os.rename(self.path, beside / "old")
+            os.rename(beside / "new", self.path)
+            sync_directory(self.path.parent)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
     # Metrics
 
     def append_metrics(self, *records: Mapping[str, Any]) -> None:

@@ -1,0 +1,242 @@
+"""Jobs on a Ray cluster: on a local one that lives as long as the sweep, or on one of many machines.
+
+The process that is connected to Ray is a child of this one (`ray_session`). When Ray fails it is replaced, and the jobs
+that had not ended are handed out again. On a local cluster a trial is trained in its place in the sweep directory; on
+any other it is trained in a folder of the worker's machine and sent home.
+"""
+
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError, Interrupted, RunStopped
+from headway.sweeps.driver import Job
+from headway.sweeps.local import available_cores, counting_signals, environment
+from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
+from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
+
+MARK = "HEADWAY_RAY_SESSION"
+"""The environment variable that every process of a session's own Ray carries."""
+MOST_LOSSES = 5
+"""Sessions that may be lost in a row without a trial that ended."""
+CONNECTING = 90.0
+"""Seconds that Ray has for its start; on a busy machine it takes ten."""
+SAVING = 60.0
+"""Seconds that a session has for saving its jobs and for its own end."""
+GLANCE = 0.1
+"""Seconds between looks at whether somebody pressed Ctrl-C."""
+
+
+class RayExecutor:
+    """Runs each job as a Ray task with `cpus` cores and `gpus` GPUs, on the cluster at `address` or on its own."""
+
+    def __init__(self, how: Circumstances, *, cpus: float = 1, gpus: float = 0, address: str | None = None):
+        if find_spec("ray") is None:
+            raise InputError("--on ray needs the extra: pip install 'headway[ray]'")
+        _check(cpus, gpus, how.device)
+        device = "cpu" if how.device == "auto" and not gpus else how.device
+        self.how = replace(how, threads=max(1, int(cpus)), device=device)
+        self.cpus, self.gpus, self.address = cpus, gpus, address
+
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+        """Run every job; when Ray fails, it is started (or joined) again for the jobs that have not ended."""
+        left = dict(enumerate(jobs))
+        mark = secrets.token_hex(8)
+        losses, connected = 0, False
+        with counting_signals() as signals:
+            while left:
+                before = len(left)
+                session = _Session(self._request(left, mark), mark, self.how.threads)
+                follower = _Follower(session, left, done, report, again=connected)
+                try:
+                    lost = follower.follow(signals)
+                finally:
+                    session.end()
+                connected = connected or follower.connected
+                losses = 0 if len(left) < before else losses + 1
+                if left and losses >= MOST_LOSSES:
+                    raise RunStopped(f"Ray was lost {losses} times in a row before a trial could end ({lost})")
+                if left:
+                    report({"event": "warning", "text": f"Ray was lost ({lost}); it is started again"})
+                    _pause(losses, signals)
+
+    def _request(self, jobs: dict[int, Job], mark: str) -> dict[str, Any]:
+        return {
+            "jobs": {number: encode_job(job) for number, job in jobs.items()},
+            "how": encode_circumstances(self.how),
+            "cpus": self.cpus,
+            "gpus": self.gpus,
+            "address": self.address,
+            "cores": available_cores(),
+            "mark": mark,
+        }
+
+
+def _check(cpus: float, gpus: float, device: str) -> None:
+    if not 0 < cpus < float("inf"):
+        raise InputError(f"--cpus {cpus:g}; a number above 0 needed")
+    if not 0 <= gpus < float("inf") or (gpus > 1 and gpus != int(gpus)):
+        raise InputError(f"--gpus {gpus:g}; a part of one such as 0.25, or a whole number")
+    if device == "cuda" and not gpus:
+        raise InputError("--device cuda with --on ray needs --gpus: how much of a GPU a trial gets, such as 0.25 or 1")
+
+
+def _pause(losses: int, signals: list[int]) -> None:
+    """A cluster that fails at once is given a little more time at each try."""
+    end = time.monotonic() + losses
+    while time.monotonic() < end and not signals:
+        time.sleep(GLANCE)
+
+
+class _Session:
+    """The process that is connected to Ray, and with it the Ray that it may have started."""
+
+    def __init__(self, request: dict[str, Any], mark: str, threads: int):
+        self.mark = mark
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "headway.sweeps.ray_session"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env={**environment(threads), **quiet, MARK: mark},
+            start_new_session=True,  # Ctrl-C at a terminal is for the driver, which asks for an end
+        )
+        assert self.process.stdout is not None
+        self.replies = self.process.stdout.fileno()
+        self.unfinished = b""
+        self.tell(json.dumps(request))
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it died; its end is noticed where it is waited for
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+
+    def hear(self, patience: float) -> tuple[list[dict[str, Any]], bool]:
+        """What it said since the last time, and whether it is gone."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.replies, selectors.EVENT_READ)
+            if not selector.select(patience):
+                return [], False
+        content = os.read(self.replies, 1 << 20)
+        *lines, self.unfinished = (self.unfinished + content).split(b"\n")
+        return [json.loads(line) for line in lines], not content
+
+    def last_words(self) -> str:
+        """The last line that it wrote to standard error."""
+        self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - 4096))
+        lines = self.errors.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+    def save(self, signals: list[int]) -> None:
+        """Let its jobs save, for a while; another Ctrl-C ends the wait."""
+        before, end = len(signals), time.monotonic() + SAVING
+        self.tell("stop")
+        while len(signals) == before and time.monotonic() < end:
+            if self.hear(GLANCE)[1]:
+                return
+
+    def end(self) -> None:
+        """No process of it is left on this machine."""
+        self.process.kill()
+        self.process.wait()
+        end_marked(self.mark)
+        for stream in (self.process.stdin, self.process.stdout, self.errors):
+            assert stream is not None
+            with suppress(BrokenPipeError):
+                stream.close()
+
+
+class _Follower:
+    """Passes on what a session says, and takes off the list each job that ended."""
+
+    def __init__(
+        self,
+        session: _Session,
+        left: dict[int, Job],
+        done: Callable[[Sequence[Outcome]], None],
+        report: Report,
+        *,
+        again: bool,
+    ):
+        self.session, self.left, self.done, self.report, self.again = session, left, done, report, again
+        self.connected = False
+        self.lost: str | None = None
+
+    def follow(self, signals: list[int]) -> str:
+        """Until the session is gone; why it went, if it was before the last job ended."""
+        try:
+            return self._follow(signals)
+        except BaseException:
+            if self.connected:
+                self.session.save(signals)
+            raise
+
+    def _follow(self, signals: list[int]) -> str:
+        deadline = time.monotonic() + CONNECTING
+        while self.left and self.lost is None:
+            if signals:
+                raise Interrupted(signal.Signals(signals[0]).name)
+            messages, gone = self.session.hear(GLANCE)
+            for message in messages:
+                self._take(message)
+            if gone:
+                self.lost = self.lost or self.session.last_words()
+            elif not self.connected and time.monotonic() > deadline:
+                self.lost = f"it did not start within {CONNECTING:g} seconds: {self.session.last_words()}"
+        return self.lost or ""
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "connected" in message:
+            self.connected = True
+        elif "failed" in message:
+            self._fail(message["failed"], message["text"])
+        elif "outcomes" in message:
+            del self.left[message["job"]]
+            self.done(decode_outcomes(message["outcomes"]))
+        else:
+            for trial in self.left[message["job"]].trials:
+                total = trial.config.train.total_steps(trial.config.data)
+                started = {"event": "started", "total": total}
+                warning = {"event": "warning", "text": message.get("warning")}
+                self.report({**(started if "started" in message else warning), "trial": trial.name})
+
+    def _fail(self, kind: str, text: str) -> None:
+        if kind == "InputError" and self.again:  # a cluster that was there may come back
+            self.lost = text
+            return
+        raise {"InputError": InputError, "DiskFull": DiskFull}.get(kind, RunStopped)(text)
+
+
+def end_marked(mark: str, patience: float = 10.0) -> None:
+    """Kill what is left of a session's own Ray, found by the mark in its environment (where there is a /proc)."""
+    end = time.monotonic() + patience
+    while (left := marked(mark)) and time.monotonic() < end:
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that carry a session's mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"{MARK}={mark}".encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found

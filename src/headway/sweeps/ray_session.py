@@ -1,0 +1,332 @@
+"""One connection to Ray: `python -m headway.sweeps.ray_session`, which ends whenever its driver does.
+
+Ray takes the process that is connected to it along when it fails: it ends it, or lets it wait for ever. So the driver
+of a sweep is not that process. This one is, and the driver starts another when it is gone. It is told what to do in one
+JSON line on its standard input; the line `stop` asks it to save and end. It answers in JSON lines on what was its
+standard output when it started:
+
+    {"connected": true}                  once
+    {"job": 3, "started": true}          a job was handed to Ray
+    {"job": 3, "warning": "..."}         its worker died, it is tried again
+    {"job": 3, "outcomes": [...]}        it ended, and its runs are in their places
+    {"failed": "DiskFull", "text": "..."}    the whole sweep cannot go on
+
+Ray's words go to standard error.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from headway.errors import InputError, Interrupted, RunStopped
+from headway.runs import RunDirectory
+from headway.sweeps.driver import Job
+from headway.sweeps.packing import pack, unpack
+from headway.sweeps.trial import DiskFull, in_one_line, run_job, stopping_when_full
+from headway.sweeps.worker import decode_circumstances, decode_job, say, wait_until_free
+
+MOST_DEATHS = 20
+"""Deaths of its worker that a job survives."""
+MOST_OUT_OF_MEMORY = 2
+GLANCE = 0.2
+"""Seconds between looks at whether the driver asked for an end."""
+CENSUS_EVERY = 2.0
+"""Seconds between two counts of the cluster's nodes."""
+SAVING = 45.0
+"""Seconds that jobs have for saving when the sweep is stopped."""
+ANSWERING = 5.0
+"""Seconds in which an address must take a connection."""
+
+
+def run_away_from_home(job: Mapping[str, Any], how: Mapping[str, Any], folder: str | None, packed: bytes) -> tuple:
+    """What a Ray worker does: a job, in its places or in a folder of its own; how it ended, and its runs as bytes."""
+    import torch
+
+    home = decode_job(job)
+    circumstances = decode_circumstances(how)
+    torch.set_num_threads(circumstances.threads)
+    places = home.places if folder is None else _places_in(_work_folder(folder), len(home.places))
+    ended: dict[str, Any]
+    try:
+        for place in places:
+            wait_until_free(RunDirectory(place))
+        if folder is not None and not any(place.exists() for place in places):
+            with stopping_when_full():
+                unpack(packed, places)
+        ended = {"outcomes": [asdict(one) for one in run_job(home.trials, places, circumstances)]}
+    except (Interrupted, KeyboardInterrupt):
+        ended = {"interrupted": True}
+    except DiskFull as problem:
+        ended = {"disk_full": f"on {socket.gethostname()}: {problem}"}
+    if folder is None:
+        return ended, b""
+    content = pack(places)
+    shutil.rmtree(_work_folder(folder), ignore_errors=True)
+    return ended, content
+
+
+def _work_folder(name: str) -> Path:
+    """The same for every try of a job on a machine, so that a try goes on where one that was killed had saved."""
+    return Path(tempfile.gettempdir()) / name
+
+
+def _places_in(folder: Path, count: int) -> list[Path]:
+    return [folder / str(number) for number in range(count)]
+
+
+class Shift:
+    """The jobs that wait and those that Ray has; never more of these than the cluster can run at once."""
+
+    def __init__(self, request: Mapping[str, Any], replies: int):
+        import ray
+
+        self.replies, self.how = replies, request["how"]
+        self.jobs = {int(number): decode_job(job) for number, job in request["jobs"].items()}
+        self.records = {int(number): job for number, job in request["jobs"].items()}
+        self.waiting = deque(self.jobs)
+        self.running: dict[Any, tuple[int, Any]] = {}
+        self.deaths: dict[int, int] = {}
+        self.out_of_memory: dict[int, int] = {}
+        self.cpus, self.gpus, self.address = request["cpus"], request["gpus"], request["address"]
+        self.mark = request["mark"]
+        options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": 0, "num_returns": 2}
+        self.task: Any = ray.remote(**options)(run_away_from_home)
+        self.slots, self.counted = 0, 0.0
+
+    def work(self, stop: threading.Event) -> None:
+        """Until every job has ended, or the driver wants an end."""
+        self._count_slots()
+        while (self.waiting or self.running) and not stop.is_set():
+            self._submit()
+            self._collect()
+        if self.running:
+            self._save()
+
+    def _count_slots(self) -> None:
+        """How many jobs the cluster can run at once, now; nodes come and go."""
+        import ray
+
+        if time.monotonic() - self.counted < CENSUS_EVERY and self.slots:
+            return
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        resources = [node["Resources"] for node in nodes]
+        fitting = sum(slots_of(one, self.cpus, self.gpus) for one in resources)
+        if not self.counted and not fitting:
+            raise InputError(describe_shortage(resources, self.cpus, self.gpus))
+        if ray.get_runtime_context().get_node_id() not in [node["NodeID"] for node in nodes]:
+            os._exit(3)  # this machine's own node is gone, and Ray would wait for it for ever
+        self.slots, self.counted = max(1, fitting), time.monotonic()
+
+    def _submit(self) -> None:
+        self._count_slots()
+        while self.waiting and len(self.running) < self.slots:
+            number = self.waiting.popleft()
+            job = self.jobs[number]
+            folder = None if self.address is None else f"headway-{self.mark}-{number}"
+            packed = b"" if folder is None else pack(job.places)
+            ended, content = self.task.remote(self.records[number], self.how, folder, packed)
+            self.running[ended] = (number, content)
+            say(self.replies, {"job": number, "started": True})
+
+    def _collect(self) -> None:
+        """Take in one job that ended, if there is one; the next is handed out before its runs are fetched."""
+        import ray
+
+        ready, _ = ray.wait(list(self.running), num_returns=1, timeout=GLANCE, fetch_local=False)
+        for reference in ready:
+            number, content = self.running.pop(reference)
+            self._submit()
+            try:
+                ended, packed = ray.get([reference, content])
+            except ray.exceptions.RayTaskError as problem:
+                raise RunStopped(describe_refusal(problem)) from None
+            except ray.exceptions.RayError as problem:
+                self._try_again(number, problem)
+            else:
+                self._take(number, ended, packed)
+
+    def _take(self, number: int, ended: Mapping[str, Any], packed: bytes) -> None:
+        if self.address is not None:
+            with stopping_when_full():
+                unpack(packed, self.jobs[number].places)
+        if "disk_full" in ended:
+            raise DiskFull(ended["disk_full"])
+        if "outcomes" in ended:
+            say(self.replies, {"job": number, "outcomes": ended["outcomes"]})
+
+    def _try_again(self, number: int, problem: Exception) -> None:
+        """A worker or its node is gone: what it was doing waits again, unless that was tried too often."""
+        import ray
+
+        full = isinstance(problem, ray.exceptions.OutOfMemoryError)
+        counts, most = (self.out_of_memory, MOST_OUT_OF_MEMORY) if full else (self.deaths, MOST_DEATHS)
+        counts[number] = counts.get(number, 0) + 1
+        why = "out of memory (Ray ended its worker)" if full else f"its Ray worker died ({type(problem).__name__})"
+        if counts[number] < most:
+            self.waiting.appendleft(number)
+            say(self.replies, {"job": number, "warning": f"{why}; it is tried again"})
+        else:
+            failed = failed_outcomes(self.jobs[number], f"{why}, {counts[number]} times")
+            say(self.replies, {"job": number, "outcomes": failed})
+
+    def _save(self) -> None:
+        """Let Ray's workers save what they do, for a while, and bring it home."""
+        import ray
+
+        self.waiting.clear()
+        for reference in self.running:
+            ray.cancel(reference, force=False)
+        end = time.monotonic() + SAVING
+        while self.running and time.monotonic() < end:
+            with suppress(RunStopped):
+                self._collect()
+            self.waiting.clear()
+
+
+def failed_outcomes(job: Job, error: str) -> list[dict[str, Any]]:
+    """The outcome of a job's trials that could not be tried any more."""
+    common = {"state": "failed", "metrics": {}, "error": error, "seconds": 0.0}
+    return [{"name": t.name, "settings": dict(t.settings), "seed": t.seed, **common} for t in job.trials]
+
+
+def slots_of(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
+    """How many trials fit on a node at once.
+
+    >>> slots_of({"CPU": 8.0, "GPU": 1.0}, cpus=1, gpus=0.25)
+    4
+    """
+    wanted = {"CPU": cpus, "GPU": gpus}
+    return min(int(resources.get(name, 0) / amount + 1e-9) for name, amount in wanted.items() if amount)
+
+
+def describe_shortage(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> str:
+    """Which option asks for more than any node has.
+
+    >>> describe_shortage([{"CPU": 2.0}, {"CPU": 4.0}], 8, 0)
+    '--cpus 8: the largest node of the Ray cluster has 4 CPUs'
+    """
+    for option, name, amount in (("--cpus", "CPU", cpus), ("--gpus", "GPU", gpus)):
+        largest = max((node.get(name, 0) for node in nodes), default=0)
+        if amount > largest:
+            return f"{option} {amount:g}: the largest node of the Ray cluster has {largest:g} {name}s"
+    return f"--cpus {cpus:g} --gpus {gpus:g}: no node of the Ray cluster has both"
+
+
+def describe_refusal(problem: Exception) -> str:
+    """What a Ray worker could not even begin; mostly it has no headway, or another one."""
+    cause = getattr(problem, "cause", problem)
+    return f"a Ray worker could not run a trial; is the same headway installed on every node? ({in_one_line(cause)})"
+
+
+def connect(address: str | None, cores: int) -> None:
+    """Start a local Ray, or join the one at an address; `InputError` if none answers there."""
+    if address is not None:
+        check_address(address)
+    import logging
+
+    import ray
+
+    own: dict[str, Any] = {"include_dashboard": False, "num_cpus": cores} if address is None else {}
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.ERROR,
+            **own,
+        )
+    except (Exception, SystemExit) as problem:
+        if address is None:
+            raise
+        raise InputError(f"--address {address}: {' '.join(str(problem).split())}") from None
+
+
+def check_address(address: str) -> None:
+    """An address is `auto` or host:port, and something takes a connection there. Ray would try for two minutes."""
+    if address == "auto":
+        return
+    match = re.fullmatch(r"([^/\s]+):(\d{1,5})", address)
+    if not match or int(match[2]) > 65_535:
+        raise InputError(f"--address {address!r}; host:port of a Ray cluster that this machine belongs to, or auto")
+    try:
+        socket.create_connection((match[1].strip("[]"), int(match[2])), timeout=ANSWERING).close()
+    except OSError as problem:
+        raise InputError(f"--address {address}: no Ray cluster answers there ({problem.strerror or problem})") from None
+
+
+def watch_own_ray() -> None:
+    """End this process when the local Ray that it started loses a part that nothing works without."""
+    parts = [pid for pid in children() if name_and_state(pid)[0] in ("raylet", "gcs_server")]
+    while all(name_and_state(pid)[1] not in ("Z", "") for pid in parts):
+        time.sleep(GLANCE)
+    os._exit(3)
+
+
+def children() -> list[int]:
+    """This process's own, where the system lists them in /proc."""
+    found = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for path in found for pid in path.read_text().split()]
+
+
+def name_and_state(pid: int) -> tuple[str, str]:
+    """A process's name and state letter (Z: ended); empty when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "", ""
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    return name, rest.split()[0]
+
+
+def main() -> None:
+    """Run the jobs of the one request; whatever ends the driver ends this process and the Ray it started."""
+    replies = os.dup(1)
+    os.dup2(2, 1)
+    lines = os.fdopen(os.dup(0), "rb")
+    request = json.loads(lines.readline())
+    stop = threading.Event()
+    threading.Thread(target=_listen, args=(lines, stop), daemon=True).start()
+    try:
+        _serve(request, replies, stop)
+    except (InputError, RunStopped) as problem:
+        say(replies, {"failed": type(problem).__name__, "text": str(problem)})
+
+
+def _listen(lines: BinaryIO, stop: threading.Event) -> None:
+    for _ in lines:
+        stop.set()
+    os._exit(1)  # the driver is gone, by whatever death; a local Ray ends with this process
+
+
+def _serve(request: Mapping[str, Any], replies: int, stop: threading.Event) -> None:
+    import ray
+
+    connect(request["address"], request["cores"])
+    if request["address"] is None:
+        threading.Thread(target=watch_own_ray, daemon=True).start()
+    shift = Shift(request, replies)
+    say(replies, {"connected": True})
+    try:
+        shift.work(stop)
+    finally:
+        for reference in shift.running:
+            with suppress(Exception):
+                ray.cancel(reference, force=True)
+        if request["address"] is not None:
+            ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # a local Ray ends with this process; its own way of ending takes a second longer
