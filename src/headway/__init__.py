@@ -19,6 +19,7 @@ _PUBLIC = {
     "evaluate": "headway.evaluation",
     "prune": "headway.api",
     "sweep": "headway.api",
+    "compare": "headway.sweeps.compare",
 }
 _ROOMS = ("heads",)
 """Packages that can be called; see headway.lazy."""

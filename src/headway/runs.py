@@ -315,7 +315,9 @@ class SweepDirectory:
 
     def plan(self) -> dict[str, Any]:
         """The plan as it was written down."""
-        found: dict[str, Any] = read_json(self.path / "sweep.json")
+        found = read_json(self.path / "sweep.json")
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path / 'sweep.json'} holds no plan of a sweep")
         return found
 
     def begin(self, plan: Mapping[str, Any]) -> None:

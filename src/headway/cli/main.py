@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from headway import __version__
+from headway.cli.compare import compare
 from headway.cli.data import data
 from headway.cli.evaluate import evaluate
 from headway.cli.heads import heads
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, prune, sweep, data, runs):
+for command in (study, train, evaluate, heads, prune, sweep, compare, data, runs):
     app.command()(command)
 
 

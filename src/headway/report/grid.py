@@ -60,7 +60,7 @@ def grid(found: Document) -> Figure:
     shown = combinations[:MOST_PANELS]
     rows, columns = in_order(found["vary"][down]), in_order(found["vary"][across])
     cells = {_place(row["settings"], (*others, down, across)): row for row in found["rows"]}
-    sizes = _MapSizes(found, rows, columns, [panel_name(others, one) for one in shown])
+    sizes = _MapSizes(found, down, across, [panel_name(others, one) for one in shown])
     left, scale = EDGE + 0.3 + sizes.row_names, scale_of(found)
     end = left + sizes.beside * (sizes.width + BETWEEN)
     lines = remark_lines(
@@ -84,7 +84,8 @@ def grid(found: Document) -> Figure:
 class _MapSizes:
     """Inches of one map and of what stands around it, and how much is written in a cell: all, the mean, nothing."""
 
-    def __init__(self, found: Document, rows: Sequence[Any], columns: Sequence[Any], titles: Sequence[str]):
+    def __init__(self, found: Document, down: str, across: str, titles: Sequence[str]):
+        rows, columns = found["vary"][down], found["vary"][across]
         for self.written in (3, 1, 0):
             texts = [cell_lines(row, found)[: self.written] for row in found["rows"]]
             widest = text_width((line for lines in texts for line in lines), SMALL)
@@ -93,8 +94,10 @@ class _MapSizes:
                 break
         else:
             cell = min(0.25, LARGEST_MAP[0] / len(columns)), min(0.16, LARGEST_MAP[1] / len(rows))
-        self.width, self.height = max(cell[0] * len(columns), 0.8, text_width(titles)), cell[1] * len(rows)
-        self.cell = self.width / len(columns), cell[1]
+        # A map is at least as wide and as high as what is written along it.
+        self.width = max(cell[0] * len(columns), text_width([across]), text_width(titles))
+        self.height = max(cell[1] * len(rows), text_width([down]))
+        self.cell = self.width / len(columns), self.height / len(rows)
         names = text_width(map(text_of, columns))
         self.turned = names + 0.08 > self.cell[0]
         self.row_names = text_width(map(text_of, rows))
@@ -111,7 +114,7 @@ def cell_lines(row: Row, found: Document) -> list[str]:
         return ["failed" if row["failed"] else "–"]
     lines = [short_value(row["mean"], found["metric"])]
     if row["interval"]:
-        lines.append("–".join(short_value(end, found["metric"]) for end in row["interval"]))
+        lines.append(" to ".join(short_value(end, found["metric"]) for end in row["interval"]))
     if row["failed"]:
         lines.append(f"{row['failed']} failed")
     return lines

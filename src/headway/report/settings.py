@@ -103,6 +103,12 @@ def short_value(value: float, metric: str) -> str:
     return ">99.9" if value > 0.9995 else f"{100 * value:.1f}"
 
 
+def success_text(found: Document) -> str:
+    """What a seed must reach to be a success."""
+    limit = f"{100 * found['success_at']:g} %" if found["metric"] in SHARES else f"{found['success_at']:g}"
+    return f"{'≤' if found['lower_is_better'] else '≥'} {limit}"
+
+
 def value_axis(axes: Any, found: Document) -> None:
     """How values of the metric are written along an axis."""
     axes.set_major_locator(MaxNLocator(5))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from headway.report.grid import MOST_PANELS, grid
 from headway.report.settings import (
@@ -22,7 +22,7 @@ from headway.report.settings import (
     panel_name,
     remark_lines,
     remarks,
-    short_value,
+    success_text,
     text_of,
     value_axis,
     varying,
@@ -126,9 +126,7 @@ def _row_remark(row: Row, found: Document) -> str:
     ended = row["n"] + row["failed"]
     parts = []
     if row["successes"] is not None and ended:
-        sign = "≤" if found["lower_is_better"] else "≥"
-        limit = found["success_at"]
-        parts.append(f"{row['successes']} of {ended} {sign} {short_value(limit, found['metric'])}")
+        parts.append(f"{row['successes']} of {ended} {success_text(found)}")
     if row["failed"]:
         parts.append(f"{row['failed']} failed")
     return ", ".join(parts) if ended else "not finished"
@@ -179,6 +177,7 @@ def draw_tried(axes: Axes, key: str, found: Document) -> None:
     axes.scatter(gone, [0.03] * len(gone), s=16, marker="x", color=RED, linewidths=1, transform=across)
     if numbers and values[0] > 0 and values[-1] / values[0] >= 30:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     elif numbers:
         axes.xaxis.set_major_locator(MaxNLocator(4))
     else:

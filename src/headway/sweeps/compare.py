@@ -97,9 +97,8 @@ def read_entries(directory: SweepDirectory) -> tuple[list[Entry], list[str]]:
 def _planned_trials(directory: SweepDirectory) -> list[dict[str, Any]]:
     plan = directory.plan()
     where = f"{directory.path} is not a sweep that this version can read"
-    if not isinstance(plan, dict) or plan.get("form") != FORM:
-        form = plan.get("form") if isinstance(plan, dict) else None
-        raise InputError(f"{where}: its sweep.json has form {form!r}; form {FORM} needed")
+    if plan.get("form") != FORM:
+        raise InputError(f"{where}: its sweep.json has form {plan.get('form')!r}; form {FORM} needed")
     trials = plan.get("trials")
     if not isinstance(trials, list) or not trials:
         raise InputError(f"{where}: its sweep.json lists no trials")
