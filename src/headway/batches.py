@@ -21,17 +21,34 @@ class Batch:
     target: Int[Tensor, "batch *answer"]
 
 
-def make_batch(task: Task, model: Transformer, examples: Examples, device: torch.device) -> Batch:
-    """Cut padding that no row needs, put BOS before the answer, and ask the task for the positions."""
-    source = _to_tensor(_cut(examples.source, task.vocabulary.pad), device)
-    padded = bool((examples.source[:, source.shape[1] - 1] == task.vocabulary.pad).any())
+def make_batch(task: Task, model: Transformer, examples: Examples, device: torch.device, *, cut: bool = True) -> Batch:
+    """Examples as tensors; padding that no row needs is cut.
+
+    Training does not cut: the shape of a step, and so the place of every random number in it, stays the same.
+    """
+    pad = task.vocabulary.pad
+    source, target = examples.source, examples.target
+    if cut:
+        source, target = _cut(source, pad), target if task.kind == "class" else _cut(target, pad)
+    padded = bool((source[:, -1] == pad).any())
+    return lay_out(task, model, _to_tensor(source, device), _to_tensor(target, device), padded=padded)
+
+
+def lay_out(
+    task: Task,
+    model: Transformer,
+    source: Int[Tensor, "batch position"],
+    target: Int[Tensor, "batch *answer"],
+    *,
+    padded: bool,
+) -> Batch:
+    """Put BOS before the answer, ask the task for the positions, and hide padding where there is some."""
     visible = source != task.vocabulary.pad if padded else None
     kind = model.encoding.position_kind
     if task.kind == "class":
         positions, _ = task.positions(kind, source, None)
-        return Batch(Inputs(source, positions, visible), _to_tensor(examples.target, device))
+        return Batch(Inputs(source, positions, visible), target)
     assert task.vocabulary.bos is not None
-    target = _to_tensor(_cut(examples.target, task.vocabulary.pad), device)
     bos = target.new_full((len(target), 1), task.vocabulary.bos)
     prefix = torch.cat([bos, target[:, :-1]], dim=1)
     positions, prefix_positions = task.positions(kind, source, prefix)

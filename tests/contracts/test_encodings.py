@@ -96,7 +96,7 @@ def forbidden_shapes(encoding: str, length: int, record: dict[str, torch.Tensor]
 
 @pytest.mark.parametrize("encoding", ENCODINGS.names())
 def test_no_length_by_length_tensor_is_ever_held(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "CHUNK_ELEMENTS", 40_000)
+    monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", 40_000)
     assert forbidden_shapes(encoding, 307) == []
     # The detector does see one when the weights are asked for.
     assert forbidden_shapes(encoding, 307, {}) != []

@@ -111,7 +111,7 @@ def test_pieces_of_the_queries_give_the_whole(monkeypatch: pytest.MonkeyPatch) -
         return bias[:, :, rows.start : rows.stop].to(dtype)
 
     whole = attend_in_chunks(query, key, value, visibility, bias_of)
-    monkeypatch.setattr(attention, "CHUNK_ELEMENTS", 2 * 3 * 11 * 2)  # two queries at a time
+    monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", 2 * 3 * 11 * 2)  # two queries at a time
     pieces = attend_in_chunks(query, key, value, visibility, bias_of)
     torch.testing.assert_close(pieces, whole, rtol=1e-12, atol=1e-12)
 

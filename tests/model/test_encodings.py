@@ -133,8 +133,8 @@ def test_fire_is_the_papers_formula_where_attention_is_causal() -> None:
     encoding = make("fire")
     curve = encoding.curves["decoder"]
     with torch.no_grad():
-        curve.threshold.fill_(4.0)
-        curve.steepness.fill_(0.7)
+        curve.threshold.value.fill_(4.0)
+        curve.steepness.value.fill_(0.7)
     bias = encoding.bias(torch.tensor([[3, 50]]), torch.tensor([[0, 3, 50]]), "decoder")
     for row, (query, keys) in enumerate(((3, (0, 3)), (50, (0, 3, 50)))):
         for column, key in enumerate(keys):

@@ -108,9 +108,9 @@ def linger(lines: int) -> None:
     """Make the step that records the metrics' `lines`-th line last two seconds more, so that signals meet it."""
     update = loop._Loop._update
 
-    def slow(self: Any, total: int) -> None:
-        update(self, total)
-        if self.progress.step == lines - 1:
+    def slow(self: Any, step: int) -> None:
+        update(self, step)
+        if self.member.progress.step == lines - 1:
             time.sleep(2)
 
     loop._Loop._update = slow  # type: ignore[method-assign]

@@ -24,8 +24,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from headway.config import ModelConfig
 from headway.model.encodings.base import Encoding, Heads
+from headway.model.noise import Dropout
 
-CHUNK_ELEMENTS = 1 << 22
+CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Largest number of (batch x head x query x key) cells of mask and bias that is held at once."""
 
 SHORT_CELLS = 64 * 64
@@ -57,13 +58,17 @@ class Visibility:
         return seen[:, n_keys - n_queries :] if self.causal else seen[:, -1:].expand(-1, n_queries)
 
 
+Drop = Callable[[Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]
+"""Dropout of attention weights."""
+
+
 def attend(
     query: Float[Tensor, "batch head query d_head"],
     key: Float[Tensor, "batch head key d_head"],
     value: Float[Tensor, "batch head key d_value"],
     mask: Bool[Tensor, "#batch #head #query key"] | None = None,
     bias: Float[Tensor, "#batch #head query key"] | None = None,
-    dropout: float = 0.0,
+    drop: Drop | None = None,
 ) -> tuple[Float[Tensor, "batch head query d_value"], Float[Tensor, "batch head query key"]]:
     """Attention with its weights: the definition, and the reference for every faster way."""
     score = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
@@ -75,7 +80,7 @@ def attend(
     # A query that sees nothing has -inf everywhere; 0 keeps its exponentials at 0 instead of NaN.
     unscaled = torch.exp(score - highest.masked_fill(highest == -math.inf, 0.0))
     weight = unscaled / unscaled.sum(-1, keepdim=True).clamp(min=torch.finfo(score.dtype).tiny)
-    return F.dropout(weight, dropout, training=dropout > 0) @ value, weight
+    return (weight if drop is None else drop(weight)) @ value, weight
 
 
 def attend_fast(
@@ -84,7 +89,6 @@ def attend_fast(
     value: Float[Tensor, "batch head key d_value"],
     mask: Bool[Tensor, "#batch #head #query key"] | None = None,
     bias: Float[Tensor, "#batch #head query key"] | None = None,
-    dropout: float = 0.0,
 ) -> Float[Tensor, "batch head query d_value"]:
     """The output of `attend` without the weights, by the fused kernel; equal up to rounding."""
     blind = None
@@ -95,7 +99,7 @@ def attend_fast(
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     with _kernel_for(query, key):
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)
 
 
@@ -115,17 +119,16 @@ def attend_in_chunks(
     value: Float[Tensor, "batch head key d_head"],
     visibility: Visibility,
     bias_of: BiasOf,
-    dropout: float = 0.0,
 ) -> Float[Tensor, "batch head query d_head"]:
     """`attend_fast` over pieces of the queries, so that no query x key tensor is ever held whole."""
     n_queries, n_keys = query.shape[2], key.shape[2]
-    size = max(1, CHUNK_ELEMENTS // (query.shape[0] * query.shape[1] * n_keys))
+    size = max(1, CHUNK_ELEMENTS[query.device.type] // (query.shape[0] * query.shape[1] * n_keys))
     pieces = []
     for start in range(0, n_queries, size):
         rows = range(start, min(start + size, n_queries))
         mask = visibility.mask(rows, n_queries, n_keys, query.device)
         bias = bias_of(rows, query.dtype)
-        pieces.append(attend_fast(query[:, :, rows.start : rows.stop], key, value, mask, bias, dropout))
+        pieces.append(attend_fast(query[:, :, rows.start : rows.stop], key, value, mask, bias))
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
 
 
@@ -192,7 +195,8 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config: ModelConfig, kept: tuple[int, ...]):
         super().__init__()
         assert config.d_head is not None
-        self.kept, self.d_head, self.dropout = kept, config.d_head, config.dropout
+        self.kept, self.d_head = kept, config.d_head
+        self.dropout = Dropout(config.dropout)
         self.pruned = len(kept) < config.n_heads
         self.log_length_scale = config.log_length_scale
         width = len(kept) * config.d_head
@@ -224,14 +228,14 @@ class MultiHeadAttention(nn.Module):
         if self.log_length_scale:
             seen = visibility.count(query.shape[2], key.shape[2], query.device)
             query = query * seen.to(query.dtype).log()[:, None, :, None]
-        dropout = self.dropout if self.training else 0.0
         bias_of = self._bias_of(place)
-        if record is None and self.kept:
-            mixed = attend_in_chunks(query, key, value, visibility, bias_of, dropout)
+        drops = self.training and self.dropout.share > 0
+        if record is None and self.kept and not drops:
+            mixed = attend_in_chunks(query, key, value, visibility, bias_of)
         else:
             everything = range(query.shape[2])
             mask = visibility.mask(everything, query.shape[2], key.shape[2], query.device)
-            mixed, weights = attend(query, key, value, mask, bias_of(everything, query.dtype), dropout)
+            mixed, weights = attend(query, key, value, mask, bias_of(everything, query.dtype), self.dropout)
             if record is not None:
                 record[name] = weights
         return mixed.transpose(1, 2)

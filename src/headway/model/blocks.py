@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from headway.config import ModelConfig
 from headway.model.attention import HeadOutputs, KeyValueCache, MultiHeadAttention, Place, Visibility
+from headway.model.noise import Dropout
 from headway.model.sites import HeadSite
 
 Hidden = Float[Tensor, "batch position d_model"]
@@ -36,7 +37,7 @@ class FeedForward(nn.Module):
         self.expand = nn.Linear(config.d_model, config.d_ff)
         self.contract = nn.Linear(config.d_ff, config.d_model)
         self.activation = F.relu if config.activation == "relu" else F.gelu
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Hidden) -> Hidden:
         return self.contract(self.dropout(self.activation(self.expand(x))))
@@ -58,7 +59,7 @@ class Block(nn.Module):
         self.cross_norm = nn.LayerNorm(config.d_model) if cross else None
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,

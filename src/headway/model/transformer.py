@@ -12,6 +12,7 @@ from headway.errors import InputError
 from headway.model.attention import Place, Visibility
 from headway.model.blocks import Block, Hidden, LayerCache, View
 from headway.model.encodings import Sizes, make_encoding
+from headway.model.noise import Dropout, share_noise
 from headway.model.poolings import make_pooling
 from headway.model.sites import sites_of
 
@@ -60,7 +61,7 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(n_tokens, config.d_model)
         sizes = Sizes(config.d_model, config.n_heads, config.d_head, self.kinds)
         self.encoding = make_encoding(config.encoding, sizes)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.sites = sites_of(config)
         at = {site.name: site for site in self.sites}
         self.encoder = nn.ModuleList(Block(config, at[f"encoder.{i}.self"]) for i in range(config.encoder_layers))
@@ -72,10 +73,12 @@ class Transformer(nn.Module):
         self.decoder_norm = nn.LayerNorm(config.d_model) if pre and config.decoder_layers else nn.Identity()
         self.pooling = make_pooling(config.pooling, config.d_model) if config.pooling else None
         self.readout = nn.Linear(config.d_model, n_classes or n_tokens)
+        self.noise = share_noise(self)
         initialise(self)
 
     def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch *prefix out"]:
         """Logits for a whole batch at once; with `record`, the attention weights of every site are stored in it."""
+        self.noise.start_pass()
         inputs = self.placed(inputs)
         if self.config.shape == "encoder":
             return self.classify(self.encode(inputs, record), inputs)

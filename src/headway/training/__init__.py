@@ -1,5 +1,6 @@
 """Training: one plain loop that can be stopped at any moment and continued to the same weights."""
 
-from headway.training.loop import TrainResult, train
+from headway.training.loop import train
+from headway.training.member import TrainResult
 
 __all__ = ["TrainResult", "train"]

@@ -2,61 +2,30 @@
 
 import math
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from headway.batches import make_batch, make_model, pick_device
 from headway.config import RunConfig, TrainConfig
-from headway.errors import Interrupted, RunStopped
+from headway.errors import Interrupted
 from headway.evaluation import Trained, evaluate_examples
 from headway.model.transformer import Transformer
 from headway.randomness import derive
-from headway.runs import Checkpoint, RunDirectory
+from headway.runs import RunDirectory
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
 from headway.training.data import TrainingData
+from headway.training.member import Member, Report, TrainResult
 from headway.training.preparation import open_run
-
-Report = Callable[[Mapping[str, Any]], None]
-"""Told of everything that happens: {"event": "step" | "validation" | "resumed" | "warning" | ..., ...}."""
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """Where a run stands when training ends; `metrics` are those of its best checkpoint on validation."""
-
-    run: str
-    steps: int
-    seconds: float
-    metrics: dict[str, float]
-    stopped_early: bool
-    warnings: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Progress:
-    """The loop's own numbers: all that a checkpoint must hold besides weights and optimiser."""
-
-    step: int = 0
-    seconds: float = 0.0
-    best: dict[str, float] = field(default_factory=lambda: {"step": 0, "loss": math.inf})
-    below: int = 0
-    validated: int = -1
-    finished: bool = False
-    stopped_early: bool = False
-    threads: int = field(default_factory=torch.get_num_threads)
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
 
 
 def train(
@@ -79,56 +48,45 @@ def train(
     task = make_task(config.task)
     with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as (config, splits):
         with deterministic(where), noticing_interrupts() as interrupted:
-            return _Loop(config, directory, task, splits, where, report).run(interrupted, until)
+            return _Loop(Member(config, directory, where, report), task, splits).run(interrupted, until)
 
 
 class _Loop:
-    def __init__(
-        self,
-        config: RunConfig,
-        directory: RunDirectory,
-        task: Task,
-        splits: dict[Split, Examples],
-        device: torch.device,
-        report: Report,
-    ):
-        self.config, self.directory, self.task, self.device, self.report = config, directory, task, device, report
-        torch.manual_seed(derive(config.seed, "initialisation"))
-        self.model = make_model(task, config.model).to(device)
-        self.optimiser = make_optimiser(self.model, config.train)
-        self.data = TrainingData(config, task, splits)
-        self.progress = Progress()
-        self.warnings: list[str] = []
-        self.saved = -1
-        self.started = time.perf_counter()
+    def __init__(self, member: Member, task: Task, splits: dict[Split, Examples]):
+        self.member, self.task, self.config, self.device = member, task, member.config, member.device
+        torch.manual_seed(derive(self.config.seed, "initialisation"))
+        self.model = make_model(task, self.config.model).to(self.device)
+        self.optimiser = make_optimiser(self.model, self.config.train)
+        self.data = TrainingData(self.config, task, splits)
 
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> TrainResult:
+        member = self.member
         self._pick_up()
-        total = self.config.train.total_steps(self.config.data)
-        last = total if until is None else min(until, total)
-        while not self.progress.finished:
-            step = self.progress.step
-            due = step % self.config.train.validate_every == 0 or step in (last, total)
-            if due and self.progress.validated != step:
-                self._validate_and_save(total)
-            if self.progress.finished or step >= last:
+        last = member.total if until is None else min(until, member.total)
+        while not member.progress.finished:
+            step = member.progress.step
+            due = step % self.config.train.validate_every == 0 or step in (last, member.total)
+            if due and member.progress.validated != step:
+                self._validate()
+                self._save()
+            if member.progress.finished or step >= last:
                 break
             if interrupted():
                 self._save()
-                raise Interrupted(f"stopped at step {step:,} of {total:,}; --resume continues {self.directory.path}")
-            self._update(total)
+                why = f"stopped at step {step:,} of {member.total:,}"
+                raise Interrupted(f"{why}; --resume continues {member.directory.path}")
+            self._update(step)
         if interrupted():
-            state = "finished" if self.progress.finished else f"saved at step {self.progress.step:,}"
-            raise Interrupted(f"stopped; {self.directory.path} is {state}")
-        return self._result()
+            state = "finished" if member.progress.finished else f"saved at step {member.progress.step:,}"
+            raise Interrupted(f"stopped; {member.directory.path} is {state}")
+        return member.result()
 
-    def _update(self, total: int) -> None:
+    def _update(self, step: int) -> None:
         """One step: a batch, its loss, the gradient, the optimiser."""
-        settings, step = self.config.train, self.progress.step
-        # Dropout and random positions of a step depend on the seed and the step alone.
-        torch.manual_seed(derive(self.config.seed, "noise", step))
-        batch = make_batch(self.task, self.model, self.data.batch(step), self.device)
+        settings = self.config.train
+        batch = make_batch(self.task, self.model, self.data.batch(step), self.device, cut=False)
         self.model.train()
+        self.model.noise.begin(noise_keys([self.config.seed], step).to(self.device))
         logits = self.model(batch.inputs)
         loss = F.cross_entropy(
             logits.flatten(0, -2),
@@ -140,115 +98,47 @@ class _Loop:
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self._stop_unless_finite(loss, norm)
-        rate = learning_rate(settings, step, total)
+        rate = learning_rate(settings, step, self.member.total)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
-        self.progress.step += 1
         record = {"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}
-        self.directory.append_metrics(record)
-        self.report({"event": "step", "total": total, **record})
+        self.member.note_steps([record])
 
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None
         if what is not None:
-            self._stop(f"the {what} is not finite at step {self.progress.step + 1:,}; nothing was updated")
+            self.member.stop(not_finite(what, self.member.progress.step + 1))
 
-    def _stop(self, why: str) -> None:
-        steps = self.directory.checkpoint_steps()
-        last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
-        raise RunStopped(f"{why}, {last} {self.directory.path}")
-
-    def _validate_and_save(self, total: int) -> None:
-        progress, settings = self.progress, self.config.train
-        now = Trained(self.directory, self.config, self.task, self.model.eval(), progress.step)
+    def _validate(self) -> None:
+        step = self.member.progress.step
+        now = Trained(self.member.directory, self.config, self.task, self.model.eval(), step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
-        if not math.isfinite(found.loss):
-            self._stop(f"the validation loss is not finite at step {progress.step:,}")
-        if found.loss < progress.best["loss"]:
-            progress.best = {"step": progress.step, "loss": found.loss, "accuracy": found.accuracy}
-        progress.validated = progress.step
-        progress.below = progress.below + 1 if settings.stop_below and found.loss < settings.stop_below else 0
-        progress.stopped_early = progress.below >= settings.stop_for and progress.step < total
-        progress.finished = progress.stopped_early or progress.step >= total
-        record = {"step": progress.step, "validation": {"loss": found.loss, "accuracy": found.accuracy}}
-        self.directory.append_metrics(record)
-        self.report({"event": "validation", "total": total, "loss": found.loss, "accuracy": found.accuracy, **record})
-        self._save()
+        self.member.note_validation(found.loss, found.accuracy)
 
     def _save(self) -> None:
-        """Write a checkpoint unless it is there; the first, the best and the last two are kept."""
-        if self.saved == self.progress.step:
-            return
-        self._note_time()
-        model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
-        checkpoint = Checkpoint(self.progress.step, model, optimiser_tensors(self.optimiser), self.progress.to_json())
-        self.directory.write_checkpoint(checkpoint)
-        self.saved = self.progress.step
-        newest = self.directory.checkpoint_steps()[-2:]
-        self.directory.keep_checkpoints({0, int(self.progress.best["step"]), *newest})
-
-    def _note_time(self) -> None:
-        """Add the time since the last note to the run's seconds: batches, steps, validation and writing alike."""
-        now = time.perf_counter()
-        self.progress.seconds += now - self.started
-        self.started = now
+        if self.member.saved != self.member.progress.step:
+            model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
+            self.member.save(model, optimiser_tensors(self.optimiser))
 
     def _pick_up(self) -> None:
         """Start from the newest whole checkpoint, if there is one."""
-        found, damages = self.directory.newest_checkpoint()
-        for damage in damages:
-            self._warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
-        # A damaged checkpoint must not count as one of the last two, which are kept.
-        whole = {step for step in self.directory.checkpoint_steps() if found is not None and step <= found.step}
-        self.directory.keep_checkpoints(whole)
-        self.directory.mend_metrics()
-        if found is None:
-            if self.directory.metrics():
-                self.directory.append_metrics({"resumed_at": -1})
-            return
-        self.model.load_state_dict(found.model)
-        restore_optimiser(self.optimiser, found.trainer)
-        self.progress = Progress(**found.state)
-        self.saved = found.step
-        if self.progress.finished:
-            return
-        self._warn_of_other_circumstances()
-        self.directory.append_metrics({"resumed_at": found.step})
-        self.report({"event": "resumed", "step": found.step})
+        found = self.member.find_checkpoint()
+        if found is not None:
+            self.model.load_state_dict(found.model)
+            restore_optimiser(self.optimiser, found.trainer)
+        self.member.continue_from(found)
 
-    def _warn_of_other_circumstances(self) -> None:
-        """Say what will make the weights differ from those of a run that was never stopped."""
-        threads, record = torch.get_num_threads(), self.directory.provenance()
-        first: dict[str, object] = {"device": record.get("device"), "torch": record.get("versions", {}).get("torch")}
-        now: dict[str, object] = {"device": self.device.type, "torch": torch.__version__}
-        if self.device.type == "cpu":
-            first["threads"], now["threads"] = self.progress.threads, threads
-        for what in now:
-            if first[what] != now[what]:
-                self._warn(
-                    f"this run had {what} {first[what]} and now has {now[what]}; "
-                    "the weights will differ in the last bits from an uninterrupted run"
-                )
-        self.progress.threads = threads
 
-    def _warn(self, text: str) -> None:
-        self.warnings.append(text)
-        self.report({"event": "warning", "text": text})
+def not_finite(what: str, step: int) -> str:
+    return f"the {what} is not finite at step {step:,}; nothing was updated"
 
-    def _result(self) -> TrainResult:
-        progress = self.progress
-        metrics = {"validation_loss": progress.best["loss"], "validation_accuracy": progress.best["accuracy"]}
-        best = int(progress.best["step"])
-        return TrainResult(
-            run=str(self.directory.path),
-            steps=progress.step,
-            seconds=progress.seconds,
-            metrics={**metrics, "best_step": best},
-            stopped_early=progress.stopped_early,
-            warnings=self.warnings,
-        )
+
+def noise_keys(seeds: Sequence[int], step: int) -> Int[Tensor, "seed 2"]:
+    """What fixes dropout and random positions of a step: the seed and the step alone."""
+    words = np.array([derive(seed, "noise", step) for seed in seeds], dtype=np.int64)
+    return torch.from_numpy(words.view(np.int32).reshape(-1, 2).copy())
 
 
 def learning_rate(settings: TrainConfig, step: int, total: int) -> float:

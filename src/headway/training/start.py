@@ -5,7 +5,7 @@ from pathlib import Path
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.runs import Checkpoint, RunDirectory
-from headway.training.loop import Progress
+from headway.training.member import Progress
 from headway.training.preparation import check_place, describe_circumstances
 
 

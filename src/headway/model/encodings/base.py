@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headway.model.noise import Noise
+
 Positions = Int[Tensor, "#batch position"]
 Heads = Float[Tensor, "batch head position d_head"]
 
@@ -44,7 +46,7 @@ class Encoding(nn.Module):
 
     def __init__(self, options: Any, sizes: Sizes):
         super().__init__()
-        self.options, self.sizes = options, sizes
+        self.options, self.sizes, self.noise = options, sizes, Noise()
 
     def place(
         self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]

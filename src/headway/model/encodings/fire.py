@@ -35,22 +35,34 @@ class Fire(Encoding):
         return self.curves[kind](query, key)
 
 
+class Number(nn.Module):
+    """One trained number, shaped to act on a tensor."""
+
+    def __init__(self, start: float):
+        super().__init__()
+        self.value = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, like: Tensor) -> Tensor:
+        return self.value
+
+
 class FireCurve(nn.Module):
     """The trained curve of one kind of attention."""
 
     def __init__(self, options: FireOptions, n_heads: int):
         super().__init__()
-        self.steepness = nn.Parameter(torch.tensor(0.1))
-        self.threshold = nn.Parameter(torch.tensor(float(options.threshold)))
+        self.steepness = Number(0.1)
+        self.threshold = Number(options.threshold)
         self.network = nn.Sequential(nn.Linear(1, options.width), nn.ReLU(), nn.Linear(options.width, n_heads))
 
     def forward(
         self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"]
     ) -> Float[Tensor, "#batch head query key"]:
-        back = (query[:, :, None] - key[:, None, :]).to(self.steepness.dtype)
-        furthest = torch.maximum(query[:, :, None], key[:, None, :]).to(self.steepness.dtype)
-        steepness = self.steepness.abs()
+        dtype = self.steepness.value.dtype
+        back = (query[:, :, None] - key[:, None, :]).to(dtype)
+        furthest = torch.maximum(query[:, :, None], key[:, None, :]).to(dtype)
+        steepness, threshold = self.steepness(back).abs(), self.threshold(back).abs()
         share = back.sign() * torch.log1p(steepness * back.abs())
-        share = share / torch.log1p(steepness * torch.maximum(furthest, self.threshold.abs())).clamp(min=1e-6)
+        share = share / torch.log1p(steepness * torch.maximum(furthest, threshold)).clamp(min=1e-6)
         bias: Tensor = self.network(share[..., None])
         return bias.permute(0, 3, 1, 2)

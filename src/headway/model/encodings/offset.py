@@ -41,7 +41,7 @@ class OffsetTable(Encoding):
     ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
         if not self.training or self.options.max_offset == 0:
             return source, target
-        offset = torch.randint(0, self.options.max_offset + 1, length.shape, device=source.device)
+        offset = (self.noise.uniform(length.shape, source.device) * (self.options.max_offset + 1)).long()
         moved = [None if p is None else torch.where(p > 0, p + offset, p) for p in (source, target)]
         assert moved[0] is not None
         return moved[0], moved[1]

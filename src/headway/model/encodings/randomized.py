@@ -50,7 +50,7 @@ class Randomized(Encoding):
     def draw(self, places: int, length: Int[Tensor, "#batch 1"]) -> Int[Tensor, "#batch places"]:
         """Sorted random positions, different within an example; places past its length take the last one."""
         inside = torch.arange(places, device=length.device) < length
-        random = torch.rand(inside.shape, device=length.device).masked_fill(~inside, 2.0).sort(dim=1).values
+        random = self.noise.uniform(inside.shape, length.device).masked_fill(~inside, 2.0).sort(dim=1).values
         free = (self.options.max_position - length + 1).clamp(min=1)
         drawn = (random * free).long() + torch.arange(places, device=length.device)
         return drawn.clamp(max=self.options.max_position - 1)

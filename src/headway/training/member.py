@@ -1,0 +1,161 @@
+"""One seed in training: its run directory, how far it is, what it has reached, and how it is saved."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headway.config import RunConfig
+from headway.errors import RunStopped
+from headway.runs import Checkpoint, RunDirectory
+
+Report = Callable[[Mapping[str, Any]], None]
+"""Told of everything that happens: {"event": "step" | "validation" | "resumed" | "warning" | ..., ...}."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """Where a run stands when training ends; `metrics` are those of its best checkpoint on validation."""
+
+    run: str
+    steps: int
+    seconds: float
+    metrics: dict[str, float]
+    stopped_early: bool
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Progress:
+    """The loop's own numbers: all that a checkpoint must hold besides weights and optimiser."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best: dict[str, float] = field(default_factory=lambda: {"step": 0, "loss": math.inf})
+    below: int = 0
+    validated: int = -1
+    finished: bool = False
+    stopped_early: bool = False
+    threads: int = field(default_factory=torch.get_num_threads)
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+class Member:
+    """What the loop keeps of one seed besides its weights."""
+
+    def __init__(self, config: RunConfig, directory: RunDirectory, device: torch.device, report: Report):
+        self.config, self.directory, self.device, self.report = config, directory, device, report
+        self.total = config.train.total_steps(config.data)
+        self.progress = Progress()
+        self.warnings: list[str] = []
+        self.saved = -1
+        self.started = time.perf_counter()
+
+    # Before the first step
+
+    def find_checkpoint(self, steps: list[int] | None = None) -> Checkpoint | None:
+        """The newest whole checkpoint (of some steps); damaged ones are removed, so that they do not count as kept."""
+        found, damages = self.directory.newest_checkpoint(steps)
+        for damage in damages:
+            self.warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
+        whole = {step for step in self.directory.checkpoint_steps() if found is not None and step <= found.step}
+        self.directory.keep_checkpoints(whole)
+        self.directory.mend_metrics()
+        return found
+
+    def continue_from(self, found: Checkpoint | None) -> None:
+        """Take up the loop's numbers where a checkpoint left them; None starts at the beginning."""
+        if found is None:
+            if self.directory.metrics():
+                self.directory.append_metrics({"resumed_at": -1})
+            return
+        self.progress = Progress(**found.state)
+        self.saved = found.step
+        if self.progress.finished:
+            return
+        self._warn_of_other_circumstances()
+        self.directory.append_metrics({"resumed_at": found.step})
+        self.report({"event": "resumed", "step": found.step})
+
+    def _warn_of_other_circumstances(self) -> None:
+        """Say what will make the weights differ from those of a run that was never stopped."""
+        threads, record = torch.get_num_threads(), self.directory.provenance()
+        first: dict[str, object] = {"device": record.get("device"), "torch": record.get("versions", {}).get("torch")}
+        now: dict[str, object] = {"device": self.device.type, "torch": torch.__version__}
+        if self.device.type == "cpu":
+            first["threads"], now["threads"] = self.progress.threads, threads
+        for what in now:
+            if first[what] != now[what]:
+                self.warn(
+                    f"this run had {what} {first[what]} and now has {now[what]}; "
+                    "the weights will differ in the last bits from an uninterrupted run"
+                )
+        self.progress.threads = threads
+
+    # While it trains
+
+    def note_steps(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Record steps that were taken."""
+        noted = list(records)
+        self.directory.append_metrics(*noted)
+        for record in noted:
+            self.progress.step = record["step"]
+            self.report({"event": "step", "total": self.total, **record})
+
+    def note_validation(self, loss: float, accuracy: float) -> None:
+        """Record a validation, and decide whether the run is finished."""
+        progress, settings = self.progress, self.config.train
+        if not math.isfinite(loss):
+            self.stop(f"the validation loss is not finite at step {progress.step:,}")
+        if loss < progress.best["loss"]:
+            progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
+        progress.validated = progress.step
+        progress.below = progress.below + 1 if settings.stop_below and loss < settings.stop_below else 0
+        progress.stopped_early = progress.below >= settings.stop_for and progress.step < self.total
+        progress.finished = progress.stopped_early or progress.step >= self.total
+        record = {"step": progress.step, "validation": {"loss": loss, "accuracy": accuracy}}
+        self.directory.append_metrics(record)
+        self.report({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
+
+    def save(self, model: Mapping[str, Tensor], trainer: Mapping[str, Tensor]) -> None:
+        """Write a checkpoint; the first, the best and the last two are kept."""
+        self._note_time()
+        checkpoint = Checkpoint(self.progress.step, dict(model), dict(trainer), self.progress.to_json())
+        self.directory.write_checkpoint(checkpoint)
+        self.saved = self.progress.step
+        newest = self.directory.checkpoint_steps()[-2:]
+        self.directory.keep_checkpoints({0, int(self.progress.best["step"]), *newest})
+
+    def _note_time(self) -> None:
+        """Add the time since the last note to the run's seconds: batches, steps, validation and writing alike."""
+        now = time.perf_counter()
+        self.progress.seconds += now - self.started
+        self.started = now
+
+    def stop(self, why: str) -> None:
+        """Raise, with a word on what is left of the run."""
+        steps = self.directory.checkpoint_steps()
+        last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
+        raise RunStopped(f"{why}, {last} {self.directory.path}")
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+        self.report({"event": "warning", "text": text})
+
+    def result(self) -> TrainResult:
+        progress = self.progress
+        metrics = {"validation_loss": progress.best["loss"], "validation_accuracy": progress.best["accuracy"]}
+        return TrainResult(
+            run=str(self.directory.path),
+            steps=progress.step,
+            seconds=progress.seconds,
+            metrics={**metrics, "best_step": int(progress.best["step"])},
+            stopped_early=progress.stopped_early,
+            warnings=self.warnings,
+        )
