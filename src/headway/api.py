@@ -57,22 +57,27 @@ def train(
     resume: bool = False,
     data: str | Path | None = None,
     allow_overlap: bool = False,
+    log: str | None = None,
 ) -> "TrainResult":
-    """Train a recipe (name or path) into a run directory.
+    """Train a recipe (name or path) into a run directory; `log="tensorboard"` mirrors its metrics.
 
     >>> hw.train("quick-addition", seed=1, set={"train.epochs": 2})   # doctest: +SKIP
     """
     from headway.training import train as run_training
+    from headway.training.mirror import mirrored
 
     path, config = read_recipe(recipe, set=list((set or {}).items()), seed=seed, allow_overlap=allow_overlap)
-    return run_training(
-        config,
-        out or default_run(path, config.seed),
-        device=device,
-        resume=resume,
-        data=None if data is None else Path(data),
-        command=["hw.train"],
-    )
+    place = out or default_run(path, config.seed)
+    with mirrored(log, place, lambda event: None) as report:
+        return run_training(
+            config,
+            place,
+            device=device,
+            resume=resume,
+            data=None if data is None else Path(data),
+            command=["hw.train"],
+            report=report,
+        )
 
 
 def plan_sweep(

@@ -8,6 +8,7 @@
       checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
       analysis/         what later commands found
       report/figures/   figures drawn from it
+      tensorboard/      a mirror of metrics.jsonl, if one was asked for
     sweeps/<name>/
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
@@ -73,6 +74,10 @@ class RunDirectory:
     @property
     def figures(self) -> Path:
         return self.path / "report" / "figures"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
 
     def exists(self) -> bool:
         return (self.path / "config.json").is_file()

@@ -28,6 +28,7 @@ def train(
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The run directory (with --seeds: a folder for them).")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    log: Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics for it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -50,7 +51,7 @@ def train(
         if dry_run:
             results.append(describe(config, place, device=device, resume=resume, data=data))
         else:
-            result = run(config, place, device=device, resume=resume, data=data, quiet=quiet)
+            result = run(config, place, device=device, resume=resume, data=data, quiet=quiet, log=log)
             results.append(asdict(result))
             if not json:
                 say_done(result)
@@ -60,21 +61,22 @@ def train(
 
 
 def run(
-    config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None, quiet: bool
+    config: "RunConfig",
+    place: Path,
+    *,
+    device: str,
+    resume: bool,
+    data: Path | None,
+    quiet: bool,
+    log: str | None = None,
 ) -> "TrainResult":
     """Train with a progress display."""
     from headway.training import train as run_training
+    from headway.training.mirror import mirrored
 
     with progress(f"train {place.name}", quiet=quiet) as meter:
-        return run_training(
-            config,
-            place,
-            device=device,
-            resume=resume,
-            data=data,
-            command=sys.argv,
-            report=lambda event: show_event(event, meter, quiet=quiet),
-        )
+        with mirrored(log, place, lambda event: show_event(event, meter, quiet=quiet)) as report:
+            return run_training(config, place, device=device, resume=resume, data=data, command=sys.argv, report=report)
 
 
 def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:

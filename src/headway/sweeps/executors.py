@@ -39,6 +39,8 @@ def make_executor(
 
 
 def _check(on: str, workers: int | None, split: str | None, log: str | None, only_ray: Mapping[str, object]) -> None:
+    from headway.training.mirror import check_log
+
     if on not in ("local", "ray"):
         raise InputError(f"--on {on!r}; {suggestion(on, ('local', 'ray'))}")
     if workers is not None and workers < 1:
@@ -50,5 +52,4 @@ def _check(on: str, workers: int | None, split: str | None, log: str | None, onl
             raise InputError(f"{option} is for --on ray")
     if split is not None and split not in MEASURED:
         raise InputError(f"--split {split!r}; {suggestion(split, (*MEASURED, 'none'))}")
-    if log not in (None, "tensorboard"):
-        raise InputError(f"--log {log!r}; {suggestion(str(log), ('tensorboard',))}")
+    check_log(log)

@@ -62,7 +62,7 @@ def _run_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> O
     metrics: dict[str, float | int] = {}
     state, error = "finished", None
     try:
-        with stopping_when_full():
+        with stopping_when_full(place):
             metrics = _train_and_measure(trial, place, how, report)
     except (Interrupted, DiskFull):
         raise
@@ -75,16 +75,18 @@ def _run_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> O
 
 def _train_and_measure(trial: Trial, place: Path, how: Circumstances, report: Report) -> dict[str, float | int]:
     from headway.training import train
+    from headway.training.mirror import mirrored
 
-    result = train(
-        trial.config,
-        place,
-        device=how.device,
-        resume=True,
-        command=list(how.command),
-        report=lambda event: report({**event, "trial": trial.name}),
-        until=how.until,
-    )
+    with mirrored(how.log, place, lambda event: report({**event, "trial": trial.name})) as tell:
+        result = train(
+            trial.config,
+            place,
+            device=how.device,
+            resume=True,
+            command=list(how.command),
+            report=tell,
+            until=how.until,
+        )
     return {"steps": result.steps, **result.metrics, **_measure(place, how)}
 
 
@@ -101,14 +103,14 @@ def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
 
 
 @contextmanager
-def stopping_when_full() -> Iterator[None]:
+def stopping_when_full(place: Path) -> Iterator[None]:
     """A full disk becomes `DiskFull`, which ends the sweep: every trial after it would fail for the same reason."""
     try:
         yield
     except OSError as problem:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise DiskFull(f"no room to write {problem.filename or 'results'} ({problem.strerror})") from None
+        raise DiskFull(f"no room to write {problem.filename or place} ({problem.strerror})") from None
 
 
 def in_one_line(problem: BaseException) -> str:

@@ -1,0 +1,95 @@
+"""A run's metrics mirrored for other programs to show; metrics.jsonl stays the source."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import InputError, suggestion
+from headway.runs import RunDirectory
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+Report = Callable[[Mapping[str, Any]], None]
+MIRRORS = ("tensorboard",)
+
+
+def check_log(log: str | None) -> None:
+    """Refuse a mirror that is not known, or whose package is not installed."""
+    if log is not None and log not in MIRRORS:
+        raise InputError(f"--log {log!r}; {suggestion(log, MIRRORS)}")
+    if log is not None and find_spec("tensorboard") is None:
+        raise InputError("--log tensorboard needs the extra: pip install 'headway[track]'")
+
+
+@contextmanager
+def mirrored(log: str | None, run: Path | str, report: Report) -> Iterator[Report]:
+    """A report that tells `report`, and with `log` writes what is told to event files in the run; closed at the end.
+
+    The files are written anew from metrics.jsonl first, so a run that was stopped and continued has every step once.
+    """
+    check_log(log)
+    if log is None:
+        yield report
+        return
+    mirror = _Mirror(RunDirectory(run))
+
+    def tell(event: Mapping[str, Any]) -> None:
+        mirror.note(event)
+        report(event)
+
+    try:
+        yield tell
+        mirror.catch_up()
+    finally:
+        mirror.close()
+
+
+class _Mirror:
+    def __init__(self, run: RunDirectory):
+        self.run = run
+        self.writer: SummaryWriter | None = None
+        self.newest: dict[str, int] = {}
+
+    def note(self, event: Mapping[str, Any]) -> None:
+        """Write what an event says. The first one also brings what was recorded up to it, before it is told."""
+        # A warning can come before it is known from which step on the run continues.
+        if event["event"] not in ("resumed", "step", "validation"):
+            return
+        if self.writer is None:
+            self.catch_up(event["step"])
+        self._write(event)
+
+    def catch_up(self, until: int | None = None) -> None:
+        """Begin with new files that hold the metrics so far; once, and also where nothing is left to train."""
+        if self.writer is not None:
+            return
+        from torch.utils.tensorboard import SummaryWriter
+
+        for old in self.run.tensorboard.glob("events.*"):
+            old.unlink()
+        self.writer = SummaryWriter(str(self.run.tensorboard))
+        for record in self.run.metrics():
+            if until is None or record.get("step", 0) <= until:
+                self._write(record)
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        """Add the numbers that are not there yet: metrics are on disk before anyone is told of them."""
+        assert self.writer is not None
+        for tag, value in scalars(record).items():
+            if record["step"] > self.newest.get(tag, -1):
+                self.writer.add_scalar(tag, value, record["step"])
+                self.newest[tag] = record["step"]
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+def scalars(record: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a line of metrics.jsonl, or of the event that tells of it, under the names they are shown with."""
+    if "validation" in record:
+        return {f"validation/{name}": value for name, value in record["validation"].items()}
+    return {f"train/{name}": record[name] for name in ("loss", "lr", "gradient") if name in record}
