@@ -64,7 +64,9 @@ def test_an_error_becomes_one_line(problem: Exception, line: str) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_told_from_other_errors(number: int) -> None:
-    with pytest.raises(DiskFull, match=r"no room to write /x \("), stopping_when_full():
+    with pytest.raises(DiskFull, match=r"no room to write /x \("), stopping_when_full(Path("/y")):
         raise OSError(number, "full", "/x")
-    with pytest.raises(PermissionError), stopping_when_full():
+    with pytest.raises(DiskFull, match=r"no room to write /y \(full\)"), stopping_when_full(Path("/y")):
+        raise OSError(number, "full")
+    with pytest.raises(PermissionError), stopping_when_full(Path("/y")):
         raise PermissionError(errno.EACCES, "no", "/x")

@@ -53,7 +53,7 @@ def run_sweep(
     """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order."""
     names = [trial.name for trial in plan.trials]
     directory.check_same(plan.to_json())
-    with stopping_when_full(), directory.lock():
+    with stopping_when_full(directory.path), directory.lock():
         directory.begin(plan.to_json())
         directory.mend_results()
         finished = {name for name, record in directory.results().items() if record.get("state") == "finished"}
@@ -81,7 +81,7 @@ def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:
 
 def _record(outcomes: Sequence[Outcome], directory: SweepDirectory, report: Report) -> None:
     for outcome in outcomes:
-        with stopping_when_full():
+        with stopping_when_full(directory.path):
             directory.append_result(outcome.to_json())
         report({"event": "ended", "trial": outcome.name, "state": outcome.state, "error": outcome.error})
 
@@ -97,7 +97,7 @@ def _tidied(directory: SweepDirectory, names: Sequence[str]) -> Iterator[None]:
         raise DiskFull(f"{problem}; {_standing(directory, names)}; with room, the same command continues") from None
     finally:
         # Without room they stay as they are: every line is there.
-        with suppress(DiskFull), stopping_when_full():
+        with suppress(DiskFull), stopping_when_full(directory.path):
             directory.tidy_results(names)
 
 

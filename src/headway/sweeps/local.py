@@ -142,7 +142,7 @@ class _Crew:
         self.size, self.how, self.waiting, self.done, self.report = size, how, deque(jobs), done, report
         self.workers: dict[int, _Worker] = {}
         self.deaths: dict[str, _Deaths] = {}
-        self.false_starts = 0
+        self.false_starts = {"killed": 0, "ended": 0}
         self.selector = selectors.DefaultSelector()
 
     def work(self, signals: list[int]) -> None:
@@ -202,7 +202,7 @@ class _Crew:
             worker.job, worker.leaving = None, message["last"]
             self.done(decode_outcomes(message["outcomes"]))
         else:
-            worker.ready, self.false_starts = True, 0
+            worker.ready, self.false_starts = True, {"killed": 0, "ended": 0}
         if worker.ready and not worker.leaving and worker.job is None and self.waiting:
             worker.give(self.waiting.popleft())
             self._started(worker)
@@ -219,11 +219,16 @@ class _Crew:
         code = self._dismiss(worker)
         end = describe_end(code, last_words)
         if not worker.ready:
-            self.false_starts += 1
-            if self.false_starts >= MOST_FALSE_STARTS:
-                raise RunStopped(f"{self.false_starts} workers in a row ended before they could work; the last: {end}")
+            self._count_false_start(code, end)
         if worker.job is not None:
             self._try_again(worker.job, code, end, count_out_of_memory() > worker.out_of_memory)
+
+    def _count_false_start(self, code: int, end: str) -> None:
+        """Workers that cannot start would be replaced for ever."""
+        kind, most = ("killed", MOST_KILLS) if -code in FROM_OUTSIDE else ("ended", MOST_FALSE_STARTS)
+        self.false_starts[kind] += 1
+        if self.false_starts[kind] >= most:
+            raise RunStopped(f"{most} workers ended before they could work, none started between; the last: {end}")
 
     def _try_again(self, job: Job, code: int, end: str, out_of_memory: bool) -> None:
         name = job.trials[0].name

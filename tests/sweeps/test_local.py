@@ -1,0 +1,200 @@
+"""Worker processes: the same results as in one process, failures and full disks that cost nothing else."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headway.config import RunConfig
+from headway.errors import RunStopped
+from headway.runs import RunDirectory, SweepDirectory
+from headway.sweeps import local
+from headway.sweeps.driver import Job, run_sweep
+from headway.sweeps.local import LocalExecutor, _Deaths, available_cores, count_death, describe_end, saved_steps
+from headway.sweeps.plan import plan_grid
+from headway.sweeps.trial import Circumstances, DiskFull
+from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
+from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, workers_of
+from tests.tiny_recipes import write_recipe
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"mounting is not permitted here: {mounted.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_two_workers_give_the_results_of_one_process(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), [], ["train.lr=0.01,0.02"], [0, 1, 2])
+    here = run_here(plan, tmp_path / "here")
+    there = SweepDirectory(tmp_path / "there")
+    assert run_sweep(plan, there, LocalExecutor(2, HOW)).finished == 6
+    assert lines_without_times(there) == lines_without_times(here)
+    threads = {there.trial(trial.name).provenance()["threads"] for trial in plan.trials}
+    assert threads == {1}
+    assert workers_of(os.getpid()) == []
+
+
+def test_a_worker_has_the_threads_it_is_told(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], [0])
+    directory = SweepDirectory(tmp_path / "sweep")
+    run_sweep(plan, directory, LocalExecutor(4, Circumstances(device="cpu", threads=2)))
+    assert directory.trial("seed=0").provenance()["threads"] == 2
+
+
+def test_cores_are_those_this_process_may_use() -> None:
+    assert available_cores() == len(os.sched_getaffinity(0))
+
+
+def test_a_trial_whose_worker_crashes_again_and_again_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MOST_CRASHES", 2)
+    plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
+    warnings = []
+
+    def crash(event: dict) -> None:
+        if event["event"] == "started" and event["trial"] == "seed=0":
+            for worker in workers_of(os.getpid()):
+                kill(worker, signal.SIGSEGV)
+        if event["event"] == "warning":
+            warnings.append((event["trial"], event["text"]))
+
+    result = run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(1, HOW), crash)
+    assert result.failed == {"seed=0": "its worker was ended by SIGSEGV, 2 times"}
+    assert warnings == [("seed=0", "its worker was ended by SIGSEGV; it is tried again")]
+    assert result.finished == 1
+
+
+def test_a_job_survives_so_many_deaths_and_no_more() -> None:
+    def deaths_until_given_up(code: int, out_of_memory: bool = False, saving: bool = False) -> tuple[int, str]:
+        deaths = _Deaths()
+        for number in range(1, 100):
+            end = describe_end(code, "oh")
+            error = count_death(deaths, code, end, out_of_memory, (number if saving else -1,))
+            if error:
+                return number, error
+        return 100, ""
+
+    assert deaths_until_given_up(-9) == (20, "its worker was ended by SIGKILL, 20 times without a new checkpoint")
+    assert deaths_until_given_up(-15)[0] == 20
+    assert deaths_until_given_up(-9, saving=True) == (100, "")
+    assert deaths_until_given_up(-6, saving=True) == (3, "its worker was ended by SIGABRT, 3 times")
+    assert deaths_until_given_up(7) == (3, "its worker ended with exit code 7 (oh), 3 times")
+    assert deaths_until_given_up(-9, out_of_memory=True) == (
+        2,
+        "out of memory (the system ended its worker 2 times)",
+    )
+    assert describe_end(-250, "") == "its worker was ended by signal 250"
+    assert describe_end(1, "") == "its worker ended with exit code 1 (it printed nothing)"
+
+
+def test_the_count_of_processes_killed_for_memory_can_be_read() -> None:
+    counts = Path("/proc/vmstat").read_text()
+    assert "oom_kill " in counts
+    assert local.count_out_of_memory() >= 0
+
+
+def test_the_newest_checkpoint_of_a_job_is_seen(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
+    RunDirectory(tmp_path / "a").checkpoint_path(7).mkdir(parents=True)
+    assert saved_steps(Job(plan.trials, (tmp_path / "a", tmp_path / "b"))) == (7, -1)
+
+
+def test_workers_that_cannot_start_end_the_sweep_with_their_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho first >&2\necho no such library >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
+    message = r"5 workers ended before they could work, .*; the last: .* exit code 3 \(no such library\)"
+    with pytest.raises(RunStopped, match=message):
+        run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(2, HOW))
+
+
+def test_kills_of_workers_that_start_are_forgiven_more_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "python"
+    broken.write_text(f"#!/bin/sh\necho x >> {tmp_path}/starts\nkill -9 $$\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    plan = plan_grid(write_recipe(tmp_path), [], [], [0])
+    with pytest.raises(RunStopped, match=r"20 workers ended .* the last: its worker was ended by SIGKILL"):
+        run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(1, HOW))
+    assert (tmp_path / "starts").read_text().count("x") == 20
+
+
+def test_an_error_in_the_driver_leaves_no_worker(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), [("train.steps", 100_000)], [], [0, 1])
+    workers: list[int] = []
+
+    def fail(event: dict) -> None:
+        if event["event"] == "validation":
+            workers.extend(workers_of(os.getpid()))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(2, HOW), fail)
+    assert len(workers) == 2
+    assert not any(map(is_running, workers))
+
+
+def test_jobs_and_circumstances_travel_whole(tmp_path: Path) -> None:
+    vary = ['model.encoding={name="learned", table_size=64},rotary']
+    plan = plan_grid(write_recipe(tmp_path), [], vary, [0])
+    for trial in plan.trials:
+        job = Job((trial,), (tmp_path / "ü",))
+        assert decode_job(json.loads(json.dumps(encode_job(job)))) == job
+        assert isinstance(trial.config, RunConfig)
+    how = Circumstances("cpu", 3, None, 7, "tensorboard", ("a", "b"))
+    assert decode_circumstances(json.loads(json.dumps(encode_circumstances(how)))) == how
+
+
+def test_no_room_for_a_checkpoint_stops_the_sweep_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], range(12))
+    directory = SweepDirectory(small_disk / "sweep")
+    with pytest.raises(DiskFull) as full:
+        run_sweep(plan, directory, LocalExecutor(2, HOW))
+    assert str(full.value).startswith(f"no room to write {directory.path}")
+    finished = directory.results()
+    assert 0 < len(finished) < 12
+    assert f"{len(finished)} of 12 trials finished; with room, the same command continues" in str(full.value)
+    assert workers_of(os.getpid()) == []
+    subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
+    assert run_sweep(plan, directory, LocalExecutor(2, HOW)).finished == 12
+    assert {name: directory.results()[name] for name in finished} == finished
+
+
+def test_no_room_for_a_result_stops_the_sweep_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+    """The trials are on a disk with room; beside the plan there is room for one page of results."""
+    plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], range(16))
+    directory = SweepDirectory(small_disk / "sweep")
+    (tmp_path / "trials").mkdir()
+    directory.path.mkdir()
+    (directory.path / "trials").symlink_to(tmp_path / "trials")
+    directory.begin(plan.to_json())
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (os.statvfs(small_disk).f_bavail - 1) * resource.getpagesize())
+    with pytest.raises(DiskFull) as full:
+        run_sweep(plan, directory, LocalExecutor(2, HOW))
+    assert str(full.value).startswith(f"no room to write {directory.results_path}")
+    written, finished = directory.results_path.read_text(), directory.results()
+    assert written.endswith("\n")
+    assert 0 < written.count("\n") == len(finished) < 16
+    assert sorted(path.name for path in directory.path.iterdir()) == ["lock", "results.jsonl", "sweep.json", "trials"]
+    filler.unlink()
+    assert run_sweep(plan, directory, LocalExecutor(2, HOW)).finished == 16
+    assert {name: directory.results()[name] for name in finished} == finished
