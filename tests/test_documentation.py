@@ -112,6 +112,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.tasks.columns",
         "headway.cli.options",
         "headway.cli.evaluate",
+        "headway.cli.compare",
+        "headway.sweeps.comparison",
+        "headway.report.settings",
     ],
 )
 def test_examples_in_docstrings_are_right(module: str) -> None:

@@ -150,6 +150,23 @@ def test_curves_that_were_done_again_are_drawn_once(tmp_path: Path) -> None:
     assert [step for step, _ in read_curves(found["rows"][0], directory)[0]] == [0, 100, 200, 300]
 
 
+def test_metrics_of_another_form_are_no_curve(tmp_path: Path) -> None:
+    found, directory = document(tmp_path, "seeds alone")
+    run = directory.trial(found["rows"][0]["trials"][0])
+    run.path.mkdir(parents=True)
+    for record in ({"validation": 3}, {"validation": {"accuracy": 0.5}}, {"step": 4, "validation": {"accuracy": "x"}}):
+        run.append_metrics(record)
+    run.append_metrics({"step": 5, "validation": {"accuracy": 0.5}})
+    assert read_curves(found["rows"][0], directory)[0] == [(5, 0.5)]
+
+
+def test_colour_alone_still_says_what_hatching_means(tmp_path: Path) -> None:
+    found, _ = document(tmp_path, "two thousand cells")
+    texts = [text for text, *_ in boxes_of(grid(found))]
+    assert any("hatched: all failed" in text for text in texts)
+    assert "90.0" not in texts
+
+
 def test_a_cell_says_mean_interval_and_failures(tmp_path: Path) -> None:
     found, _ = document(tmp_path, "a grid")
     row = {**found["rows"][0], "mean": 0.98765, "interval": [0.9, 1.0], "failed": 2}
@@ -179,7 +196,8 @@ def test_the_settings_with_the_most_values_make_the_map(tmp_path: Path) -> None:
 def test_numbers_and_names_are_kept_short() -> None:
     assert [short_value(value, "accuracy") for value in (0.98765, 0.99999, 1)] == ["98.8", ">99.9", "100"]
     assert short_value(0.000123456, "loss") == "0.000123"
-    assert text_of({"name": "learned", "table_size": 64}) == '{"name": "learned", "tabl…'
+    assert text_of({"name": "learned", "table_size": 64}) == '{"name": "lea…le_size": 64}'
+    assert text_of({"name": "learned", "table_size": 64}) != text_of({"name": "learned", "table_size": 128})
     assert text_of(True) == "true"
 
 

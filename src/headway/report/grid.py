@@ -105,7 +105,8 @@ class _MapSizes:
         self.beside = max(1, min(len(titles), int(WIDEST // (self.width + BETWEEN))))
         self.step = self.title + self.height + (names if self.turned else 0.12) + 0.5
         interval = self.written > 1 and any(row["interval"] for row in found["rows"])
-        self.remark = "below each mean its 95 % interval" if interval else ""
+        hatched = not self.written and any(row["failed"] and row["mean"] is None for row in found["rows"])
+        self.remark = "below each mean its 95 % interval" if interval else "hatched: all failed" if hatched else ""
 
 
 def cell_lines(row: Row, found: Document) -> list[str]:

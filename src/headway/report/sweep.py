@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -78,8 +79,11 @@ def read_curves(row: Row, directory: SweepDirectory) -> list[Curve]:
 
 def read_curve(run: RunDirectory) -> Curve:
     """Validation accuracy against step; empty for a trial that kept none."""
-    records = [record for record in run.metrics() if isinstance(record.get("validation"), dict)]
-    return [(record["step"], record["validation"]["accuracy"]) for record in records]
+    points: list[tuple[Any, Any]] = []
+    for record in run.metrics():
+        if isinstance(found := record.get("validation"), dict):
+            points.append((record.get("step"), found.get("accuracy")))
+    return [(step, accuracy) for step, accuracy in points if is_number(step) and is_number(accuracy)]
 
 
 # One setting: every seed
