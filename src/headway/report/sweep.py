@@ -94,7 +94,7 @@ def dots(found: Document) -> Figure:
     """One line a setting: a ring for each seed, the mean as a bar, its 95 % interval as a line."""
     rows = found["rows"][:MOST_ROWS]
     key = next(iter(varying(found)), None)
-    names = [text_of(row["settings"][key]) if key else "all seeds" for row in rows]
+    names = [text_of(row["settings"].get(key)) if key else "all seeds" for row in rows]
     left = EDGE + 0.1 + max(text_width(names), text_width([key or ""]))
     beside = [_row_remark(row, found) for row in rows]
     width, height = left + 4.2 + text_width(beside, SMALL) + EDGE, 0.24 * len(rows)
@@ -172,7 +172,7 @@ def search(found: Document) -> Figure:
 def draw_tried(axes: Axes, key: str, found: Document) -> None:
     values = in_order(found["vary"][key])
     numbers = all(is_number(value) for value in values)
-    places = [row["settings"][key] if numbers else values.index(row["settings"][key]) for row in found["rows"]]
+    places = [row["settings"].get(key) if numbers else values.index(row["settings"].get(key)) for row in found["rows"]]
     means = [row["mean"] for row in found["rows"]]
     there = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
     gone = [place for place, row in zip(places, found["rows"], strict=True) if row["mean"] is None and row["failed"]]
@@ -237,4 +237,4 @@ def draw_curves(axes: Axes, row: Row, curves: Sequence[Curve]) -> None:
 
 
 def _setting_lines(row: Row, keys: Sequence[str]) -> list[str]:
-    return [panel_name([key], [row["settings"][key]]) for key in keys] or ["all seeds"]
+    return [panel_name([key], [row["settings"].get(key)]) for key in keys] or ["all seeds"]
