@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from headway.config import Choice, DataConfig
 from headway.errors import InputError
-from headway.tasks import TASKS, make_task
+from headway.tasks import TASKS, files, make_task
 from headway.tasks.files import FILE_NAMES, make_splits, read_file, read_splits, write_files
 from headway.tasks.splits import SPLITS, problem_keys
 
@@ -278,3 +279,26 @@ def test_rows_of_different_length_are_padded_on_the_right(tmp_path):
     examples = read_file(task, tmp_path / "train.json")
     assert np.array_equal(examples.source, [[3, 1, 2], [5, 100, 100]])
     assert examples.target.tolist() == [0, 1]
+
+
+def test_splits_are_drawn_once_for_the_same_options_and_again_for_others(monkeypatch) -> None:
+    monkeypatch.setattr(files, "_remembered", {})
+    data = DataConfig(train=20, validation=5, test=5)
+    tasks = [make_task(Choice(name="addition", options={"digits": digits})) for digits in (2, 2, 3)]
+    first, again, other = (make_splits(task, data)["train"] for task in tasks)
+    assert again is first
+    assert other.source.shape != first.source.shape
+    assert make_splits(tasks[0], replace(data, seed=1))["train"].source.tolist() != first.source.tolist()
+    for seed in range(files.MOST_REMEMBERED):
+        make_splits(tasks[2], replace(data, seed=seed))
+    assert len(files._remembered) == files.MOST_REMEMBERED
+    drawn_again = make_splits(tasks[0], data)["train"]
+    assert drawn_again is not first
+    assert drawn_again.source.tolist() == first.source.tolist()
+
+
+def test_large_splits_are_not_kept_in_memory(monkeypatch) -> None:
+    monkeypatch.setattr(files, "_remembered", {})
+    monkeypatch.setattr(files, "LARGEST_REMEMBERED", 29)
+    make_splits(make_task(Choice(name="addition", options={"digits": 2})), DataConfig(train=20, validation=5, test=5))
+    assert files._remembered == {}

@@ -15,11 +15,29 @@ FILE_NAMES: dict[Split, str] = {"train": "train.json", "validation": "val.json",
 EXAMPLES_AT_A_LENGTH = 500
 
 
+MOST_REMEMBERED = 4
+LARGEST_REMEMBERED = 200_000
+"""Examples of splits that are remembered: 50 MB for the longest rows of the recipes."""
+_remembered: dict[tuple[type[Task], str, DataConfig], dict[Split, Examples]] = {}
+
+
 def make_splits(task: Task, data: DataConfig) -> dict[Split, Examples]:
-    """The three fixed splits of a recipe; a recipe with fresh training examples has no train split."""
+    """The three fixed splits of a recipe; a recipe with fresh training examples has no train split.
+
+    Small ones are the same arrays whenever the process asks again, so nobody may write into them.
+    """
+    # Drawing takes longer than training a tiny model, and the trials of a sweep mostly share their splits.
+    key = (type(task), repr(task.options), data)
+    if key in _remembered:
+        return dict(_remembered[key])
     sizes: dict[Split, int] = {"train": data.train, "validation": data.validation, "test": data.test}
     wanted = [split for split in SPLITS if not (data.fresh and split == "train")]
-    return {split: fixed_split(task, split, sizes[split], data.seed) for split in wanted}
+    splits = {split: fixed_split(task, split, sizes[split], data.seed) for split in wanted}
+    if sum(map(len, splits.values())) <= LARGEST_REMEMBERED:
+        if len(_remembered) == MOST_REMEMBERED:
+            del _remembered[next(iter(_remembered))]
+        _remembered[key] = dict(splits)
+    return splits
 
 
 def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]:

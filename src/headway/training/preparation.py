@@ -1,6 +1,7 @@
 """Before the first step: check everything, lay out the run directory or recognise the one to continue."""
 
 import hashlib
+import json
 import os
 import platform
 import subprocess
@@ -8,13 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from headway.config import RunConfig, differences, options_of, with_options
+from headway.config import ModelConfig, RunConfig, build, differences, options_of, to_table, with_options
 from headway.errors import InputError
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
@@ -33,9 +35,15 @@ def resolve(config: RunConfig, task: Task) -> RunConfig:
     if model.pooling is not None:
         pooling: Any = options_of(POOLINGS.get(model.pooling.name).Options, model.pooling, "model.pooling")
         model = replace(model, pooling=with_options(model.pooling, pooling))
-    check_size(model, len(task.vocabulary), task.n_classes)
+    _check_size_once(json.dumps(to_table(model)), len(task.vocabulary), task.n_classes)
     task.check_positions(ENCODINGS.get(model.encoding.name).position_kind)
     return replace(config, task=with_options(config.task, task.options), model=model)
+
+
+@lru_cache
+def _check_size_once(model: str, n_tokens: int, n_classes: int) -> int:
+    """`check_size` builds the model, if without memory; the trials of a sweep mostly have the same one."""
+    return check_size(build(ModelConfig, json.loads(model), "model"), n_tokens, n_classes)
 
 
 @contextmanager
@@ -131,6 +139,7 @@ def describe_circumstances(device: torch.device, seed: int, command: list[str]) 
     }
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -138,8 +147,9 @@ def _version(package: str) -> str | None:
         return None
 
 
+@cache
 def _commit() -> str | None:
-    """The commit of the source tree, `-dirty` if it was changed since; None outside a checkout."""
+    """The commit of the source tree when first asked for, `-dirty` if it was changed; None outside a checkout."""
     package = Path(__file__).resolve().parents[1]
 
     def git(*words: str) -> str:
