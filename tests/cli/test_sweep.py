@@ -4,8 +4,11 @@ import json
 import os
 import pty
 import resource
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,10 @@ import pytest
 import headway as hw
 from headway.cli.grid import Standing, duration, grid_progress
 from headway.cli.main import run
-from headway.runs import SweepDirectory, list_runs
+from headway.runs import RunDirectory, SweepDirectory, list_runs
 from headway.sweeps.executors import make_executor
 from headway.sweeps.local import LocalExecutor, available_cores
+from tests.sweeps.driving import is_running, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
 
 ROOM = 450_000_000
@@ -40,7 +44,7 @@ def sweep(*arguments: str) -> list[str]:
 
 
 def test_a_sweep_is_run_once_and_then_only_read(capsys: pytest.CaptureFixture[str]) -> None:
-    command = sweep("--vary", "train.lr=0.01,0.02", "--seeds", "0-1", "--workers", "2", "--set", "train.steps=1")
+    command = sweep("--vary", "train.lr=0.01,0.02", "--seeds", "0-1", "--workers", "1", "--set", "train.steps=1")
     assert run(command) == 0
     printed = capsys.readouterr()
     assert "lr 0.01: mean accuracy" in printed.out
@@ -74,7 +78,7 @@ def test_trials_that_fail_are_named_and_the_others_finish(tmp_path: Path) -> Non
     (trials / "d_model=8,weight_decay=0.0,seed=1").write_text("not a run")
     diverging = ("--set", "train.lr=10.0", "--set", "train.steps=40", "--set", "train.schedule=constant")
     vary = ("--vary", "model.d_model=8,8192", "--vary", "train.weight_decay=0.0,10.0", "--seeds", "0-1")
-    command = [sys.executable, "-m", "headway", *sweep(*vary, *diverging, "--quiet", "--workers", "2")]
+    command = [sys.executable, "-m", "headway", *sweep(*vary, *diverging, "--quiet", "--workers", "1")]
     memory = address_space_of_pytorch() + ROOM
     ended = subprocess.run(
         command,
@@ -96,6 +100,23 @@ def test_trials_that_fail_are_named_and_the_others_finish(tmp_path: Path) -> Non
     results = SweepDirectory("sweeps/tiny").results()
     assert results["d_model=8,weight_decay=0.0,seed=0"]["metrics"]["steps"] == 40
     assert {name: results[name]["error"] for name in found} == found
+
+
+def test_ctrl_c_at_a_terminal_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
+    """SIGINT reaches the whole process group, as a terminal sends it."""
+    endless = ("--set", "train.steps=100000", "--seeds", "0-1", "--workers", "1", "--quiet")
+    command = [sys.executable, "-m", "headway", *sweep(*endless)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as driver:
+        metrics = tmp_path / "sweeps" / "tiny" / "trials" / "seed=0" / "metrics.jsonl"
+        wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") > 3, "a trial runs")
+        workers = workers_of(driver.pid)
+        os.killpg(driver.pid, signal.SIGINT)
+        printed = driver.communicate(timeout=60)[1]
+    assert driver.returncode == 130
+    assert printed == "headway: sweeps/tiny: 0 of 2 trials finished; the same command continues\n"
+    assert len(workers) == 1
+    assert not is_running(workers[0])
+    assert RunDirectory(metrics.parent).checkpoint_steps()[-1] > 0
 
 
 def test_the_dry_run_lists_the_trials_with_a_time_and_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,6 +191,9 @@ def test_the_standing_counts_trials_and_parts_of_them() -> None:
     standing.take({"event": "ended", "trial": "a", "state": "failed", "error": "x"})
     assert standing.done == 1.5
     assert str(standing).startswith("5 of 10 trials, 1 failed, about ")
+    assert str(standing).endswith(" left")
+    done = Standing(total=1, finished=1)
+    assert str(done) == "1 of 1 trials"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.42, "0.4 s"), (42, "42 s"), (600, "10 min"), (10_000, "2 h 47 min")])
@@ -195,21 +219,25 @@ def test_quiet_shows_warnings_alone(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_terminal_shows_the_whole_and_each_running_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = pty.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # the other end is closed
+            while content := os.read(reader, 4096):
+                shown.append(content)
+
+    watching = threading.Thread(target=read)
+    watching.start()
     with os.fdopen(writer, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("COLUMNS", "120")
         monkeypatch.setenv("TERM", "xterm")
-        shown = []
         with grid_progress("sweep x", quiet=False) as show:
             for event in EVENTS:
                 show(event)
-                if event["event"] == "step":
-                    terminal.flush()
-                    shown.append(os.read(reader, 1 << 16).decode())
-        terminal.flush()
-        shown.append(os.read(reader, 1 << 16).decode())
+    watching.join(timeout=60)
     os.close(reader)
-    whole = "".join(shown)
+    whole = b"".join(shown).decode()
     assert "headway: warning: lr=1,seed=0: [careful]" in whole
     assert "2 of 3 trials, 1 failed" in whole
-    assert "lr=1,seed=0" in whole
+    assert "step 2 of 8" in whole

@@ -6,19 +6,21 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from headway.config import RunConfig
-from headway.errors import RunStopped
+from headway.errors import Interrupted, RunStopped
 from headway.runs import RunDirectory, SweepDirectory
 from headway.sweeps import local
 from headway.sweeps.driver import Job, run_sweep
 from headway.sweeps.local import LocalExecutor, _Deaths, available_cores, count_death, describe_end, saved_steps
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, DiskFull
+from headway.sweeps.trial import Circumstances, DiskFull, Outcome
 from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, workers_of
 from tests.tiny_recipes import write_recipe
@@ -137,6 +139,56 @@ def test_kills_of_workers_that_start_are_forgiven_more_often(tmp_path: Path, mon
     assert (tmp_path / "starts").read_text().count("x") == 20
 
 
+def test_a_second_signal_ends_workers_that_do_not_save(tmp_path: Path) -> None:
+    """The worker is stopped (SIGSTOP), so that it cannot answer the first signal."""
+    plan = plan_grid(write_recipe(tmp_path), [("train.steps", 100_000)], [], [0])
+    workers: list[int] = []
+    second = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def end(event: dict) -> None:
+        if event["event"] == "validation" and not workers:
+            workers.extend(workers_of(os.getpid()))
+            kill(workers[0], signal.SIGSTOP)
+            signal.raise_signal(signal.SIGTERM)
+            second.start()
+
+    before = time.monotonic()
+    with pytest.raises(Interrupted, match="0 of 1 trials finished; the same command continues"):
+        run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(1, HOW), end)
+    assert time.monotonic() - before < local.SAVING
+    assert not is_running(workers[0])
+    second.join()
+
+
+def test_a_trial_costs_little_beyond_its_own_time(tmp_path: Path) -> None:
+    """One worker, from the first trial's start to the last one's end; 20 ms are allowed, about 2 are usual."""
+    plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], range(24))
+    moments = []
+    directory = SweepDirectory(tmp_path / "sweep")
+    run_sweep(
+        plan,
+        directory,
+        LocalExecutor(1, HOW),
+        lambda event: moments.append(time.perf_counter()) if event["event"] in ("started", "ended") else None,
+    )
+    assert len(moments) == 48
+    own = sum(record["seconds"] for record in directory.results().values())
+    assert (moments[-1] - moments[0] - own) / 24 < 0.020
+
+
+def test_two_thousand_results_are_read_and_put_in_order_within_seconds(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), [], [], range(2_000))
+    directory = SweepDirectory(tmp_path / "sweep")
+    directory.begin(plan.to_json())
+    began = time.perf_counter()
+    for trial in reversed(plan.trials):
+        directory.append_result(Outcome(trial.name, {}, trial.seed, "finished", {"accuracy": 0.5}).to_json())
+    result = run_sweep(plan, directory, LocalExecutor(1, HOW))
+    assert result.finished == 2_000
+    assert time.perf_counter() - began < 3
+    assert list(directory.results()) == [trial.name for trial in plan.trials]
+
+
 def test_an_error_in_the_driver_leaves_no_worker(tmp_path: Path) -> None:
     plan = plan_grid(write_recipe(tmp_path), [("train.steps", 100_000)], [], [0, 1])
     workers: list[int] = []
@@ -167,14 +219,14 @@ def test_no_room_for_a_checkpoint_stops_the_sweep_and_loses_nothing(small_disk: 
     plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], range(12))
     directory = SweepDirectory(small_disk / "sweep")
     with pytest.raises(DiskFull) as full:
-        run_sweep(plan, directory, LocalExecutor(2, HOW))
+        run_sweep(plan, directory, LocalExecutor(1, HOW))
     assert str(full.value).startswith(f"no room to write {directory.path}")
     finished = directory.results()
     assert 0 < len(finished) < 12
     assert f"{len(finished)} of 12 trials finished; with room, the same command continues" in str(full.value)
     assert workers_of(os.getpid()) == []
     subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
-    assert run_sweep(plan, directory, LocalExecutor(2, HOW)).finished == 12
+    assert run_sweep(plan, directory, LocalExecutor(1, HOW)).finished == 12
     assert {name: directory.results()[name] for name in finished} == finished
 
 
@@ -189,12 +241,12 @@ def test_no_room_for_a_result_stops_the_sweep_and_loses_nothing(small_disk: Path
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * (os.statvfs(small_disk).f_bavail - 1) * resource.getpagesize())
     with pytest.raises(DiskFull) as full:
-        run_sweep(plan, directory, LocalExecutor(2, HOW))
+        run_sweep(plan, directory, LocalExecutor(1, HOW))
     assert str(full.value).startswith(f"no room to write {directory.results_path}")
     written, finished = directory.results_path.read_text(), directory.results()
     assert written.endswith("\n")
     assert 0 < written.count("\n") == len(finished) < 16
     assert sorted(path.name for path in directory.path.iterdir()) == ["lock", "results.jsonl", "sweep.json", "trials"]
     filler.unlink()
-    assert run_sweep(plan, directory, LocalExecutor(2, HOW)).finished == 16
+    assert run_sweep(plan, directory, LocalExecutor(1, HOW)).finished == 16
     assert {name: directory.results()[name] for name in finished} == finished

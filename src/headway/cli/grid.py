@@ -52,7 +52,7 @@ class Standing:
         text = f"{self.skipped + self.finished + self.failed:,} of {self.total:,} trials"
         text += f", {self.failed:,} failed" if self.failed else ""
         left = self.seconds_left
-        return text if left is None else f"{text}, about {duration(left)} left"
+        return f"{text}, about {duration(left)} left" if left else text
 
 
 def duration(seconds: float) -> str:
