@@ -235,9 +235,10 @@ def test_a_terminal_shows_the_whole_and_each_running_trial(monkeypatch: pytest.M
         with grid_progress("sweep x", quiet=False) as show:
             for event in EVENTS:
                 show(event)
+                if event["event"] == "step":
+                    wait_until(lambda: b"step 2 of 8" in b"".join(shown), "the trial's line is drawn")
     watching.join(timeout=60)
     os.close(reader)
     whole = b"".join(shown).decode()
     assert "headway: warning: lr=1,seed=0: [careful]" in whole
     assert "2 of 3 trials, 1 failed" in whole
-    assert "step 2 of 8" in whole
