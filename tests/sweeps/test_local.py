@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from headway.sweeps.local import LocalExecutor, _Deaths, available_cores, count_
 from headway.sweeps.plan import plan_grid
 from headway.sweeps.trial import Circumstances, DiskFull, Outcome
 from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
-from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, workers_of
+from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
 
 
@@ -78,6 +79,30 @@ def test_a_trial_whose_worker_crashes_again_and_again_is_given_up(
     assert result.failed == {"seed=0": "its worker was ended by SIGSEGV, 2 times"}
     assert warnings == [("seed=0", "its worker was ended by SIGSEGV; it is tried again")]
     assert result.finished == 1
+
+
+def test_an_idle_worker_takes_over_the_job_of_one_that_died(tmp_path: Path) -> None:
+    """The short trial ends first and nothing waits; then the worker of the long one is killed."""
+    plan = plan_grid(write_recipe(tmp_path), [], ["train.steps=1,200"], [0])
+    directory = SweepDirectory(tmp_path / "sweep")
+    held = directory.trial("steps=200,seed=0").path.resolve() / "lock"
+    killed = []
+
+    def end_the_other(event: dict) -> None:
+        if event["event"] == "ended" and event["trial"] == "steps=1,seed=0":
+            wait_until(lambda: any(holds(worker, held) for worker in workers_of(os.getpid())), "the long trial runs")
+            killed.extend(worker for worker in workers_of(os.getpid()) if holds(worker, held))
+            kill(killed[0])
+
+    assert run_sweep(plan, directory, LocalExecutor(2, HOW), end_the_other).finished == 2
+    assert len(killed) == 1
+
+
+def holds(pid: int, path: Path) -> bool:
+    """Whether a process has the file open."""
+    with suppress(OSError):
+        return any(entry.resolve() == path for entry in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def test_a_job_survives_so_many_deaths_and_no_more() -> None:

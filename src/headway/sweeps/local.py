@@ -151,6 +151,7 @@ class _Crew:
             if signals:
                 raise Interrupted(signal.Signals(signals[0]).name)
             self._hire()
+            self._hand_out()
             for worker in self._heard():
                 messages, gone = worker.hear()
                 for message in messages:
@@ -188,6 +189,16 @@ class _Crew:
             self.workers[worker.replies] = worker
             self.selector.register(worker.replies, selectors.EVENT_READ)
 
+    def _hand_out(self) -> None:
+        """A job for every worker that can take one; also one that came back when its worker died."""
+        for worker in self.workers.values():
+            if worker.ready and not worker.leaving and worker.job is None and self.waiting:
+                job = self.waiting.popleft()
+                worker.give(job)
+                for trial in job.trials:
+                    total = trial.config.train.total_steps(trial.config.data)
+                    self.report({"event": "started", "trial": trial.name, "total": total})
+
     def _dismiss(self, worker: _Worker) -> int:
         del self.workers[worker.replies]
         self.selector.unregister(worker.replies)
@@ -203,15 +214,6 @@ class _Crew:
             self.done(decode_outcomes(message["outcomes"]))
         else:
             worker.ready, self.false_starts = True, {"killed": 0, "ended": 0}
-        if worker.ready and not worker.leaving and worker.job is None and self.waiting:
-            worker.give(self.waiting.popleft())
-            self._started(worker)
-
-    def _started(self, worker: _Worker) -> None:
-        assert worker.job is not None
-        for trial in worker.job.trials:
-            total = trial.config.train.total_steps(trial.config.data)
-            self.report({"event": "started", "trial": trial.name, "total": total})
 
     def _replace(self, worker: _Worker) -> None:
         """A worker is gone: what it was doing waits again, unless that was tried too often."""
