@@ -18,17 +18,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.sweeps.driver import Job
 from headway.sweeps.local import available_cores, counting_signals, environment
+from headway.sweeps.ray_processes import MARK, end_marked
 from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
 from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
 
-MARK = "HEADWAY_RAY_SESSION"
-"""The environment variable that every process of a session's own Ray carries."""
 MOST_LOSSES = 5
 """Sessions that may be lost in a row without a trial that ended."""
 CONNECTING = 90.0
@@ -220,23 +218,3 @@ class _Follower:
             self.lost = text
             return
         raise {"InputError": InputError, "DiskFull": DiskFull}.get(kind, RunStopped)(text)
-
-
-def end_marked(mark: str, patience: float = 10.0) -> None:
-    """Kill what is left of a session's own Ray, found by the mark in its environment (where there is a /proc)."""
-    end = time.monotonic() + patience
-    while (left := marked(mark)) and time.monotonic() < end:
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that carry a session's mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"{MARK}={mark}".encode() in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found

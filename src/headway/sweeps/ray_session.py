@@ -17,24 +17,21 @@ Ray's words go to standard error.
 import json
 import os
 import re
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from headway.errors import InputError, Interrupted, RunStopped
-from headway.runs import RunDirectory
+from headway.errors import InputError, RunStopped
 from headway.sweeps.driver import Job
 from headway.sweeps.packing import pack, unpack
-from headway.sweeps.trial import DiskFull, in_one_line, run_job, stopping_when_full
-from headway.sweeps.worker import decode_circumstances, decode_job, say, wait_until_free
+from headway.sweeps.ray_processes import children, end_marked, name_and_state
+from headway.sweeps.ray_task import run_away_from_home
+from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
+from headway.sweeps.worker import decode_job, say
 
 MOST_DEATHS = 20
 """Deaths of its worker that a job survives."""
@@ -49,42 +46,6 @@ ANSWERING = 5.0
 """Seconds in which an address must take a connection."""
 
 
-def run_away_from_home(job: Mapping[str, Any], how: Mapping[str, Any], folder: str | None, packed: bytes) -> tuple:
-    """What a Ray worker does: a job, in its places or in a folder of its own; how it ended, and its runs as bytes."""
-    import torch
-
-    home = decode_job(job)
-    circumstances = decode_circumstances(how)
-    torch.set_num_threads(circumstances.threads)
-    places = home.places if folder is None else _places_in(_work_folder(folder), len(home.places))
-    ended: dict[str, Any]
-    try:
-        for place in places:
-            wait_until_free(RunDirectory(place))
-        if folder is not None and not any(place.exists() for place in places):
-            with stopping_when_full():
-                unpack(packed, places)
-        ended = {"outcomes": [asdict(one) for one in run_job(home.trials, places, circumstances)]}
-    except (Interrupted, KeyboardInterrupt):
-        ended = {"interrupted": True}
-    except DiskFull as problem:
-        ended = {"disk_full": f"on {socket.gethostname()}: {problem}"}
-    if folder is None:
-        return ended, b""
-    content = pack(places)
-    shutil.rmtree(_work_folder(folder), ignore_errors=True)
-    return ended, content
-
-
-def _work_folder(name: str) -> Path:
-    """The same for every try of a job on a machine, so that a try goes on where one that was killed had saved."""
-    return Path(tempfile.gettempdir()) / name
-
-
-def _places_in(folder: Path, count: int) -> list[Path]:
-    return [folder / str(number) for number in range(count)]
-
-
 class Shift:
     """The jobs that wait and those that Ray has; never more of these than the cluster can run at once."""
 
@@ -96,8 +57,7 @@ class Shift:
         self.records = {int(number): job for number, job in request["jobs"].items()}
         self.waiting = deque(self.jobs)
         self.running: dict[Any, tuple[int, Any]] = {}
-        self.deaths: dict[int, int] = {}
-        self.out_of_memory: dict[int, int] = {}
+        self.deaths: dict[int, list[str]] = {}
         self.cpus, self.gpus, self.address = request["cpus"], request["gpus"], request["address"]
         self.mark = request["mark"]
         options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": 0, "num_returns": 2}
@@ -158,7 +118,7 @@ class Shift:
 
     def _take(self, number: int, ended: Mapping[str, Any], packed: bytes) -> None:
         if self.address is not None:
-            with stopping_when_full():
+            with stopping_when_full(self.jobs[number].places[0]):
                 unpack(packed, self.jobs[number].places)
         if "disk_full" in ended:
             raise DiskFull(ended["disk_full"])
@@ -167,18 +127,14 @@ class Shift:
 
     def _try_again(self, number: int, problem: Exception) -> None:
         """A worker or its node is gone: what it was doing waits again, unless that was tried too often."""
-        import ray
-
-        full = isinstance(problem, ray.exceptions.OutOfMemoryError)
-        counts, most = (self.out_of_memory, MOST_OUT_OF_MEMORY) if full else (self.deaths, MOST_DEATHS)
-        counts[number] = counts.get(number, 0) + 1
-        why = "out of memory (Ray ended its worker)" if full else f"its Ray worker died ({type(problem).__name__})"
-        if counts[number] < most:
+        self.deaths.setdefault(number, []).append(type(problem).__name__)
+        error = reason_to_give_up(self.deaths[number])
+        if error is None:
             self.waiting.appendleft(number)
-            say(self.replies, {"job": number, "warning": f"{why}; it is tried again"})
+            text = f"its Ray worker is gone ({type(problem).__name__}); it is tried again"
+            say(self.replies, {"job": number, "warning": text})
         else:
-            failed = failed_outcomes(self.jobs[number], f"{why}, {counts[number]} times")
-            say(self.replies, {"job": number, "outcomes": failed})
+            say(self.replies, {"job": number, "outcomes": failed_outcomes(self.jobs[number], error)})
 
     def _save(self) -> None:
         """Let Ray's workers save what they do, for a while, and bring it home."""
@@ -192,6 +148,20 @@ class Shift:
             with suppress(RunStopped):
                 self._collect()
             self.waiting.clear()
+
+
+def reason_to_give_up(deaths: Sequence[str]) -> str | None:
+    """Why a job is tried no more after its workers' deaths, by Ray's names for them; None if it should be.
+
+    >>> reason_to_give_up(["OutOfMemoryError", "NodeDiedError", "OutOfMemoryError"])
+    'out of memory (Ray ended its worker 2 times)'
+    """
+    out_of_memory = deaths.count("OutOfMemoryError")
+    if out_of_memory >= MOST_OUT_OF_MEMORY:
+        return f"out of memory (Ray ended its worker {out_of_memory} times)"
+    if len(deaths) >= MOST_DEATHS:
+        return f"its Ray worker died {len(deaths)} times (the last time: {deaths[-1]})"
+    return None
 
 
 def failed_outcomes(job: Job, error: str) -> list[dict[str, Any]]:
@@ -273,22 +243,6 @@ def watch_own_ray() -> None:
     os._exit(3)
 
 
-def children() -> list[int]:
-    """This process's own, where the system lists them in /proc."""
-    found = Path("/proc/self/task").glob("*/children")
-    return [int(pid) for path in found for pid in path.read_text().split()]
-
-
-def name_and_state(pid: int) -> tuple[str, str]:
-    """A process's name and state letter (Z: ended); empty when it is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return "", ""
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    return name, rest.split()[0]
-
-
 def main() -> None:
     """Run the jobs of the one request; whatever ends the driver ends this process and the Ray it started."""
     replies = os.dup(1)
@@ -296,17 +250,19 @@ def main() -> None:
     lines = os.fdopen(os.dup(0), "rb")
     request = json.loads(lines.readline())
     stop = threading.Event()
-    threading.Thread(target=_listen, args=(lines, stop), daemon=True).start()
+    threading.Thread(target=_listen, args=(lines, stop, request["mark"]), daemon=True).start()
     try:
         _serve(request, replies, stop)
     except (InputError, RunStopped) as problem:
         say(replies, {"failed": type(problem).__name__, "text": str(problem)})
 
 
-def _listen(lines: BinaryIO, stop: threading.Event) -> None:
+def _listen(lines: BinaryIO, stop: threading.Event, mark: str) -> None:
+    """Pass on the wish for an end; when the driver is gone, by whatever death, so is this process and its own Ray."""
     for _ in lines:
         stop.set()
-    os._exit(1)  # the driver is gone, by whatever death; a local Ray ends with this process
+    end_marked(mark, sparing=os.getpid())
+    os._exit(1)
 
 
 def _serve(request: Mapping[str, Any], replies: int, stop: threading.Event) -> None:

@@ -1,0 +1,457 @@
+"""Sweeps on a real local Ray and on a real cluster of three nodes: equal to trials run here, whatever dies."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.errors import InputError, Interrupted, RunStopped
+from headway.runs import RunDirectory, SweepDirectory, list_runs
+from headway.sweeps import ray as ray_module
+from headway.sweeps.driver import run_sweep
+from headway.sweeps.packing import pack, unpack
+from headway.sweeps.plan import Plan, plan_grid
+from headway.sweeps.ray import RayExecutor
+from headway.sweeps.ray_processes import MARK, end_marked, marked
+from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
+from headway.training import train
+from tests.sweeps.driving import HOW, ROOT, command_line, kill, lines_without_times, run_here, wait_until
+from tests.tiny import weights_hash
+from tests.tiny_recipes import write_recipe
+from tests.training.conftest import outcome
+
+if find_spec("ray") is None and not os.environ.get("CI"):
+    pytest.skip("ray is not installed: pip install 'headway[ray]'", allow_module_level=True)
+
+VARIED = "train.lr=0.01,0.02"
+LONG = ["train.steps=100", "train.validate_every=25"]
+"""Settings of trials that are long enough to be killed in the middle."""
+ENDLESS = [("train.steps", 100_000), ("train.validate_every", 100_000)]
+
+
+def long_plan(recipe: Path) -> Plan:
+    return plan_grid(recipe, LONG, [VARIED], [0, 1, 2])
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipe(tmp_path_factory.mktemp("recipe"))
+
+
+@pytest.fixture(scope="module")
+def expected(recipe: Path) -> SweepDirectory:
+    return run_here(long_plan(recipe), recipe.parent / "expected")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A cluster of a head without cores and two nodes with one."""
+    command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
+    mark = f"cluster-of-{os.getpid()}"
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, MARK: mark},
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        end_marked(mark)
+
+
+def assert_equal(directory: SweepDirectory, expected: SweepDirectory) -> None:
+    assert lines_without_times(directory) == lines_without_times(expected)
+    names = [trial["name"] for trial in expected.plan()["trials"]]
+    assert [run.name for run in list_runs(directory.path / "trials")] == sorted(names)
+    for name in names:
+        assert outcome(directory.trial(name).path) == outcome(expected.trial(name).path)
+
+
+# Processes
+
+
+def children_of(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def mark_of(driver: int) -> str:
+    """The mark of the Ray session that a driver has; waits until there is one."""
+    found: list[str] = []
+
+    def look() -> list[str]:
+        for child in children_of(driver):
+            if b"headway.sweeps.ray_session" not in command_line(child):
+                continue
+            with suppress(OSError):
+                words = Path(f"/proc/{child}/environ").read_bytes().decode().split("\0")
+                found.extend(word.removeprefix(f"{MARK}=") for word in words if word.startswith(f"{MARK}="))
+        return found
+
+    wait_until(look, "the driver has a session")
+    return found[0]
+
+
+def holder_of(run: Path) -> int | None:
+    """The process that writes a run: the one that has its lock open."""
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):
+            if any(handle.readlink() == run / "lock" for handle in folder.iterdir()):
+                return int(folder.parent.name)
+    return None
+
+
+def name_of(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def has_begun(run: Path) -> bool:
+    """Whether a training has gone through some steps."""
+    metrics = run / "metrics.jsonl"
+    return metrics.exists() and metrics.read_bytes().count(b"\n") > 5
+
+
+class Saboteur(threading.Thread):
+    """Does harm beside a sweep; what goes wrong with it is raised where it is joined."""
+
+    def __init__(self, harm: Callable[[], None]):
+        super().__init__(daemon=True)
+        self.harm, self.problem = harm, None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.harm()
+        except BaseException as problem:
+            self.problem = problem
+
+    def check(self) -> None:
+        self.join(60)
+        assert not self.is_alive()
+        if self.problem is not None:
+            raise self.problem
+
+
+def warnings_in(events: Sequence[Mapping[str, Any]], word: str) -> list[Mapping[str, Any]]:
+    return [event for event in events if event["event"] == "warning" and word in event["text"]]
+
+
+# A local cluster
+
+
+def test_a_sweep_on_ray_is_equal_to_trials_run_here_and_names_the_one_that_fails(recipe: Path, tmp_path: Path) -> None:
+    plan = plan_grid(recipe, ["train.weight_decay=10.0", "train.steps=40"], ["train.lr=0.001,10.0"], [0, 1])
+    events: list[Mapping[str, Any]] = []
+    directory = SweepDirectory(tmp_path / "ray")
+    result = run_sweep(plan, directory, RayExecutor(HOW), events.append)
+    assert (result.finished, sorted(result.failed)) == (2, ["lr=10.0,seed=0", "lr=10.0,seed=1"])
+    assert all("not finite" in error for error in result.failed.values())
+    assert lines_without_times(directory) == lines_without_times(run_here(plan, tmp_path / "here"))
+    started = [event for event in events if event["event"] == "started"]
+    assert sorted(event["trial"] for event in started) == sorted(trial.name for trial in plan.trials)
+    assert {event["total"] for event in started} == {40}
+
+
+def test_a_killed_worker_and_a_killed_node_change_nothing(
+    recipe: Path, expected: SweepDirectory, tmp_path: Path
+) -> None:
+    directory = SweepDirectory(tmp_path)
+    events: list[Mapping[str, Any]] = []
+    marks: list[str] = []
+
+    def harm() -> None:
+        marks.append(mark_of(os.getpid()))
+        run = directory.trial("lr=0.01,seed=0").path
+        while not warnings_in(events, "its Ray worker is gone"):
+            wait_until(lambda: has_begun(run) or warnings_in(events, "its Ray worker is gone"), "a trial runs")
+            holder = holder_of(run)
+            if holder in marked(marks[0]):
+                kill(holder)
+        wait_until(lambda: any(event["event"] == "ended" for event in events), "a trial ends")
+        (raylet,) = [pid for pid in marked(marks[0]) if name_of(pid) == "raylet"]
+        kill(raylet)
+
+    saboteur = Saboteur(harm)
+    result = run_sweep(long_plan(recipe), directory, RayExecutor(HOW), events.append)
+    saboteur.check()
+    assert result.finished == 6
+    assert warnings_in(events, "Ray was lost")
+    assert marked(marks[0]) == []
+    assert_equal(directory, expected)
+
+
+def start_command(recipe: Path, out: Path) -> "subprocess.Popen[str]":
+    settings = [word for setting in LONG for word in ("--set", setting)]
+    plan = [str(recipe), *settings, "--vary", VARIED, "--seeds", "0-2", "--out", str(out)]
+    command = [sys.executable, "-m", "headway", "sweep", *plan, "--on", "ray", "--quiet"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(
+        [*command, "--quiet"], cwd=ROOT, env=environment, text=True, start_new_session=True, **pipes
+    )
+
+
+def test_a_killed_driver_and_ctrl_c_lose_nothing_and_leave_no_process(
+    recipe: Path, expected: SweepDirectory, tmp_path: Path
+) -> None:
+    directory = SweepDirectory(tmp_path / "sweep")
+    driver = start_command(recipe, directory.path)
+    mark = mark_of(driver.pid)
+    wait_until(lambda: len(directory.results()) == 1, "a trial ends")
+    kill(driver.pid)
+    driver.communicate()
+    wait_until(lambda: not marked(mark), "Ray is gone with its driver", seconds=10)
+    finished = set(directory.results())
+    assert finished
+
+    driver = start_command(recipe, directory.path)
+    mark = mark_of(driver.pid)
+    wait_until(lambda: set(directory.results()) > finished, "another trial ends")
+    kill(driver.pid, signal.SIGINT)
+    _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "of 6 trials finished; the same command continues" in errors
+    assert len(errors.splitlines()) == 1
+    assert marked(mark) == []
+
+    driver = start_command(recipe, directory.path)
+    assert driver.communicate(timeout=120)[1] == ""
+    assert driver.returncode == 0
+    assert_equal(directory, expected)
+
+
+# A cluster of several nodes
+
+
+def test_more_than_any_node_has_is_refused(recipe: Path, address: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^--cpus 2: the largest node of the Ray cluster has 1 CPUs$"):
+        run_sweep(long_plan(recipe), SweepDirectory(tmp_path), RayExecutor(HOW, cpus=2, address=address))
+
+
+def far_run(mark: str, number: int) -> Path:
+    """Where a job is trained that is not trained in its place."""
+    return Path(tempfile.gettempdir()) / f"headway-{mark}-{number}" / "0"
+
+
+def test_ctrl_c_brings_home_what_runs_elsewhere(recipe: Path, address: str, tmp_path: Path) -> None:
+    directory = SweepDirectory(tmp_path / "sweep")
+    plan = plan_grid(recipe, ENDLESS, [], [0])
+    place = directory.trial("seed=0").path
+    far: list[Path] = []
+
+    def harm() -> None:
+        far.append(far_run(mark_of(os.getpid()), 0))
+        wait_until(lambda: has_begun(far[0]), "the trial runs")
+        assert not place.exists()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    saboteur = Saboteur(harm)
+    with pytest.raises(Interrupted, match="0 of 1 trials finished; the same command continues"):
+        run_sweep(plan, directory, RayExecutor(HOW, address=address))
+    saboteur.check()
+    step = RunDirectory(place).checkpoint_steps()[-1]
+    assert step > 0
+    assert not far[0].exists()
+    train(plan.trials[0].config, tmp_path / "untouched", device="cpu", until=step)
+    assert weights_hash(place, step) == weights_hash(tmp_path / "untouched", step)
+
+
+def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
+    recipe: Path, address: str, expected: SweepDirectory, tmp_path: Path
+) -> None:
+    directory = SweepDirectory(tmp_path)
+    plan = long_plan(recipe)
+    begun = directory.trial(plan.trials[3].name)
+    train(plan.trials[3].config, begun.path, device="cpu", until=50)
+    events: list[Mapping[str, Any]] = []
+
+    def harm() -> None:
+        mark = mark_of(os.getpid())
+        wait_until(lambda: has_begun(far_run(mark, 0)), "a trial runs")
+        worker = holder_of(far_run(mark, 0))
+        assert worker is not None
+        raylet = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        assert name_of(raylet) == "raylet"
+        for pid in [raylet, *children_of(raylet)]:
+            kill(pid)
+
+    saboteur = Saboteur(harm)
+    result = run_sweep(plan, directory, RayExecutor(HOW, address=address), events.append)
+    saboteur.check()
+    assert result.finished == 6
+    assert warnings_in(events, "it is tried again")
+    assert [record["resumed_at"] for record in begun.metrics() if "resumed_at" in record] == [50]
+    assert_equal(directory, expected)
+    assert not list(directory.path.glob("trials/.*"))
+
+
+# Without a cluster
+
+
+def run_one(plan: Plan, folder: Path, **options: Any) -> None:
+    run_sweep(plan, SweepDirectory(folder / "sweep"), RayExecutor(HOW, **options))
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:1", "^--address 127.0.0.1:1: no Ray cluster answers there .Connection refused.$"),
+        ("somewhere", "^--address 'somewhere'; host:port of a Ray cluster that this machine belongs to, or auto$"),
+        ("ray://127.0.0.1:1", "^--address 'ray://127.0.0.1:1'; host:port of a Ray cluster"),
+        ("127.0.0.1:70000", "^--address '127.0.0.1:70000'; host:port of a Ray cluster"),
+    ],
+)
+def test_an_address_without_a_cluster_is_refused(recipe: Path, tmp_path: Path, address: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_one(long_plan(recipe), tmp_path, address=address)
+
+
+def test_a_ray_that_cannot_start_stops_the_sweep(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ray.py").write_text("raise RuntimeError('a planted fault')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ray_module, "MOST_LOSSES", 2)
+    with pytest.raises(RunStopped, match=r"^Ray was lost 2 times in a row .*\(RuntimeError: a planted fault\)$"):
+        run_one(long_plan(recipe), tmp_path)
+
+
+def test_a_ray_that_does_not_start_in_time_stops_the_sweep(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ray_module, "MOST_LOSSES", 1)
+    monkeypatch.setattr(ray_module, "CONNECTING", 0.5)
+    with pytest.raises(RunStopped, match=r"it did not start within 0.5 seconds"):
+        run_one(long_plan(recipe), tmp_path)
+
+
+def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"^--on ray needs the extra: pip install 'headway\[ray\]'$"):
+        RayExecutor(HOW)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cpus": 0.0}, "^--cpus 0; a number above 0 needed$"),
+        ({"cpus": float("nan")}, "^--cpus nan; a number above 0 needed$"),
+        ({"gpus": -1.0}, "^--gpus -1; a part of one such as 0.25, or a whole number$"),
+        ({"gpus": 1.5}, "^--gpus 1.5; a part of one"),
+    ],
+)
+def test_impossible_amounts_are_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RayExecutor(HOW, **options)
+
+
+def test_a_gpu_must_be_asked_for() -> None:
+    with pytest.raises(InputError, match=r"^--device cuda with --on ray needs --gpus"):
+        RayExecutor(ray_module.replace(HOW, device="cuda"))
+    assert RayExecutor(ray_module.replace(HOW, device="auto")).how.device == "cpu"
+    assert RayExecutor(ray_module.replace(HOW, device="auto"), cpus=2.5, gpus=0.5).how.device == "auto"
+    assert RayExecutor(HOW, cpus=2.5).how.threads == 2
+
+
+def test_trials_fit_where_all_they_need_is() -> None:
+    assert slots_of({"CPU": 8.0, "GPU": 1.0}, cpus=1, gpus=0.25) == 4
+    assert slots_of({"CPU": 3.0, "GPU": 8.0}, cpus=1, gpus=0.1) == 3
+    assert slots_of({"CPU": 0.3}, cpus=0.1, gpus=0) == 3
+    assert slots_of({"memory": 1.0}, cpus=1, gpus=0) == 0
+    nodes = [{"CPU": 8.0}, {"CPU": 1.0, "GPU": 2.0}]
+    assert describe_shortage(nodes, 1, 4) == "--gpus 4: the largest node of the Ray cluster has 2 GPUs"
+    assert describe_shortage(nodes, 2, 1) == "--cpus 2 --gpus 1: no node of the Ray cluster has both"
+
+
+def test_a_job_is_given_up_after_too_many_deaths() -> None:
+    assert reason_to_give_up(["WorkerCrashedError"] * (MOST_DEATHS - 1)) is None
+    text = f"its Ray worker died {MOST_DEATHS} times (the last time: NodeDiedError)"
+    assert reason_to_give_up(["WorkerCrashedError"] * (MOST_DEATHS - 1) + ["NodeDiedError"]) == text
+    full = ["OutOfMemoryError", "OutOfMemoryError"]
+    assert reason_to_give_up(full) == "out of memory (Ray ended its worker 2 times)"
+
+
+def test_a_worker_without_headway_is_explained() -> None:
+    text = describe_refusal(ModuleNotFoundError("No module named 'headway'"))
+    assert text.startswith("a Ray worker could not run a trial; is the same headway installed on every node?")
+    assert "No module named 'headway'" in text
+
+
+# Packed runs
+
+
+def test_runs_come_out_as_they_went_in(tmp_path: Path) -> None:
+    for number, words in enumerate([{"a": b"1", "checkpoints/step-000001/b": b"2"}, {"c": b""}]):
+        for name, content in words.items():
+            path = tmp_path / str(number) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    (tmp_path / "0" / "link").symlink_to("/etc/hostname")
+    homes = [tmp_path / "home" / name for name in ("x", "y", "z")]
+    homes[1].mkdir(parents=True)
+    (homes[1] / "old").write_text("")
+    unpack(pack([tmp_path / "0", tmp_path / "1", tmp_path / "nothing"]), homes)
+    found = {path.relative_to(tmp_path / "home").as_posix() for path in (tmp_path / "home").rglob("*")}
+    assert found == {
+        "x",
+        "x/a",
+        "x/checkpoints",
+        "x/checkpoints/step-000001",
+        "x/checkpoints/step-000001/b",
+        "y",
+        "y/c",
+    }
+    assert (homes[0] / "checkpoints" / "step-000001" / "b").read_bytes() == b"2"
+
+
+@pytest.mark.parametrize("name", ["0/../../out", "/etc/out", "0", "1/out", "../0/out", "x/out", "²/out"])
+def test_a_file_outside_its_run_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("0/fine"))
+        archive.addfile(tarfile.TarInfo(name))
+    with pytest.raises(RunStopped, match="which is not a plain file inside it"):
+        unpack(content.getvalue(), [tmp_path / "home"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        member = tarfile.TarInfo("0/out")
+        member.type, member.linkname = kind, "/etc/hostname"
+        archive.addfile(member)
+    with pytest.raises(RunStopped, match="'0/out', which is not a plain file inside it"):
+        unpack(content.getvalue(), [tmp_path / "home"])
+
+
+def test_a_run_that_did_not_arrive_whole_is_not_there(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / "old").write_text("stays")
+
+    def fail() -> None:
+        with run.arriving() as folder:
+            (folder / "half").write_text("")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["run", "run/old"]
