@@ -33,6 +33,10 @@ SHORT_CELLS = 64 * 64
 """Query x key cells up to which a CPU is faster without the blocked kernel."""
 
 
+UNROLLED_CELLS = 24 * 24
+"""Query x key cells up to which compiled code writes attention out as sums."""
+
+
 @dataclass(frozen=True)
 class Visibility:
     """Which keys a query may see: no padding, and with `causal` nothing that comes after it.
@@ -98,9 +102,20 @@ def attend_fast(
         mask = mask | blind
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    with _kernel_for(query, key):
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    if torch.compiler.is_compiling() and query.shape[-2] * key.shape[-2] <= UNROLLED_CELLS:
+        mixed = _attend_unrolled(query, key, value, mask)
+    else:
+        with _kernel_for(query, key):
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+
+
+def _attend_unrolled(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention as plain sums, which a compiler fuses: for a few tokens, several times faster than matrix kernels."""
+    score = (query[..., :, None, :] * key[..., None, :, :]).sum(-1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
+    return (score.softmax(-1)[..., None] * value[..., None, :, :]).sum(-2)
 
 
 def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:

@@ -68,7 +68,7 @@ def share_noise(model: nn.Module) -> Noise:
     noise = Noise()
     for module in model.modules():
         if isinstance(getattr(module, "noise", None), Noise):
-            module.noise = noise
+            object.__setattr__(module, "noise", noise)
     return noise
 
 

@@ -2,10 +2,10 @@
 
 The rows of the first model come first, then those of the second. Attention, masks, positions and poolings treat
 rows apart already, so only the leaves that hold weights have to know: a linear layer becomes one batched product.
-All weights live in one matrix, `seed parameter`, of which every layer holds views.
+All weights live in one vector, a block for each parameter, of which every layer holds views.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,18 +24,20 @@ SMALL_TABLE = 256
 
 
 class StackedLinear(nn.Module):
-    def __init__(self, weight: Float[Tensor, "seed out in"], bias: Float[Tensor, "seed out"]):
+    """Weights are stored `in out`, so that their gradient leaves the batched product in the order it is kept in."""
+
+    def __init__(self, weight: Float[Tensor, "seed in out"], bias: Float[Tensor, "seed out"]):
         super().__init__()
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
 
     def forward(self, x: Float[Tensor, "rows *any in"]) -> Float[Tensor, "rows *any out"]:
         folded = x.reshape(len(self.weight), -1, x.shape[-1])
-        mixed = torch.baddbmm(self.bias[:, None], folded, self.weight.transpose(1, 2))
+        mixed = torch.baddbmm(self.bias[:, None], folded, self.weight)
         return mixed.view(*x.shape[:-1], -1)
 
 
 class StackedLayerNorm(nn.Module):
-    def __init__(self, weight: Float[Tensor, "seed d_model"], bias: Float[Tensor, "seed d_model"], epsilon: float = 1e-5):
+    def __init__(self, weight: Float[Tensor, "seed d_model"], bias: Float[Tensor, "seed d_model"], epsilon: float):
         super().__init__()
         self.weight, self.bias, self.epsilon = nn.Parameter(weight), nn.Parameter(bias), epsilon
 
@@ -74,67 +76,92 @@ class StackedNumber(nn.Module):
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where the parameters of a stack lie in one vector: each in a block of its own, one seed after another.
+
+    `matrices` names the weights of linear layers, which are stored `in out`.
+    """
+
+    seeds: int
+    places: dict[str, tuple[int, torch.Size]]
+    matrices: frozenset[str]
+    size: int
+
+    def blocks(self, vector: Float[Tensor, " number"]) -> dict[str, Float[Tensor, "seed *any"]]:
+        """Views of a vector that is laid out so."""
+        return {
+            name: vector[at : at + self.seeds * shape.numel()].view(self.seeds, *self._stored(name, shape))
+            for name, (at, shape) in self.places.items()
+        }
+
+    def _stored(self, name: str, shape: torch.Size) -> tuple[int, ...]:
+        return tuple(reversed(shape)) if name in self.matrices else tuple(shape)
+
+    def write(self, vector: Float[Tensor, " number"], models: Sequence[Mapping[str, Tensor]]) -> None:
+        """Fill a vector with the numbers of each model, by parameter name."""
+        for name, block in self.blocks(vector).items():
+            values = torch.stack([model[name].detach() for model in models])
+            block.copy_(values.transpose(1, 2) if name in self.matrices else values)
+
+    def read(self, vector: Float[Tensor, " number"]) -> list[dict[str, Tensor]]:
+        """The numbers of each model, by parameter name, on the CPU and in a model's own order."""
+        blocks = self.blocks(vector.detach().cpu())
+        turned = {name: x.transpose(1, 2) if name in self.matrices else x for name, x in blocks.items()}
+        return [{name: x[seed].contiguous() for name, x in turned.items()} for seed in range(self.seeds)]
+
+    def owners(self, device: torch.device) -> Int[Tensor, " number"]:
+        """Which seed each number belongs to; `seeds` is added for the numbers of matrices, which alone decay."""
+        owner = torch.zeros(self.size, dtype=torch.int16, device=device)
+        each = torch.arange(self.seeds, device=device, dtype=torch.int16)
+        for name, block in self.blocks(owner).items():
+            block.copy_(each.view(-1, *[1] * (block.ndim - 1)) + self.seeds * (name in self.matrices))
+        return owner
+
+
+@dataclass(frozen=True)
 class Stack:
-    """The stacked model, its weights as one matrix, and where each parameter lies in a row of it."""
+    """The stacked model, and its weights as one vector of which every layer holds views."""
 
     model: Transformer
-    weights: Float[Tensor, "seed parameter"]
-    places: dict[str, tuple[int, torch.Size]]
+    weights: Float[Tensor, " number"]
+    layout: Layout
 
     def __len__(self) -> int:
-        return len(self.weights)
+        return self.layout.seeds
 
     @property
     def leaves(self) -> list[nn.Parameter]:
-        """The parameters in the order of `places`."""
+        """The parameters in the order of the layout."""
         found = dict(self.model.named_parameters())
-        return [found[name] for name in self.places]
-
-    def read(self, matrix: Float[Tensor, "seed parameter"], seed: int) -> dict[str, Tensor]:
-        """One model's part of a matrix laid out like the weights, by parameter name, on the CPU."""
-        row = matrix[seed].detach().cpu()
-        return {name: row[at : at + shape.numel()].view(shape).clone() for name, (at, shape) in self.places.items()}
-
-    def write(self, matrix: Float[Tensor, "seed parameter"], seed: int, values: dict[str, Tensor]) -> None:
-        """Put one model's numbers into a matrix laid out like the weights."""
-        row = torch.zeros(matrix.shape[1], dtype=matrix.dtype)
-        for name, (at, shape) in self.places.items():
-            row[at : at + shape.numel()] = values[name].flatten()
-        with torch.no_grad():
-            matrix[seed] = row.to(matrix.device)
+        return [found[name] for name in self.layout.places]
 
 
 def stack_models(models: Sequence[Transformer], device: torch.device) -> Stack:
     """One model of several that have the same shape and each their own weights."""
-    shell = type(models[0])(models[0].config, models[0].embedding.num_embeddings, _classes(models[0]))
-    places = _lay_out(shell)
-    end, last = list(places.values())[-1]
-    width = -(-(end + last.numel()) // ALIGNED) * ALIGNED
-    weights = torch.zeros(len(models), width, dtype=models[0].readout.weight.dtype, device=device)
-    views = {
-        name: weights[:, at : at + shape.numel()].unflatten(1, shape or (1,)).view(len(models), *shape)
-        for name, (at, shape) in places.items()
-    }
+    first = models[0]
+    shell = type(first)(first.config, first.embedding.num_embeddings, _classes(first))
+    layout = _lay_out(shell, len(models))
+    weights = torch.zeros(layout.size, dtype=first.readout.weight.dtype, device=device)
+    layout.write(weights, [dict(model.named_parameters()) for model in models])
+    blocks = layout.blocks(weights)
     for path, leaf in list(_leaves(shell)):
         parent, _, name = path.rpartition(".")
-        setattr(shell.get_submodule(parent), name, _stacked(leaf, path, views))
+        setattr(shell.get_submodule(parent), name, _stacked(leaf, path, blocks))
     shell.noise = share_noise(shell)
-    stack = Stack(shell, weights, places)
-    for seed, model in enumerate(models):
-        stack.write(weights, seed, dict(model.named_parameters()))
-    return stack
+    return Stack(shell, weights, layout)
 
 
 def _classes(model: Transformer) -> int:
     return model.readout.out_features if model.config.shape == "encoder" else 0
 
 
-def _lay_out(model: nn.Module) -> dict[str, tuple[int, torch.Size]]:
+def _lay_out(model: nn.Module, seeds: int) -> Layout:
     places, start = {}, 0
     for name, parameter in model.named_parameters():
         places[name] = (start, parameter.shape)
-        start += -(-parameter.numel() // ALIGNED) * ALIGNED
-    return places
+        start += -(-seeds * parameter.numel() // ALIGNED) * ALIGNED
+    matrices = frozenset(f"{path}.weight" for path, leaf in _leaves(model) if isinstance(leaf, nn.Linear))
+    return Layout(seeds, places, matrices, start)
 
 
 def _leaves(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -143,12 +170,13 @@ def _leaves(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
             yield path, module
 
 
-def _stacked(leaf: nn.Module, path: str, views: dict[str, Tensor]) -> nn.Module:
-    own = [views[f"{path}.{name}"] for name, _ in leaf.named_parameters(recurse=False)]
+def _stacked(leaf: nn.Module, path: str, blocks: dict[str, Tensor]) -> nn.Module:
+    own = [blocks[f"{path}.{name}"] for name, _ in leaf.named_parameters(recurse=False)]
     if isinstance(leaf, nn.Linear):
         return StackedLinear(*own)
     if isinstance(leaf, nn.LayerNorm):
-        return StackedLayerNorm(*own, leaf.eps)
+        weight, bias = own
+        return StackedLayerNorm(weight, bias, leaf.eps)
     if isinstance(leaf, nn.Embedding):
         return StackedEmbedding(*own)
     if isinstance(leaf, Number):

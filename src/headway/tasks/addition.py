@@ -98,12 +98,10 @@ class Addition(Task):
     def canonical(self, source: Rows) -> Keys:
         return np.concatenate(order(*self._operands(source)), axis=1)
 
-    def augment(self, random: np.random.Generator, examples: Examples) -> Examples:
-        if not self.options.swap:
-            return examples
-        first, plus, second = np.split(examples.source, [self.digits, self.digits + 1], axis=1)
-        swapped = np.concatenate([second, plus, first], axis=1)
-        return Examples(np.where(random.random((len(swapped), 1)) < 0.5, swapped, examples.source), examples.target)
+    def writings(self) -> Int[np.ndarray, "writing width"]:
+        first, plus, second = np.split(np.arange(2 * self.digits + 1), [self.digits, self.digits + 1])
+        swapped = [np.concatenate([second, plus, first])] if self.options.swap else []
+        return np.stack([np.concatenate([first, plus, second]), *swapped])
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         a, b = self._operands(source)

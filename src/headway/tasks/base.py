@@ -136,9 +136,12 @@ class Task(ABC):
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """Named whole numbers that make an example easy or hard, such as the number of carries."""
 
-    def augment(self, random: np.random.Generator, examples: Examples) -> Examples:
-        """Training examples as one step shows them: the same problems, perhaps written another way."""
-        return examples
+    def writings(self) -> Int[np.ndarray, "writing width"]:
+        """Orders of the source's columns in which it is the same problem; the first is the order as drawn.
+
+        Training shows each example in one of them, chosen at random. Addition may write b + a for a + b.
+        """
+        return np.zeros((1, 0), dtype=np.int64)
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
         """The group of each example; a fixed split holds equally many of every group in `groups`."""

@@ -2,5 +2,6 @@
 
 from headway.training.loop import train
 from headway.training.member import TrainResult
+from headway.training.stack import train_stack
 
-__all__ = ["TrainResult", "train"]
+__all__ = ["TrainResult", "train", "train_stack"]

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Int
 
 from headway.config import RunConfig
 from headway.randomness import generator
@@ -16,21 +17,40 @@ class TrainingData:
     def __init__(self, config: RunConfig, task: Task, splits: dict[Split, Examples]):
         self.config, self.task = config, task
         self.splits = splits
+        self.writings = task.writings()
         self._order = lru_cache(maxsize=2)(self._new_order)
 
     def batch(self, step: int) -> Examples:
-        size = self.config.train.batch_size
+        examples = self.fresh(step) if self.config.data.fresh else self.splits["train"].take(self.rows(step))
+        if len(self.writings) == 1:
+            return examples
+        columns = self.writings[self.writing(step)]
+        return Examples(np.take_along_axis(examples.source, columns, axis=1), examples.target)
+
+    def padded(self) -> bool:
+        """Whether some source is shorter than the widest."""
         if self.config.data.fresh:
-            examples = fresh_batch(self.task, size, self.config.data.seed, self.config.seed, step)
+            source = self.task.draw(generator(self.config.data.seed, "padded"), 1_024).source
         else:
-            examples = self.splits["train"].take(self._rows(step * size, size))
-        return self.task.augment(generator(self.config.seed, "augment", step), examples)
+            source = self.splits["train"].source
+        return bool((source == self.task.vocabulary.pad).any())
 
-    def _rows(self, start: int, size: int) -> np.ndarray:
-        """Rows `start` to `start + size` of all passes laid end to end."""
-        n = len(self.splits["train"])
-        places = np.arange(start, start + size)
-        return np.concatenate([self._order(e)[places[places // n == e] % n] for e in np.unique(places // n).tolist()])
+    def fresh(self, step: int) -> Examples:
+        """New examples of a step."""
+        config = self.config
+        return fresh_batch(self.task, config.train.batch_size, config.data.seed, config.seed, step)
 
-    def _new_order(self, epoch: int) -> np.ndarray:
-        return generator(self.config.seed, "order", epoch).permutation(len(self.splits["train"]))
+    def rows(self, step: int, count: int = 1) -> Int[np.ndarray, " row"]:
+        """Rows of the training set that `count` steps see: all passes laid end to end, from the step's place on."""
+        n, size = len(self.splits["train"]), self.config.train.batch_size
+        places = np.arange(step * size, (step + count) * size)
+        passes = range(int(places[0]) // n, int(places[-1]) // n + 1)
+        return np.concatenate([self._order(one)[places[places // n == one] % n] for one in passes])
+
+    def writing(self, step: int) -> Int[np.ndarray, " row"]:
+        """Which of the task's writings each example of a step is shown in."""
+        random = generator(self.config.seed, "augment", step).random(self.config.train.batch_size)
+        return len(self.writings) - 1 - (random * len(self.writings)).astype(np.int64)
+
+    def _new_order(self, number: int) -> np.ndarray:
+        return generator(self.config.seed, "order", number).permutation(len(self.splits["train"]))

@@ -108,7 +108,7 @@ class _Loop:
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None
         if what is not None:
-            self.member.stop(not_finite(what, self.member.progress.step + 1))
+            raise self.member.stopped(not_finite(what, self.member.progress.step + 1))
 
     def _validate(self) -> None:
         step = self.member.progress.step
@@ -153,13 +153,19 @@ def learning_rate(settings: TrainConfig, step: int, total: int) -> float:
 
 def make_optimiser(model: Transformer, settings: TrainConfig) -> torch.optim.AdamW:
     """AdamW; weight decay acts on the matrices of linear layers and nothing else."""
-    matrices = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear)}
-    parameters = list(model.parameters())
+    matrices, others = optimiser_groups(model)
     groups = [
-        {"params": [p for p in parameters if id(p) in matrices], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if id(p) not in matrices], "weight_decay": 0.0},
+        {"params": [model.get_parameter(name) for name in matrices], "weight_decay": settings.weight_decay},
+        {"params": [model.get_parameter(name) for name in others], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=settings.lr, betas=(settings.beta1, settings.beta2), fused=True)
+
+
+def optimiser_groups(model: Transformer) -> tuple[list[str], list[str]]:
+    """The weights of linear layers, and all other parameters; the optimiser counts them in this order."""
+    linear = {f"{path}.weight" for path, module in model.named_modules() if isinstance(module, nn.Linear)}
+    names = [name for name, _ in model.named_parameters()]
+    return [name for name in names if name in linear], [name for name in names if name not in linear]
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -59,15 +59,19 @@ class Member:
 
     # Before the first step
 
-    def find_checkpoint(self, steps: list[int] | None = None) -> Checkpoint | None:
-        """The newest whole checkpoint (of some steps); damaged ones are removed, so that they do not count as kept."""
-        found, damages = self.directory.newest_checkpoint(steps)
+    def find_checkpoint(self) -> Checkpoint | None:
+        """The newest whole checkpoint; damaged ones are removed, so that they do not count as kept."""
+        found, damages = self.directory.newest_checkpoint()
         for damage in damages:
             self.warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
-        whole = {step for step in self.directory.checkpoint_steps() if found is not None and step <= found.step}
-        self.directory.keep_checkpoints(whole)
-        self.directory.mend_metrics()
+        self.forget_after(None if found is None else found.step)
         return found
+
+    def forget_after(self, step: int | None) -> None:
+        """Remove checkpoints past a step (None: all), and mend what a kill left behind."""
+        steps = self.directory.checkpoint_steps()
+        self.directory.keep_checkpoints({one for one in steps if step is not None and one <= step})
+        self.directory.mend_metrics()
 
     def continue_from(self, found: Checkpoint | None) -> None:
         """Take up the loop's numbers where a checkpoint left them; None starts at the beginning."""
@@ -103,6 +107,8 @@ class Member:
     def note_steps(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Record steps that were taken."""
         noted = list(records)
+        if not noted:
+            return
         self.directory.append_metrics(*noted)
         for record in noted:
             self.progress.step = record["step"]
@@ -112,7 +118,7 @@ class Member:
         """Record a validation, and decide whether the run is finished."""
         progress, settings = self.progress, self.config.train
         if not math.isfinite(loss):
-            self.stop(f"the validation loss is not finite at step {progress.step:,}")
+            raise self.stopped(f"the validation loss is not finite at step {progress.step:,}")
         if loss < progress.best["loss"]:
             progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
         progress.validated = progress.step
@@ -138,11 +144,11 @@ class Member:
         self.progress.seconds += now - self.started
         self.started = now
 
-    def stop(self, why: str) -> None:
-        """Raise, with a word on what is left of the run."""
+    def stopped(self, why: str) -> RunStopped:
+        """The error to raise, with a word on what is left of the run."""
         steps = self.directory.checkpoint_steps()
         last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
-        raise RunStopped(f"{why}, {last} {self.directory.path}")
+        return RunStopped(f"{why}, {last} {self.directory.path}")
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

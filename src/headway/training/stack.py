@@ -1,0 +1,303 @@
+"""Training several seeds of one recipe in one step, each into an ordinary run directory of its own.
+
+A seed in a stack and the same seed alone start from the same weights, see the same examples in the same order and the
+same dropout; their weights differ by rounding alone. A seed may stop early, or fail, without the others.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from headway.batches import lay_out, make_model, pick_device
+from headway.config import RunConfig, differences
+from headway.errors import InputError, Interrupted, RunStopped
+from headway.evaluation import TOKENS_A_BATCH
+from headway.model.stack import Stack, stack_models
+from headway.randomness import derive
+from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory
+from headway.tasks import Examples, Task, make_task
+from headway.tasks.splits import Split
+from headway.training.data import TrainingData
+from headway.training.feed import make_feed
+from headway.training.loop import deterministic, learning_rate, not_finite, noticing_interrupts, optimiser_groups
+from headway.training.member import Member, Report, TrainResult
+from headway.training.preparation import open_run, plan_run
+from headway.training.step import StackStep, every_row
+
+LOADED = {"cpu": 10, "cuda": 100}
+"""Steps that are put on the device at once, at most: Ctrl-C is heard, and failures are seen, between two loads."""
+WRITERS = 8
+"""Threads that write checkpoints."""
+
+
+def train_stack(
+    configs: Sequence[RunConfig],
+    outs: Sequence[Path | str],
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    data: Path | None = None,
+    command: list[str] | None = None,
+    reports: Sequence[Report] | None = None,
+    until: int | None = None,
+) -> list[TrainResult | RunStopped]:
+    """Train seeds that share a recipe, side by side; the result of each, or why it had to stop."""
+    check_alike(configs)
+    where, task = pick_device(device), make_task(configs[0].task)
+    directories = [RunDirectory(out) for out in outs]
+    for config, directory in zip(configs, directories, strict=True):
+        plan_run(directory, config, task, resume=resume, data=data)  # refuses before anything is written
+    tell = reports or [lambda event: None] * len(configs)
+    with ExitStack() as opened:
+        members = []
+        for config, directory, report in zip(configs, directories, tell, strict=True):
+            run = open_run(directory, config, task, where, resume=resume, data=data, command=command or [])
+            resolved, splits = opened.enter_context(run)
+            members.append(Member(resolved, directory, where, report))
+        interrupted = opened.enter_context(noticing_interrupts())
+        opened.enter_context(deterministic(where))
+        opened.enter_context(fast_products(where))
+        return StackLoop(members, task, splits).run(interrupted, until)
+
+
+def check_alike(configs: Sequence[RunConfig]) -> None:
+    """Raise unless the configs differ in their seeds alone, and each seed is there once."""
+    seeds = [config.seed for config in configs]
+    if len(set(seeds)) < len(seeds):
+        raise InputError("a stack needs different seeds; one stands there twice")
+    for config in configs[1:]:
+        apart = differences(configs[0], replace(config, seed=configs[0].seed))
+        if apart:
+            raise InputError(f"a stack needs one recipe; two differ in {apart[0]}")
+
+
+@contextmanager
+def fast_products(device: torch.device) -> Iterator[None]:
+    """TF32 for the matrix products of a GPU; docs/speed.md has the accuracies that were measured with it."""
+    with matmul_precision("high" if device.type == "cuda" else torch.get_float32_matmul_precision()):
+        yield
+
+
+@contextmanager
+def matmul_precision(wanted: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(wanted)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class StackLoop:
+    """The loop for several seeds: row i of the stack is the i-th of `members`; the `active` ones still train."""
+
+    def __init__(self, members: Sequence[Member], task: Task, splits: dict[Split, Examples]):
+        self.everyone, self.task, self.splits = list(members), task, splits
+        self.settings, self.device, self.total = members[0].config.train, members[0].device, members[0].total
+        self.failures: dict[int, RunStopped] = {}
+        self.members: list[Member] = []
+        self.active: list[int] = []
+
+    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> list[TrainResult | RunStopped]:
+        last = self.total if until is None else min(until, self.total)
+        step = self._pick_up()
+        try:
+            while self.active:
+                due = step % self.settings.validate_every == 0 or step in (last, self.total)
+                if due and self.members[self.active[0]].progress.validated != step:
+                    self._validate()
+                    self._save()
+                    self._let_go()
+                if not self.active or step >= last:
+                    break
+                if interrupted():
+                    self._save()
+                    stopped = f"stopped at step {step:,} of {self.total:,}"
+                    raise Interrupted(f"{stopped}; --resume continues {self._names()}")
+                step = self._advance(step, last)
+        finally:
+            self._close()
+        if interrupted():
+            raise Interrupted("stopped; the runs are finished")
+        return [self.failures.get(member.config.seed) or member.result() for member in self.everyone]
+
+    def _names(self) -> str:
+        paths = [str(self.members[row].directory.path) for row in self.active]
+        return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+    # Beginning
+
+    def _pick_up(self) -> int:
+        """Start at the newest step of which every unfinished seed has a whole checkpoint: a kill may part them."""
+        waiting = []
+        for member in self.everyone:
+            if member.directory.newest_state().get("finished"):
+                member.continue_from(member.find_checkpoint())
+            else:
+                waiting.append(member)
+        if not waiting:
+            return self.total
+        found = self._common_checkpoints(waiting)
+        self._build(waiting, None if found is None else [(one.model, one.trainer) for one in found])
+        for row, member in enumerate(waiting):
+            checkpoint = None if found is None else found[row]
+            member.forget_after(None if checkpoint is None else checkpoint.step)
+            member.continue_from(checkpoint)
+        return waiting[0].progress.step
+
+    def _common_checkpoints(self, waiting: Sequence[Member]) -> list[Checkpoint] | None:
+        steps = set.intersection(*(set(member.directory.checkpoint_steps()) for member in waiting))
+        for step in sorted(steps, reverse=True):
+            try:
+                return [member.directory.read_checkpoint(step) for member in waiting]
+            except DamagedCheckpoint as damage:
+                waiting[0].warn(f"{damage}; the stack starts at an earlier step")
+        return None
+
+    def _build(
+        self, members: Sequence[Member], saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None
+    ) -> None:
+        """Stack the members' models, at their beginning or with (weights, optimiser tensors) of a checkpoint."""
+        self.members, self.active = list(members), list(range(len(members)))
+        models = []
+        for member in members:
+            torch.manual_seed(derive(member.config.seed, "initialisation"))
+            models.append(make_model(self.task, member.config.model))
+        matrices, others = optimiser_groups(models[0])
+        self.order = [*matrices, *others]
+        self.stack = stack_models(models, self.device)
+        data = [TrainingData(member.config, self.task, self.splits) for member in members]
+        self.longest = min(LOADED[self.device.type], self.settings.validate_every)
+        self.feed = make_feed(data, self.longest, self.device)
+        self.step = StackStep(
+            self.stack, self.task, self.settings, self.feed, padded=data[0].padded(), longest=self.longest
+        )
+        if saved is not None:
+            self.stack.layout.write(self.stack.weights, [model for model, _ in saved])
+        if saved is not None and saved[0][1]:
+            for name, vector in (("exp_avg", self.step.first), ("exp_avg_sq", self.step.second)):
+                each = [{key: tensors[f"{i}.{name}"] for i, key in enumerate(self.order)} for _, tensors in saved]
+                self.stack.layout.write(vector, each)
+
+    # Steps
+
+    def _advance(self, step: int, last: int) -> int:
+        """Take as many steps as are loaded at once, up to the next validation; the step then reached."""
+        count = self._load_size(step, last)
+        self.step.load(step, self.total, count, [member.config.seed for member in self.members])
+        for _ in range(count):
+            self.step.replay()
+        if step + count < last:
+            self.feed.prepare(step + count, self._load_size(step + count, last))  # while a GPU still works
+        self._note(step, self.step.losses[:count].cpu(), self.step.norms[:count].cpu())
+        return step + count
+
+    def _load_size(self, step: int, last: int) -> int:
+        every = self.settings.validate_every
+        return min(self.longest, last - step, every - step % every)
+
+    def _note(self, step: int, losses: Float[Tensor, "step seed"], norms: Float[Tensor, "step seed"]) -> None:
+        """Record each seed's steps, up to one whose loss or gradient was not finite."""
+        for row in list(self.active):
+            records = []
+            for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):
+                what = "loss" if not math.isfinite(loss) else "gradient" if not math.isfinite(norm) else None
+                if what is not None:
+                    self._fail(row, not_finite(what, step + i + 1))
+                    break
+                rate = learning_rate(self.settings, step + i, self.total)
+                records.append({"step": step + i + 1, "loss": loss, "lr": rate, "gradient": norm})
+            self.members[row].note_steps(records)
+
+    def _fail(self, row: int, why: str) -> None:
+        member = self.members[row]
+        self.failures[member.config.seed] = member.stopped(why)
+        self._retire(row)
+
+    def _retire(self, row: int) -> None:
+        self.active.remove(row)
+        self.step.alive[row] = False
+
+    def _validate(self) -> None:
+        losses, accuracies = validate_stack(self.stack, self.task, self.splits["validation"])
+        for row in list(self.active):
+            try:
+                self.members[row].note_validation(losses[row], accuracies[row])
+            except RunStopped as problem:
+                self.failures[self.members[row].config.seed] = problem
+                self._retire(row)
+
+    def _save(self) -> None:
+        """A checkpoint for every seed that has none of this step, several written at once."""
+        rows = [row for row in self.active if self.members[row].saved != self.members[row].progress.step]
+        if not rows:
+            return
+        models, first, second = (
+            self.stack.layout.read(vector) for vector in (self.stack.weights, self.step.first, self.step.second)
+        )
+        with ThreadPoolExecutor(WRITERS) as writers:
+            list(
+                writers.map(
+                    lambda row: self.members[row].save(models[row], self._trainer(first[row], second[row], row)), rows
+                )
+            )
+
+    def _trainer(self, first: Mapping[str, Tensor], second: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
+        """The optimiser's tensors as one model's checkpoint holds them, so that a run can leave the stack."""
+        step = self.members[row].progress.step
+        if step == 0:
+            return {}
+        tensors: dict[str, Tensor] = {}
+        for i, name in enumerate(self.order):
+            tensors[f"{i}.step"] = torch.tensor(float(step))
+            tensors[f"{i}.exp_avg"], tensors[f"{i}.exp_avg_sq"] = first[name], second[name]
+        return tensors
+
+    def _let_go(self) -> None:
+        """Seeds that are finished leave; once half of the rows are idle, the rest go on in a smaller stack."""
+        for row in list(self.active):
+            if self.members[row].progress.finished:
+                self._retire(row)
+        if not self.active or 2 * len(self.active) > len(self.members):
+            return
+        models, first, second = (
+            self.stack.layout.read(vector) for vector in (self.stack.weights, self.step.first, self.step.second)
+        )
+        saved = [(models[row], self._trainer(first[row], second[row], row)) for row in self.active]
+        remaining = [self.members[row] for row in self.active]
+        self._close()
+        self._build(remaining, saved)
+
+    def _close(self) -> None:
+        if self.members:
+            self.feed.close()
+
+
+@torch.inference_mode()
+def validate_stack(stack: Stack, task: Task, examples: Examples) -> tuple[list[float], list[float]]:
+    """Loss and accuracy of each seed on the same examples, by a parallel pass in full precision."""
+    n, pad, device = len(stack), task.vocabulary.pad, stack.weights.device
+    model = stack.model.eval()
+    loss, right = torch.zeros(2, n, dtype=torch.float64, device=device)
+    counted = int((examples.target != pad).sum())
+    width = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
+    size = max(1, TOKENS_A_BATCH[device.type] // (n * width))
+    with matmul_precision("highest"):
+        for start in range(0, len(examples), size):
+            part = examples.take(slice(start, start + size))
+            source = torch.from_numpy(part.source).to(device).repeat(n, 1)
+            target = torch.from_numpy(part.target).to(device).repeat(n, *[1] * (part.target.ndim - 1))
+            batch = lay_out(task, model, source, target, padded=bool((part.source == pad).any()))
+            logits = model(every_row(batch.inputs))
+            each = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=pad, reduction="none")
+            loss += each.view(n, -1).sum(1)
+            right += task.correct(logits.argmax(-1), target).view(n, -1).sum(1)
+    return (loss / counted).tolist(), (right / len(examples)).tolist()

@@ -1,0 +1,168 @@
+"""One optimiser step for a stack of seeds, with no word between host and device inside it.
+
+The batches, noise keys and learning rates of many steps are put on the device beforehand; a counter there says which
+is next, and losses and gradient norms are noted there. So a step can be captured once and replayed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headway.batches import Batch, lay_out
+from headway.config import TrainConfig
+from headway.model.stack import Stack
+from headway.model.transformer import Inputs
+from headway.tasks import Task
+from headway.training.feed import Feed, copy_to
+from headway.training.loop import learning_rate, noise_keys
+
+EPSILON = 1e-8
+"""AdamW's, as in PyTorch."""
+WARM_UP = 3
+"""Steps before a capture, as PyTorch asks for."""
+
+
+class StackStep:
+    """Updates the stack's weights in place; a seed that is not alive, or whose loss is not finite, stays as it is.
+
+    `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights.
+    """
+
+    def __init__(self, stack: Stack, task: Task, settings: TrainConfig, feed: Feed, *, padded: bool, longest: int):
+        self.stack, self.task, self.settings, self.feed, self.padded = stack, task, settings, feed, padded
+        device, n = stack.weights.device, len(stack)
+        self.first, self.second, self.gradient = (torch.zeros_like(stack.weights) for _ in range(3))
+        self.keys = torch.zeros(longest, n, 2, dtype=torch.int32, device=device)
+        self.rates = torch.zeros(longest, 3, dtype=torch.float64, device=device)
+        self.losses, self.norms = torch.zeros(2, longest, n, device=device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)
+        self.alive = torch.ones(n, dtype=torch.bool, device=device)
+        self.leaves = stack.leaves
+        self.slots = list(stack.layout.blocks(self.gradient).values())
+        self.owner = stack.layout.owners(device)
+        self.loss_of: Callable[[Batch, Tensor], Tensor] = self._losses
+        self.update: Callable[..., None] = adamw
+        self.replay = self._captured() if device.type == "cuda" else self.take
+
+    def load(self, first: int, total: int, count: int, seeds: Sequence[int]) -> None:
+        """Put the coming `count` steps on the device."""
+        steps = range(first, first + count)
+        self.feed.load(first, count)
+        copy_to(self.keys[:count], np.stack([noise_keys(seeds, step).numpy() for step in steps]))
+        beta1, beta2 = self.settings.beta1, self.settings.beta2
+        rates = [learning_rate(self.settings, step, total) for step in steps]
+        table = [
+            (rate, 1 - beta1 ** (s + 1), (1 - beta2 ** (s + 1)) ** 0.5) for rate, s in zip(rates, steps, strict=True)
+        ]
+        copy_to(self.rates[:count], np.array(table))
+        self.at.zero_()
+
+    def take(self) -> None:
+        """The next step of those loaded."""
+        self.stack.model.train()
+        source, target = self.feed.take(self.at)
+        losses = self.loss_of(self._batch(source, target), self.keys.index_select(0, self.at)[0])
+        torch._foreach_copy_(self.slots, list(torch.autograd.grad(losses.sum(), self.leaves)))
+        rates = self.rates.index_select(0, self.at)[0].to(self.gradient.dtype)
+        with torch.no_grad():
+            parts = [torch.linalg.vector_norm(slot.flatten(1), dim=1) for slot in self.slots]
+            norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
+            self.alive.logical_and_(norms.isfinite() & losses.isfinite())
+            self.update(
+                self.stack.weights,
+                self.first,
+                self.second,
+                self.gradient,
+                (self.settings.clip / (norms + 1e-6)).clamp(max=1.0),
+                self.alive,
+                self.owner,
+                rates,
+                (self.settings.beta1, self.settings.beta2),
+                self.settings.weight_decay,
+            )
+            self.losses.index_copy_(0, self.at, losses.detach().to(self.losses.dtype)[None])
+            self.norms.index_copy_(0, self.at, norms.to(self.norms.dtype)[None])
+            self.at.add_(1)
+
+    def _batch(self, source: Int[Tensor, "row position"], target: Int[Tensor, "row *answer"]) -> Batch:
+        batch = lay_out(self.task, self.stack.model, source, target, padded=self.padded)
+        return Batch(every_row(batch.inputs), batch.target)
+
+    def _losses(self, batch: Batch, keys: Int[Tensor, "seed 2"]) -> Float[Tensor, " seed"]:
+        """The mean loss of each seed over its own rows."""
+        model, pad, n = self.stack.model, self.task.vocabulary.pad, len(self.stack)
+        model.noise.begin(keys)
+        logits, target = model(batch.inputs), batch.target
+        each = F.cross_entropy(
+            logits.flatten(0, -2),
+            target.flatten(),
+            ignore_index=pad,
+            reduction="none",
+            label_smoothing=self.settings.label_smoothing,
+        )
+        return each.view(n, -1).sum(1) / (target != pad).view(n, -1).sum(1)
+
+    def _captured(self) -> Callable[[], None]:
+        """The step as one CUDA graph of compiled pieces; nobody is alive while it is warmed up and captured."""
+        self.loss_of = torch.compile(self._losses, dynamic=False)
+        self.update = torch.compile(adamw, dynamic=False)
+        alive = self.alive.clone()
+        self.alive.zero_()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP):
+                self.at.zero_()
+                self.take()
+        torch.cuda.current_stream().wait_stream(side)
+        self.at.zero_()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.take()
+        self.alive.copy_(alive)
+        self.at.zero_()
+        return graph.replay
+
+
+def every_row(inputs: Inputs) -> Inputs:
+    """The same inputs with positions for each row: a table of positions differs from seed to seed."""
+    rows = len(inputs.source)
+    prefix = inputs.prefix_positions
+    return replace(
+        inputs,
+        source_positions=inputs.source_positions.expand(rows, -1),
+        prefix_positions=None if prefix is None else prefix.expand(rows, -1),
+    )
+
+
+def adamw(
+    weights: Float[Tensor, " number"],
+    first: Float[Tensor, " number"],
+    second: Float[Tensor, " number"],
+    gradient: Float[Tensor, " number"],
+    scale: Float[Tensor, " seed"],
+    alive: Bool[Tensor, " seed"],
+    owner: Int[Tensor, " number"],
+    rates: Float[Tensor, "3"],
+    betas: tuple[float, float],
+    weight_decay: float,
+) -> None:
+    """AdamW in place on the numbers of the seeds that are alive, after their gradients are scaled.
+
+    `rates` are the learning rate and the two corrections for the moments' start at 0; `owner` is a layout's.
+    """
+    rate, correction1, correction2 = rates.unbind()
+    is_matrix = owner >= len(alive)
+    seed = torch.where(is_matrix, owner - len(alive), owner).long()
+    decay = torch.where(is_matrix, weight_decay, 0.0).to(weights.dtype)
+    scaled, lives = gradient * scale[seed], alive[seed]
+    new_first = first + (1 - betas[0]) * (scaled - first)
+    new_second = betas[1] * second + (1 - betas[1]) * scaled.square()
+    moved = weights * (1 - rate * decay) - rate / correction1 * new_first / (new_second.sqrt() / correction2 + EPSILON)
+    for old, new in ((weights, moved), (first, new_first), (second, new_second)):
+        old.copy_(torch.where(lives, new, old))
