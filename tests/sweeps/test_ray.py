@@ -2,6 +2,7 @@
 
 import io
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -59,17 +60,14 @@ def address() -> Iterator[str]:
     """A cluster of a head without cores and two nodes with one."""
     command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
     mark = f"cluster-of-{os.getpid()}"
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, MARK: mark},
-    ) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        end_marked(mark)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        with subprocess.Popen(command, text=True, env={**os.environ, MARK: mark}, **pipes) as process:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+            end_marked(mark)
 
 
 def assert_equal(directory: SweepDirectory, expected: SweepDirectory) -> None:

@@ -104,13 +104,15 @@ class _Session:
     def __init__(self, request: dict[str, Any], mark: str, threads: int):
         self.mark = mark
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
-        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        extra = {MARK: mark, "RAY_USAGE_STATS_ENABLED": "0"}
+        if request["address"] is None:  # nobody else may use a Ray that is this sweep's own
+            extra |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "headway.sweeps.ray_session"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env={**environment(threads), **quiet, MARK: mark},
+            env={**environment(threads), **extra},
             start_new_session=True,  # Ctrl-C at a terminal is for the driver, which asks for an end
         )
         assert self.process.stdout is not None

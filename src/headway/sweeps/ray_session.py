@@ -219,7 +219,8 @@ def connect(address: str | None, cores: int) -> None:
     except (Exception, SystemExit) as problem:
         if address is None:
             raise
-        raise InputError(f"--address {address}: {' '.join(str(problem).split())}") from None
+        hint = "a cluster with a token needs RAY_AUTH_MODE=token and the same ~/.ray/auth_token here"
+        raise InputError(f"--address {address}: {' '.join(str(problem).split())}; {hint}") from None
 
 
 def check_address(address: str) -> None:
