@@ -32,8 +32,8 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "rows *any in"]) -> Float[Tensor, "rows *any out"]:
         folded = x.reshape(len(self.weight), -1, x.shape[-1])
-        mixed = torch.baddbmm(self.bias[:, None], folded, self.weight)
-        return mixed.view(*x.shape[:-1], -1)
+        # Not baddbmm: it writes the bias to every row first, and a compiler cannot fuse that with what follows.
+        return (torch.bmm(folded, self.weight) + self.bias[:, None]).view(*x.shape[:-1], -1)
 
 
 class StackedLayerNorm(nn.Module):

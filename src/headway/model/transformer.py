@@ -82,7 +82,8 @@ class Transformer(nn.Module):
         inputs = self.placed(inputs)
         if self.config.shape == "encoder":
             return self.classify(self.encode(inputs, record), inputs)
-        return self.decode(self.begin(inputs, record), inputs, record=record)
+        encoded = self.encode(inputs, record) if self.config.shape == "encoder-decoder" else None
+        return self.decode(Memory(encoded, []), inputs, record=record)
 
     def placed(self, inputs: Inputs) -> Inputs:
         """The same tokens where the encoding wants them; done once a pass, so that source and prefix move together.

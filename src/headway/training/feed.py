@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ DRAWERS = max(1, min(8, (os.cpu_count() or 2) - 2))
 """Processes that draw fresh examples for a GPU."""
 
 
+@runtime_checkable
 class Feed(Protocol):
     """Gives a step its examples, the rows of the first seed first."""
 
