@@ -7,6 +7,7 @@ any other it is trained in a folder of the worker's machine and sent home.
 
 import json
 import os
+import re
 import secrets
 import selectors
 import signal
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from textwrap import shorten
 from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
@@ -67,7 +69,7 @@ class RayExecutor:
                 if left and losses >= MOST_LOSSES:
                     raise RunStopped(f"Ray was lost {losses} times in a row before a trial could end ({lost})")
                 if left:
-                    report({"event": "warning", "text": f"Ray was lost ({lost}); it is started again"})
+                    report({"event": "warning", "text": f"Ray was lost ({lost}); trying again"})
                     _pause(losses, signals)
 
     def _request(self, jobs: dict[int, Job], mark: str) -> dict[str, Any]:
@@ -140,7 +142,8 @@ class _Session:
         """The last line that it wrote to standard error."""
         self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - 4096))
         lines = self.errors.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)  # without Ray's time, thread and line of code
 
     def save(self, signals: list[int]) -> None:
         """Let its jobs save, for a while; another Ctrl-C ends the wait."""
