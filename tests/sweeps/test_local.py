@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,18 +24,6 @@ from headway.sweeps.trial import Circumstances, DiskFull, Outcome
 from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 kB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"mounting is not permitted here: {mounted.stderr.decode().strip()}")
-    yield place
-    subprocess.run(["umount", place], check=True)
 
 
 def test_two_workers_give_the_results_of_one_process(tmp_path: Path) -> None:

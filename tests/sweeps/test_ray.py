@@ -26,6 +26,7 @@ from headway.sweeps.plan import Plan, plan_grid
 from headway.sweeps.ray import RayExecutor
 from headway.sweeps.ray_processes import MARK, end_marked, marked
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
+from headway.sweeps.trial import DiskFull
 from headway.training import train
 from tests.sweeps.driving import HOW, ROOT, command_line, kill, lines_without_times, run_here, wait_until
 from tests.tiny import weights_hash
@@ -268,6 +269,21 @@ def test_ctrl_c_brings_home_what_runs_elsewhere(recipe: Path, address: str, tmp_
     assert not far[0].exists()
     train(plan.trials[0].config, tmp_path / "untouched", device="cpu", until=step)
     assert weights_hash(place, step) == weights_hash(tmp_path / "untouched", step)
+
+
+def test_no_room_for_a_run_that_comes_home_stops_the_sweep_and_loses_nothing(
+    recipe: Path, address: str, small_disk: Path, tmp_path: Path
+) -> None:
+    directory = SweepDirectory(small_disk / "sweep")
+    plan = plan_grid(recipe, [], [], [0, 1, 2, 3])
+    with pytest.raises(DiskFull, match=r"No space left on device.*of 4 trials finished; with room"):
+        run_sweep(plan, directory, RayExecutor(HOW, address=address))
+    for name in directory.results():
+        assert RunDirectory(directory.path / "trials" / name).newest_state()["finished"]
+    assert len(list_runs(directory.path / "trials")) == len(directory.results()) > 0
+    subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
+    assert run_sweep(plan, directory, RayExecutor(HOW, address=address)).finished == 4
+    assert lines_without_times(directory) == lines_without_times(run_here(plan, tmp_path / "here"))
 
 
 def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
