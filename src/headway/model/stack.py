@@ -5,6 +5,7 @@ rows apart already, so only the leaves that hold weights have to know: a linear 
 All weights live in one vector, a block for each parameter, of which every layer holds views.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -97,6 +98,17 @@ class Layout:
     def _stored(self, name: str, shape: torch.Size) -> tuple[int, ...]:
         return tuple(reversed(shape)) if name in self.matrices else tuple(shape)
 
+    def norms(self, vector: Float[Tensor, " number"]) -> Float[Tensor, " seed"]:
+        """The length of each seed's part of a vector."""
+        parts = []
+        for numel, group in itertools.groupby(self.places.values(), key=lambda place: place[1].numel()):
+            starts = [at for at, _ in group]
+            width = -(-self.seeds * numel // ALIGNED) * ALIGNED
+            rows = vector[starts[0] : starts[0] + len(starts) * width].view(len(starts), width)
+            each = rows[:, : self.seeds * numel].unflatten(1, (self.seeds, numel))
+            parts.append(torch.linalg.vector_norm(each, dim=2))
+        return torch.linalg.vector_norm(torch.cat(parts), dim=0)
+
     def write(self, vector: Float[Tensor, " number"], models: Sequence[Mapping[str, Tensor]]) -> None:
         """Fill a vector with the numbers of each model, by parameter name."""
         for name, block in self.blocks(vector).items():
@@ -157,7 +169,8 @@ def _classes(model: Transformer) -> int:
 
 def _lay_out(model: nn.Module, seeds: int) -> Layout:
     places, start = {}, 0
-    for name, parameter in model.named_parameters():
+    # Parameters of one size stand side by side, so that a sum over each is one operation for all of them.
+    for name, parameter in sorted(model.named_parameters(), key=lambda one: one[1].numel()):
         places[name] = (start, parameter.shape)
         start += -(-seeds * parameter.numel() // ALIGNED) * ALIGNED
     matrices = frozenset(f"{path}.weight" for path, leaf in _leaves(model) if isinstance(leaf, nn.Linear))

@@ -70,8 +70,7 @@ class StackStep:
         torch._foreach_copy_(self.slots, list(torch.autograd.grad(losses.sum(), self.leaves)))
         rates = self.rates.index_select(0, self.at)[0].to(self.gradient.dtype)
         with torch.no_grad():
-            parts = [torch.linalg.vector_norm(slot.flatten(1), dim=1) for slot in self.slots]
-            norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
+            norms = self.stack.layout.norms(self.gradient)
             self.alive.logical_and_(norms.isfinite() & losses.isfinite())
             self.update(
                 self.stack.weights,
