@@ -3,11 +3,11 @@
 import io
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ from headway.sweeps.driver import run_sweep
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.plan import Plan, plan_grid
 from headway.sweeps.ray import RayExecutor
-from headway.sweeps.ray_processes import MARK, end_marked, marked
+from headway.sweeps.ray_processes import children_of, end_session, in_session, look_at
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
 from headway.sweeps.trial import DiskFull
 from headway.training import train
@@ -57,18 +57,33 @@ def expected(recipe: Path) -> SweepDirectory:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the workers of the cluster put what is temporary."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def address(temporary: Path) -> Iterator[str]:
     """A cluster of a head without cores and two nodes with one."""
     command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
-    mark = f"cluster-of-{os.getpid()}"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        with subprocess.Popen(command, text=True, env={**os.environ, MARK: mark}, **pipes) as process:
+        folders = {"TMPDIR": str(temporary), "RAY_TMPDIR": "/tmp"}  # Ray's own must be short, for its sockets
+        environment = {**os.environ, **folders}
+        with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes) as process:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
-            end_marked(mark)
+            end_session(process.pid)
+
+
+@pytest.fixture
+def away(temporary: Path) -> Path:
+    """The same, without what trials that were cut off have left there."""
+    for left in temporary.glob("headway-*"):
+        shutil.rmtree(left)
+    return temporary
 
 
 def assert_equal(directory: SweepDirectory, expected: SweepDirectory) -> None:
@@ -82,23 +97,12 @@ def assert_equal(directory: SweepDirectory, expected: SweepDirectory) -> None:
 # Processes
 
 
-def children_of(pid: int) -> list[int]:
-    with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+def session_of(driver: int) -> int:
+    """The process that a driver has connected to Ray; waits until there is one."""
+    found: list[int] = []
 
-
-def mark_of(driver: int) -> str:
-    """The mark of the Ray session that a driver has; waits until there is one."""
-    found: list[str] = []
-
-    def look() -> list[str]:
-        for child in children_of(driver):
-            if b"headway.sweeps.ray_session" not in command_line(child):
-                continue
-            with suppress(OSError):
-                words = Path(f"/proc/{child}/environ").read_bytes().decode().split("\0")
-                found.extend(word.removeprefix(f"{MARK}=") for word in words if word.startswith(f"{MARK}="))
+    def look() -> list[int]:
+        found.extend(pid for pid in children_of(driver) if b"headway.sweeps.ray_session" in command_line(pid))
         return found
 
     wait_until(look, "the driver has a session")
@@ -112,12 +116,6 @@ def holder_of(run: Path) -> int | None:
             if any(handle.readlink() == run / "lock" for handle in folder.iterdir()):
                 return int(folder.parent.name)
     return None
-
-
-def name_of(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
 
 
 def has_begun(run: Path) -> bool:
@@ -172,26 +170,28 @@ def test_a_killed_worker_and_a_killed_node_change_nothing(
 ) -> None:
     directory = SweepDirectory(tmp_path)
     events: list[Mapping[str, Any]] = []
-    marks: list[str] = []
+    sessions: list[int] = []
 
     def harm() -> None:
-        marks.append(mark_of(os.getpid()))
+        sessions.append(session_of(os.getpid()))
         run = directory.trial("lr=0.01,seed=0").path
         while not warnings_in(events, "its Ray worker is gone"):
             wait_until(lambda: has_begun(run) or warnings_in(events, "its Ray worker is gone"), "a trial runs")
             holder = holder_of(run)
-            if holder in marked(marks[0]):
+            if holder is not None and look_at(holder).session == sessions[0]:
                 kill(holder)
         wait_until(lambda: any(event["event"] == "ended" for event in events), "a trial ends")
-        (raylet,) = [pid for pid in marked(marks[0]) if name_of(pid) == "raylet"]
+        (raylet,) = [process.pid for process in in_session(sessions[0]) if process.name == "raylet"]
         kill(raylet)
+        wait_until(lambda: session_of(os.getpid()) != sessions[0], "Ray is started again")
+        sessions.append(session_of(os.getpid()))
 
     saboteur = Saboteur(harm)
     result = run_sweep(long_plan(recipe), directory, RayExecutor(HOW), events.append)
     saboteur.check()
     assert result.finished == 6
     assert warnings_in(events, "Ray was lost")
-    assert marked(marks[0]) == []
+    assert [in_session(session) for session in sessions] == [[], []]
     assert_equal(directory, expected)
 
 
@@ -211,23 +211,23 @@ def test_a_killed_driver_and_ctrl_c_lose_nothing_and_leave_no_process(
 ) -> None:
     directory = SweepDirectory(tmp_path / "sweep")
     driver = start_command(recipe, directory.path)
-    mark = mark_of(driver.pid)
+    session = session_of(driver.pid)
     wait_until(lambda: len(directory.results()) == 1, "a trial ends")
     kill(driver.pid)
     driver.communicate()
-    wait_until(lambda: not marked(mark), "Ray is gone with its driver", seconds=10)
+    wait_until(lambda: not in_session(session), "Ray is gone with its driver", seconds=10)
     finished = set(directory.results())
     assert finished
 
     driver = start_command(recipe, directory.path)
-    mark = mark_of(driver.pid)
+    session = session_of(driver.pid)
     wait_until(lambda: set(directory.results()) > finished, "another trial ends")
     kill(driver.pid, signal.SIGINT)
     _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130
     assert "of 6 trials finished; the same command continues" in errors
     assert len(errors.splitlines()) == 1
-    assert marked(mark) == []
+    assert in_session(session) == []
 
     driver = start_command(recipe, directory.path)
     assert driver.communicate(timeout=120)[1] == ""
@@ -243,20 +243,26 @@ def test_more_than_any_node_has_is_refused(recipe: Path, address: str, tmp_path:
         run_sweep(long_plan(recipe), SweepDirectory(tmp_path), RayExecutor(HOW, cpus=2, address=address))
 
 
-def far_run(mark: str, number: int) -> Path:
-    """Where a job is trained that is not trained in its place."""
-    return Path(tempfile.gettempdir()) / f"headway-{mark}-{number}" / "0"
+def far_run(folder: Path) -> Path:
+    """Where the first job is trained when it is not trained in its place; waits until it has begun."""
+    found: list[Path] = []
+
+    def look() -> list[Path]:
+        found.extend(run for run in folder.glob("headway-*-0/0") if has_begun(run))
+        return found
+
+    wait_until(look, "a trial runs")
+    return found[0]
 
 
-def test_ctrl_c_brings_home_what_runs_elsewhere(recipe: Path, address: str, tmp_path: Path) -> None:
+def test_ctrl_c_brings_home_what_runs_elsewhere(recipe: Path, address: str, away: Path, tmp_path: Path) -> None:
     directory = SweepDirectory(tmp_path / "sweep")
     plan = plan_grid(recipe, ENDLESS, [], [0])
     place = directory.trial("seed=0").path
     far: list[Path] = []
 
     def harm() -> None:
-        far.append(far_run(mark_of(os.getpid()), 0))
-        wait_until(lambda: has_begun(far[0]), "the trial runs")
+        far.append(far_run(away))
         assert not place.exists()
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -287,7 +293,7 @@ def test_no_room_for_a_run_that_comes_home_stops_the_sweep_and_loses_nothing(
 
 
 def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
-    recipe: Path, address: str, expected: SweepDirectory, tmp_path: Path
+    recipe: Path, address: str, away: Path, expected: SweepDirectory, tmp_path: Path
 ) -> None:
     directory = SweepDirectory(tmp_path)
     plan = long_plan(recipe)
@@ -296,12 +302,10 @@ def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
     events: list[Mapping[str, Any]] = []
 
     def harm() -> None:
-        mark = mark_of(os.getpid())
-        wait_until(lambda: has_begun(far_run(mark, 0)), "a trial runs")
-        worker = holder_of(far_run(mark, 0))
+        worker = holder_of(far_run(away))
         assert worker is not None
         raylet = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
-        assert name_of(raylet) == "raylet"
+        assert look_at(raylet).name == "raylet"
         for pid in [raylet, *children_of(raylet)]:
             kill(pid)
 

@@ -25,7 +25,7 @@ from typing import Any
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.sweeps.driver import Job
 from headway.sweeps.local import available_cores, counting_signals, environment
-from headway.sweeps.ray_processes import MARK, end_marked
+from headway.sweeps.ray_processes import end_session
 from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
 from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
 
@@ -58,7 +58,7 @@ class RayExecutor:
         with counting_signals() as signals:
             while left:
                 before = len(left)
-                session = _Session(self._request(left, mark), mark, self.how.threads)
+                session = _Session(self._request(left, mark), self.how.threads)
                 follower = _Follower(session, left, done, report, again=connected)
                 try:
                     lost = follower.follow(signals)
@@ -103,10 +103,9 @@ def _pause(losses: int, signals: list[int]) -> None:
 class _Session:
     """The process that is connected to Ray, and with it the Ray that it may have started."""
 
-    def __init__(self, request: dict[str, Any], mark: str, threads: int):
-        self.mark = mark
+    def __init__(self, request: dict[str, Any], threads: int):
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
-        extra = {MARK: mark, "RAY_USAGE_STATS_ENABLED": "0"}
+        extra = {"RAY_USAGE_STATS_ENABLED": "0"}
         if request["address"] is None:  # nobody else may use a Ray that is this sweep's own
             extra |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self.process = subprocess.Popen(
@@ -115,7 +114,7 @@ class _Session:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             env={**environment(threads), **extra},
-            start_new_session=True,  # Ctrl-C at a terminal is for the driver, which asks for an end
+            start_new_session=True,  # to be found by, and because Ctrl-C at a terminal is for the driver
         )
         assert self.process.stdout is not None
         self.replies = self.process.stdout.fileno()
@@ -155,9 +154,9 @@ class _Session:
 
     def end(self) -> None:
         """No process of it is left on this machine."""
+        end_session(self.process.pid)
         self.process.kill()
         self.process.wait()
-        end_marked(self.mark)
         for stream in (self.process.stdin, self.process.stdout, self.errors):
             assert stream is not None
             with suppress(BrokenPipeError):

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 from headway.errors import InputError, RunStopped
 from headway.sweeps.driver import Job
 from headway.sweeps.packing import pack, unpack
-from headway.sweeps.ray_processes import children, end_marked, name_and_state
+from headway.sweeps.ray_processes import children_of, end_session, look_at
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
 from headway.sweeps.worker import decode_job, say
@@ -238,8 +238,8 @@ def check_address(address: str) -> None:
 
 def watch_own_ray() -> None:
     """End this process when the local Ray that it started loses a part that nothing works without."""
-    parts = [pid for pid in children() if name_and_state(pid)[0] in ("raylet", "gcs_server")]
-    while all(name_and_state(pid)[1] not in ("Z", "") for pid in parts):
+    parts = [pid for pid in children_of(os.getpid()) if look_at(pid).name in ("raylet", "gcs_server")]
+    while not any(look_at(pid).ended for pid in parts):
         time.sleep(GLANCE)
     os._exit(3)
 
@@ -251,18 +251,18 @@ def main() -> None:
     lines = os.fdopen(os.dup(0), "rb")
     request = json.loads(lines.readline())
     stop = threading.Event()
-    threading.Thread(target=_listen, args=(lines, stop, request["mark"]), daemon=True).start()
+    threading.Thread(target=_listen, args=(lines, stop), daemon=True).start()
     try:
         _serve(request, replies, stop)
     except (InputError, RunStopped) as problem:
         say(replies, {"failed": type(problem).__name__, "text": str(problem)})
 
 
-def _listen(lines: BinaryIO, stop: threading.Event, mark: str) -> None:
+def _listen(lines: BinaryIO, stop: threading.Event) -> None:
     """Pass on the wish for an end; when the driver is gone, by whatever death, so is this process and its own Ray."""
     for _ in lines:
         stop.set()
-    end_marked(mark, sparing=os.getpid())
+    end_session(os.getpid(), sparing=os.getpid())
     os._exit(1)
 
 
