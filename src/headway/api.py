@@ -112,9 +112,9 @@ def sweep(
     from headway.sweeps.plan import check_plan
 
     plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=list((set or {}).items()))
-    executor, _, _ = make_executor(split=split, **how)
+    executor, shared, _ = make_executor(split=split, **how)
     check_plan(plan, split)
-    return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor)
+    return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor, stack=shared.stack)
 
 
 def default_sweep(recipe_name: str) -> Path:

@@ -9,6 +9,7 @@ import typer
 from headway.cli.evaluate import measure, summary
 from headway.cli.options import Device, Json, Quiet, parse_seeds, say, show
 from headway.cli.train import run as run_training
+from headway.cli.train import run_seeds
 from headway.errors import InputError, suggestion
 
 PRESETS: dict[str, dict[str, tuple[str, str]]] = {
@@ -41,7 +42,7 @@ def study(
 
     Example: headway study addition --preset quick
     """
-    from headway.api import default_run, read_recipe
+    from headway.api import default_run, find_recipe, read_recipe
     from headway.batches import pick_device
     from headway.evaluation import load
     from headway.runs import StudyDirectory
@@ -57,6 +58,10 @@ def study(
     directory.begin({"form": 1, "experiment": experiment, "preset": preset, "recipe": recipe, "seeds": chosen})
     found: list[dict[str, Any]] = []
     lines: list[str] = []
+    if len(chosen) > 1:
+        configs = [read_recipe(recipe, seed=seed)[1] for seed in chosen]
+        places = [directory.run(default_run(find_recipe(recipe), seed).name).path for seed in chosen]
+        run_seeds(configs, places, device=device, resume=True, data=None, quiet=quiet)
     for seed in chosen:
         path, config = read_recipe(recipe, seed=seed)
         run = directory.run(default_run(path, seed).name)

@@ -85,7 +85,7 @@ def sweep(
         show(described, described.pop("lines"), as_json=json)
         return
     with grid_progress(f"sweep {place.path.name}", quiet=quiet) as report:
-        result = run_sweep(plan, place, executor, report)
+        result = run_sweep(plan, place, executor, report, stack=how.stack)
     show(result.to_json(), summary(plan, place, result), as_json=json)
     for name, error in result.failed.items():
         say(f"headway: {name} failed: {error}")

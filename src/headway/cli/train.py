@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, Sets, parse_seeds, progress, say, show
 from headway.errors import InputError
 
@@ -22,7 +23,7 @@ def train(
     ],
     set: Sets = None,
     seed: Annotated[int | None, typer.Option(help="Fixes initialisation, order and dropout.", min=0)] = None,
-    seeds: Annotated[str | None, typer.Option(help="Several seeds one after another, e.g. 0-4.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Several seeds at once, e.g. 0-31.")] = None,
     data: Annotated[Path | None, typer.Option(help="Train on the JSON files in this directory.")] = None,
     allow_overlap: Annotated[bool, typer.Option("--allow-overlap", help="Accept files whose splits overlap.")] = False,
     device: Device = "auto",
@@ -42,22 +43,59 @@ def train(
     if seed is not None and seeds is not None:
         raise InputError("--seed and --seeds: use one")
     chosen = parse_seeds(seeds) if seeds is not None else [seed]
-    results = []
+    configs, places = [], []
     for one in chosen:
         path, config = read_recipe(recipe, set=set, seed=one, allow_overlap=allow_overlap)
-        place = out or default_run(path, config.seed)
-        if out is not None and seeds is not None:
-            place = out / default_run(path, config.seed).name
-        if dry_run:
-            results.append(describe(config, place, device=device, resume=resume, data=data))
-        else:
-            result = run(config, place, device=device, resume=resume, data=data, quiet=quiet, log=log)
-            results.append(asdict(result))
-            if not json:
-                say_done(result)
+        folder = Path("runs") if out is None else out
+        configs.append(config)
+        places.append(folder / default_run(path, config.seed).name if seeds is not None or out is None else out)
+    results: list[dict[str, Any]] = []
+    if dry_run:
+        described = zip(configs, places, strict=True)
+        results = [describe(config, place, device=device, resume=resume, data=data) for config, place in described]
+    elif len(configs) == 1:
+        result = run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log)
+        results = [asdict(result)]
+    else:
+        results = run_seeds(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
     if json or dry_run:
         document = results[0] if seeds is None else {"runs": results}
         show(document, [line for result in results for line in result.get("lines", [])], as_json=json)
+    else:
+        print("\n".join(done_line(result) for result in results))
+    if any("error" in result for result in results):
+        raise typer.Exit(1)
+
+
+def run_seeds(
+    configs: "list[RunConfig]",
+    places: list[Path],
+    *,
+    device: str,
+    resume: bool,
+    data: Path | None,
+    quiet: bool,
+    log: str | None = None,
+) -> list[dict[str, Any]]:
+    """Train several seeds with one display; a record for each, like a `TrainResult`, or with its `error`."""
+    from headway.runs import RunDirectory
+    from headway.sweeps.seeds import train_seeds
+
+    with grid_progress("train", quiet=quiet) as report:
+        found = train_seeds(
+            configs, places, device=device, resume=resume, data=data, log=log, command=sys.argv, report=report
+        )
+    records: list[dict[str, Any]] = []
+    for outcome, place in zip(found.outcomes, places, strict=True):
+        if outcome.error is not None:
+            say(f"headway: {outcome.name} failed: {outcome.error}")
+            records.append({"run": str(place), "error": outcome.error})
+            continue
+        state, metrics = RunDirectory(place).newest_state(), dict(outcome.metrics)
+        steps = metrics.pop("steps")
+        kept = {"seconds": state["seconds"], "metrics": metrics, "stopped_early": state["stopped_early"]}
+        records.append({"run": str(place), "steps": steps, **kept, "warnings": []})
+    return records
 
 
 def run(
@@ -92,10 +130,15 @@ def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
         meter(event["step"], event["total"])
 
 
-def say_done(result: "TrainResult") -> None:
-    early = " (stopped early)" if result.stopped_early else ""
-    accuracy = result.metrics["validation_accuracy"]
-    print(f"{result.run}: {result.steps:,} steps{early} in {result.seconds:.0f} s, validation accuracy {accuracy:.2%}")
+def done_line(result: Mapping[str, Any]) -> str:
+    if "error" in result:
+        return f"{result['run']}: failed"
+    early = " (stopped early)" if result["stopped_early"] else ""
+    accuracy = result["metrics"]["validation_accuracy"]
+    return (
+        f"{result['run']}: {result['steps']:,} steps{early} in {result['seconds']:.0f} s, "
+        f"validation accuracy {accuracy:.2%}"
+    )
 
 
 def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -48,9 +49,12 @@ class SweepResult:
 
 
 def run_sweep(
-    plan: Plan, directory: SweepDirectory, executor: Executor, report: Report = lambda event: None
+    plan: Plan, directory: SweepDirectory, executor: Executor, report: Report = lambda event: None, *, stack: int = 1
 ) -> SweepResult:
-    """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order."""
+    """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order.
+
+    Up to `stack` seeds of one setting are one job.
+    """
     names = [trial.name for trial in plan.trials]
     directory.check_same(plan.to_json())
     with stopping_when_full(directory.path), directory.lock():
@@ -58,16 +62,22 @@ def run_sweep(
         directory.mend_results()
         finished = {name for name, record in directory.results().items() if record.get("state") == "finished"}
         report({"event": "planned", "total": len(names), "finished": len(finished.intersection(names))})
-        jobs = make_jobs([trial for trial in plan.trials if trial.name not in finished], directory)
+        jobs = make_jobs([trial for trial in plan.trials if trial.name not in finished], directory, stack)
         with _tidied(directory, names):
             if jobs:
                 executor.run(jobs, lambda outcomes: _record(outcomes, directory, report), report)
         return summarise(plan, directory)
 
 
-def make_jobs(trials: Sequence[Trial], directory: SweepDirectory) -> list[Job]:
-    """A job for each trial, in their order."""
-    return [Job((trial,), (directory.trial(trial.name).path,)) for trial in trials]
+def make_jobs(trials: Sequence[Trial], directory: SweepDirectory, stack: int = 1) -> list[Job]:
+    """Jobs in the trials' order: one each, or up to `stack` seeds of one setting together."""
+    jobs = []
+    for _, seeds in groupby(trials, key=lambda trial: trial.settings):
+        group = list(seeds)
+        for start in range(0, len(group), stack):
+            part = group[start : start + stack]
+            jobs.append(Job(tuple(part), tuple(directory.trial(trial.name).path for trial in part)))
+    return jobs
 
 
 def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:

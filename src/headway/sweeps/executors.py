@@ -7,6 +7,8 @@ from headway.sweeps.driver import Executor
 from headway.sweeps.local import LocalExecutor, available_cores
 from headway.sweeps.trial import Circumstances
 
+LARGEST_STACK = 128
+"""Seeds of one setting that a GPU trains in one step. A CPU is faster with a process for each seed (docs/speed.md)."""
 MEASURED = ("test", "validation", "train", "all")
 
 
@@ -29,12 +31,14 @@ def make_executor(
     if on == "ray":
         from headway.sweeps.ray import RayExecutor
 
-        how = Circumstances(device, max(1, int(cpus or 1)), split, log=log, command=tuple(command))
+        stack = LARGEST_STACK if gpus else 1
+        how = Circumstances(device, max(1, int(cpus or 1)), split, log=log, command=tuple(command), stack=stack)
         return RayExecutor(how, cpus=1 if cpus is None else cpus, gpus=gpus or 0, address=address), how, 0
     where = pick_device(device).type
     workers = workers or (1 if where == "cuda" else available_cores())
     threads = max(1, available_cores() // workers)
-    how = Circumstances(where, threads, split, log=log, command=tuple(command))
+    stack = LARGEST_STACK if where == "cuda" else 1
+    how = Circumstances(where, threads, split, log=log, command=tuple(command), stack=stack)
     return LocalExecutor(workers, how), how, workers
 
 

@@ -3,7 +3,7 @@
 import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ Report = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What all jobs of a sweep share: device, threads, what is measured at the end, where to stop, what to mirror."""
+    """What all jobs of a sweep share: device, threads, what is measured at the end, where to stop, what to mirror.
+
+    `stack` is how many seeds of one setting are trained as one job; `data` a folder of files to train on.
+    """
 
     device: str = "auto"
     threads: int = 1
@@ -25,6 +28,8 @@ class Circumstances:
     until: int | None = None
     log: str | None = None
     command: tuple[str, ...] = ()
+    stack: int = 1
+    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,40 +59,96 @@ def run_job(
 
     A trial that fails is an outcome. What ends the whole sweep is raised: `Interrupted`, `DiskFull`.
     """
-    return [_run_one(trial, place, how, report) for trial, place in zip(trials, places, strict=True)]
-
-
-def _run_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> Outcome:
     started = time.perf_counter()
-    metrics: dict[str, float | int] = {}
-    state, error = "finished", None
+    if len(trials) == 1:
+        endings = [_ending(lambda: _train_one(trials[0], places[0], how, report), places[0])]
+    else:
+        endings = _train_stack(trials, places, how, report)
+    share = (time.perf_counter() - started) / len(trials)
+    return [
+        _finish(trial, place, ending, how, share) for trial, place, ending in zip(trials, places, endings, strict=True)
+    ]
+
+
+def _finish(trial: Trial, place: Path, trained: "Ending", how: Circumstances, seconds: float) -> Outcome:
+    """Measure a trial that was trained, and say how it ended."""
+    started = time.perf_counter()
+    reached = {} if isinstance(trained, Exception) else trained
+    ending = trained if isinstance(trained, Exception) else _ending(lambda: {**reached, **_measure(place, how)}, place)
+    seconds += time.perf_counter() - started
+    if not isinstance(ending, Exception):
+        return Outcome(trial.name, trial.settings, trial.seed, "finished", ending, None, seconds)
+    # Where the run stands is left out, so that the same failure reads the same on every machine.
+    error = in_one_line(ending).replace(str(place), trial.name)
+    return Outcome(trial.name, trial.settings, trial.seed, "failed", {}, error, seconds)
+
+
+Ending = dict[str, float | int] | Exception
+"""What a trial reached, or what stopped it."""
+
+
+def _ending(do: Callable[[], dict[str, float | int]], place: Path) -> Ending:
+    """What `do` found; an error of the trial's own is caught, what ends the sweep is raised."""
     try:
         with stopping_when_full(place):
-            metrics = _train_and_measure(trial, place, how, report)
+            return do()
     except (Interrupted, DiskFull):
         raise
     except Exception as problem:
-        # Where the run stands is left out, so that the same failure reads the same on every machine.
-        state, error = "failed", in_one_line(problem).replace(str(place), trial.name)
-    seconds = time.perf_counter() - started
-    return Outcome(trial.name, trial.settings, trial.seed, state, metrics, error, seconds)
+        return problem
 
 
-def _train_and_measure(trial: Trial, place: Path, how: Circumstances, report: Report) -> dict[str, float | int]:
+def _train_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> dict[str, float | int]:
     from headway.training import train
     from headway.training.mirror import mirrored
 
-    with mirrored(how.log, place, lambda event: report({**event, "trial": trial.name})) as tell:
+    with mirrored(how.log, place, _told_of(trial, report)) as tell:
         result = train(
             trial.config,
             place,
             device=how.device,
             resume=True,
+            data=None if how.data is None else Path(how.data),
             command=list(how.command),
             report=tell,
             until=how.until,
         )
-    return {"steps": result.steps, **result.metrics, **_measure(place, how)}
+    return {"steps": result.steps, **result.metrics}
+
+
+def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: Circumstances, report: Report) -> list[Ending]:
+    """Train the trials in one step each; what stops the stack as a whole stops every one of them."""
+    from headway.training import train_stack
+    from headway.training.mirror import mirrored
+
+    results: list[Any] = []
+
+    def train_all() -> dict[str, float | int]:
+        with ExitStack() as opened:
+            tellers = [
+                opened.enter_context(mirrored(how.log, place, _told_of(trial, report)))
+                for trial, place in zip(trials, places, strict=True)
+            ]
+            results[:] = train_stack(
+                [trial.config for trial in trials],
+                places,
+                device=how.device,
+                resume=True,
+                data=None if how.data is None else Path(how.data),
+                command=list(how.command),
+                reports=tellers,
+                until=how.until,
+            )
+        return {}
+
+    problem = _ending(train_all, places[0])
+    if isinstance(problem, Exception):
+        return [problem] * len(trials)
+    return [one if isinstance(one, Exception) else {"steps": one.steps, **one.metrics} for one in results]
+
+
+def _told_of(trial: Trial, report: Report) -> Report:
+    return lambda event: report({**event, "trial": trial.name})
 
 
 def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:

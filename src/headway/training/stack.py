@@ -262,11 +262,14 @@ class StackLoop:
         return tensors
 
     def _let_go(self) -> None:
-        """Seeds that are finished leave; once half of the rows are idle, the rest go on in a smaller stack."""
+        """Seeds that are finished leave; once half of the rows are idle, the rest go on in a smaller stack.
+
+        Not on a GPU, where a smaller stack would have to be compiled, for longer than the idle rows cost.
+        """
         for row in list(self.active):
             if self.members[row].progress.finished:
                 self._retire(row)
-        if not self.active or 2 * len(self.active) > len(self.members):
+        if not self.active or 2 * len(self.active) > len(self.members) or self.device.type == "cuda":
             return
         models, first, second = (
             self.stack.layout.read(vector) for vector in (self.stack.weights, self.step.first, self.step.second)
