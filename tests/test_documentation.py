@@ -110,6 +110,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.statistics",
         "headway.model.sites",
         "headway.tasks.columns",
+        "headway.sweeps.ray_session",
         "headway.cli.options",
         "headway.cli.evaluate",
         "headway.cli.compare",

@@ -2,6 +2,7 @@
 
 import io
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -9,9 +10,11 @@ import subprocess
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +236,42 @@ def test_a_killed_driver_and_ctrl_c_lose_nothing_and_leave_no_process(
     assert driver.communicate(timeout=120)[1] == ""
     assert driver.returncode == 0
     assert_equal(directory, expected)
+
+
+def choose(kind: str, driver: int, chance: random.Random) -> int | None:
+    """A process of a kind to kill, if there is one now."""
+    if kind == "driver":
+        return driver
+    found = [process.pid for child in children_of(driver) for process in in_session(child) if kind in process.name]
+    return chance.choice(found) if found else None
+
+
+@pytest.mark.long
+def test_twenty_kills_of_workers_two_of_the_driver_and_one_of_the_node_change_nothing(
+    recipe: Path, expected: SweepDirectory, tmp_path: Path
+) -> None:
+    chance = random.Random(0)
+    targets = ["ray::run_away"] * 20 + ["driver"] * 2 + ["raylet"]
+    chance.shuffle(targets)
+    sessions = set()
+    for attempt in count():
+        directory = SweepDirectory(tmp_path / f"killed-{attempt}")
+        driver = start_command(recipe, directory.path)
+        while targets and driver.poll() is None:
+            time.sleep(chance.uniform(0, 3))
+            sessions.update(children_of(driver.pid))
+            victim = choose(targets[-1], driver.pid, chance) if driver.poll() is None else None
+            if victim is not None:
+                kill(victim)
+                if targets.pop() == "driver":
+                    driver.communicate()
+                    driver = start_command(recipe, directory.path)
+        _, errors = driver.communicate(timeout=200)
+        assert driver.returncode == 0, errors
+        assert_equal(directory, expected)
+        if not targets:
+            break
+    wait_until(lambda: not any(map(in_session, sessions)), "no process is left", seconds=20)
 
 
 # A cluster of several nodes
