@@ -73,8 +73,10 @@ class RayExecutor:
                     _pause(losses, signals)
 
     def _request(self, jobs: dict[int, Job], mark: str) -> dict[str, Any]:
+        # A worker may stand in another directory.
+        there = {n: replace(job, places=tuple(place.absolute() for place in job.places)) for n, job in jobs.items()}
         return {
-            "jobs": {number: encode_job(job) for number, job in jobs.items()},
+            "jobs": {number: encode_job(job) for number, job in there.items()},
             "how": encode_circumstances(self.how),
             "cpus": self.cpus,
             "gpus": self.gpus,
