@@ -105,6 +105,7 @@ class StackLoop:
         self.failures: dict[int, RunStopped] = {}
         self.members: list[Member] = []
         self.active: list[int] = []
+        self.taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None = None
 
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> list[TrainResult | RunStopped]:
         last = self.total if until is None else min(until, self.total)
@@ -113,12 +114,14 @@ class StackLoop:
             while self.active:
                 due = step % self.settings.validate_every == 0 or step in (last, self.total)
                 if due and self.members[self.active[0]].progress.validated != step:
+                    self._catch_up()
                     self._validate()
                     self._save()
                     self._let_go()
                 if not self.active or step >= last:
                     break
                 if interrupted():
+                    self._catch_up()
                     self._save()
                     stopped = f"stopped at step {step:,} of {self.total:,}"
                     raise Interrupted(f"{stopped}; --resume continues {self._names()}")
@@ -190,22 +193,34 @@ class StackLoop:
     # Steps
 
     def _advance(self, step: int, last: int) -> int:
-        """Take as many steps as are loaded at once, up to the next validation; the step then reached."""
+        """Take as many steps as are loaded at once, up to the next validation; the step then reached.
+
+        While a GPU works on them, the host notes the steps before and prepares those to come.
+        """
         count = self._load_size(step, last)
         self.step.load(step, self.total, count, [member.config.seed for member in self.members])
         for _ in range(count):
             self.step.replay()
+        noted, self.taken = self.taken, (step, self.step.readings(count))
+        self._note(noted)
         if step + count < last:
-            self.feed.prepare(step + count, self._load_size(step + count, last))  # while a GPU still works
-        self._note(step, self.step.losses[:count].cpu(), self.step.norms[:count].cpu())
+            self.feed.prepare(step + count, self._load_size(step + count, last))
         return step + count
 
     def _load_size(self, step: int, last: int) -> int:
         every = self.settings.validate_every
         return min(self.longest, last - step, every - step % every)
 
-    def _note(self, step: int, losses: Float[Tensor, "step seed"], norms: Float[Tensor, "step seed"]) -> None:
+    def _catch_up(self) -> None:
+        """Note the steps that were taken and not noted yet."""
+        taken, self.taken = self.taken, None
+        self._note(taken)
+
+    def _note(self, taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None) -> None:
         """Record each seed's steps, up to one whose loss or gradient was not finite."""
+        if taken is None:
+            return
+        step, (losses, norms) = taken[0], taken[1]()
         for row in list(self.active):
             records = []
             for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):

@@ -62,6 +62,22 @@ class StackStep:
         copy_to(self.rates[:count], np.array(table))
         self.at.zero_()
 
+    def readings(self, count: int) -> Callable[[], tuple[Tensor, Tensor]]:
+        """Losses and gradient norms of the steps taken since the last load; the call waits until they are there."""
+        found = torch.stack([self.losses[:count], self.norms[:count]])
+        if found.device.type == "cpu":
+            return lambda: (found[0], found[1])
+        host = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+        host.copy_(found, non_blocking=True)
+        arrived = torch.cuda.Event()
+        arrived.record()
+
+        def wait() -> tuple[Tensor, Tensor]:
+            arrived.synchronize()
+            return host[0], host[1]
+
+        return wait
+
     def take(self) -> None:
         """The next step of those loaded."""
         self.stack.model.train()
