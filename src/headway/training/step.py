@@ -4,6 +4,7 @@ The batches, noise keys and learning rates of many steps are put on the device b
 is next, and losses and gradient norms are noted there. So a step can be captured once and replayed.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -130,7 +131,8 @@ class StackStep:
         self.alive.zero_()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        with torch.cuda.stream(side), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\s*Online softmax is disabled")  # of no use to the reader
             for _ in range(WARM_UP):
                 self.at.zero_()
                 self.take()
