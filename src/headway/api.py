@@ -81,13 +81,27 @@ def train(
 
 
 def plan_sweep(
-    recipe: str, *, vary: "Vary" = (), seeds: Sequence[int] | None = None, set: Sequence[Assignment] = ()
+    recipe: str,
+    *,
+    vary: "Vary" = (),
+    seeds: Sequence[int] | None = None,
+    set: Sequence[Assignment] = (),
+    trials: int | None = None,
+    search: str | None = None,
+    budget: int | None = None,
 ) -> "Plan":
-    """The trials of a grid over a recipe (name or path); the recipe's own seed when none are given."""
+    """The trials of a grid over a recipe (name or path), or with `trials` those of a search; its own seed if none."""
     from headway.sweeps.plan import plan_grid
+    from headway.sweeps.search import plan_search
 
     path, config = read_recipe(recipe, set=set)
-    return plan_grid(path, set, vary, [config.seed] if seeds is None else seeds)
+    seeds = [config.seed] if seeds is None else seeds
+    if trials is not None:
+        return plan_search(path, set, vary, seeds, trials=trials, search=search or "random", budget=budget)
+    for option, value in {"--search": search, "--budget": budget}.items():
+        if value is not None:
+            raise InputError(f"{option} {value} needs --trials: how many settings to draw")
+    return plan_grid(path, set, vary, seeds)
 
 
 def sweep(
@@ -97,12 +111,17 @@ def sweep(
     seeds: Sequence[int] | None = None,
     set: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
-    split: str | None = "test",
+    split: str | None = "auto",
+    trials: int | None = None,
+    search: str | None = None,
+    budget: int | None = None,
     **how: Any,
 ) -> "SweepResult":
     """Train every combination of the varied settings with every seed; called again, it continues.
 
-    `how` is `on`, `workers`, `device`, `log`, `address`, `cpus`, `gpus`, as the options of `headway sweep`.
+    With `trials`, so many settings are drawn instead, also from ranges such as `"1e-4..1e-2:log"`. `split` "auto" is
+    the test split, and nothing in a search. `how` is `on`, `workers`, `device`, `log`, `address`, `cpus`, `gpus`, as
+    the options of `headway sweep`.
 
     >>> hw.sweep("quick-addition", vary={"train.lr": [1e-3, 2e-3]}, seeds=range(8))   # doctest: +SKIP
     """
@@ -110,10 +129,14 @@ def sweep(
     from headway.sweeps.driver import run_sweep
     from headway.sweeps.executors import make_executor
     from headway.sweeps.plan import check_plan
+    from headway.sweeps.search import measured_split
 
-    plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=list((set or {}).items()))
-    executor, shared, _ = make_executor(split=split, **how)
-    check_plan(plan, split)
+    assignments = list((set or {}).items())
+    drawn: dict[str, Any] = {"trials": trials, "search": search, "budget": budget}
+    plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=assignments, **drawn)
+    measured = measured_split(split, plan)
+    executor, shared, _ = make_executor(split=measured, **how)
+    check_plan(plan, measured)
     return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor, stack=shared.stack)
 
 

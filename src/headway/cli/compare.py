@@ -103,6 +103,10 @@ def remarks(found: "Comparison") -> list[str]:
     if found.trials_failed:
         counted = "" if found.success_at is None else "; a failed trial is no success"
         lines.append(f"means are over finished trials{counted}")
+    if found.trials_stopped:
+        lines.append(
+            "a trial that stopped at a rung had fewer steps; its mean there is not to be compared with means at the end"
+        )
     failures = [(name, why) for row in found.rows for name, why in zip(row.trials, row.errors, strict=True) if why]
     lines += [f"failed: {name}: {why}" for name, why in failures[:5]]
     if len(failures) > 5:
@@ -166,7 +170,8 @@ def as_csv(found: "Comparison") -> str:
     """One line a setting, numbers in full; what is not there is empty."""
     from headway.sweeps.plan import value_text
 
-    numbers = ("planned", "n", "failed", "mean", "interval", "min", "max", "successes", "success", "success_interval")
+    numbers = ["planned", "n", "failed", "mean", "interval", "min", "max", "successes", "success", "success_interval"]
+    numbers += ["stopped", "stopped_at", "stopped_mean"] if found.trials_stopped else []
     names = [name for number in numbers for name in _ends(number)]
     handle = io.StringIO()
     writer = csv.writer(handle, lineterminator="\n")

@@ -20,6 +20,7 @@ class Standing:
     skipped: int = 0
     finished: int = 0
     failed: int = 0
+    stage: str = ""
     running: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Step and last step of each trial that runs."""
     began: float = field(default_factory=time.monotonic)
@@ -27,13 +28,14 @@ class Standing:
     def take(self, event: Mapping[str, Any]) -> None:
         kind, trial = event["event"], event.get("trial", "")
         if kind == "planned":
-            self.total, self.skipped = event["total"], event["finished"]
+            self.total, self.skipped, self.stage = event["total"], event["finished"], event.get("stage", "")
+            self.finished, self.failed, self.began = 0, 0, time.monotonic()
         elif kind == "started":
             self.running[trial] = (0, event.get("total", 0))
         elif kind == "ended":
             self.running.pop(trial, None)
-            self.finished += event["state"] == "finished"
-            self.failed += event["state"] != "finished"
+            self.finished += event["state"] != "failed"
+            self.failed += event["state"] == "failed"
         elif "step" in event and trial in self.running:
             self.running[trial] = (event["step"], event.get("total", self.running[trial][1]))
 
@@ -49,7 +51,8 @@ class Standing:
         return (time.monotonic() - self.began) * left / self.done if self.done > 0 else None
 
     def __str__(self) -> str:
-        text = f"{self.skipped + self.finished + self.failed:,} of {self.total:,} trials"
+        text = f"{self.stage}: " if self.stage else ""
+        text += f"{self.skipped + self.finished + self.failed:,} of {self.total:,} trials"
         text += f", {self.failed:,} failed" if self.failed else ""
         left = self.seconds_left
         return f"{text}, about {duration(left)} left" if left else text
@@ -96,7 +99,8 @@ def _plain(title: str, standing: Standing) -> Show:
         _warning(event)
         standing.take(event)
         if event["event"] == "planned" and standing.skipped:
-            say(f"{title}: {standing.skipped:,} of {standing.total:,} trials are finished already")
+            stage = f"{standing.stage}: " if standing.stage else ""
+            say(f"{title}: {stage}{standing.skipped:,} of {standing.total:,} trials are finished already")
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
             say(f"{title}: {standing}")

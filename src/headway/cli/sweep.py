@@ -1,19 +1,23 @@
 """headway sweep"""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli.grid import duration, grid_progress
+from headway.cli.dry_run import describe, drawn_twice
+from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Quiet, Sets, parse_seeds, say, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import SweepResult
     from headway.sweeps.plan import Plan
-    from headway.sweeps.trial import Circumstances
+    from headway.sweeps.search import SearchResult
 
 MOST_LINES = 20
 """Settings that are printed at the end; `headway compare` shows all."""
@@ -25,8 +29,17 @@ def sweep(
     ],
     vary: Annotated[
         list[str] | None,
-        typer.Option("--vary", metavar="KEY=VALUE,...", help="Values of a setting, each combined with all others."),
+        typer.Option(
+            "--vary", metavar="KEY=VALUE,...", help="Values of a setting; with --trials also KEY=LOW..HIGH[:log]."
+        ),
     ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Search: draw so many settings instead of taking every combination.")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option(help="random, or halving: few steps for all, the best third go on.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(help="Steps of all trials together with --search halving.")] = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds of every setting, e.g. 0-7; the recipe's if left out.")
     ] = None,
@@ -37,7 +50,9 @@ def sweep(
     ] = None,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The sweep's directory; sweeps/<recipe> if left out.")] = None,
-    split: Annotated[str, typer.Option(help="Measured at the end: test, validation, train, all or none.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Measured at the end: test (none in a search), validation, train, all or none.")
+    ] = None,
     log: Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics of every trial.")] = None,
     address: Annotated[
         str | None, typer.Option(help="The Ray cluster; one of its own on this machine if left out.")
@@ -52,7 +67,7 @@ def sweep(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every combination of some settings with every seed; started again, it continues.
+    """Train every combination of some settings, or some that are drawn, with every seed; started again, it continues.
 
     Exits with 1 if a trial failed; the others are finished all the same.
 
@@ -63,9 +78,18 @@ def sweep(
     from headway.sweeps.driver import run_sweep
     from headway.sweeps.executors import make_executor
     from headway.sweeps.plan import check_plan
+    from headway.sweeps.search import measured_split
 
-    measured = None if split == "none" else split
-    plan = plan_sweep(recipe, vary=vary or [], seeds=None if seeds is None else parse_seeds(seeds), set=set or [])
+    plan = plan_sweep(
+        recipe,
+        vary=vary or [],
+        seeds=None if seeds is None else parse_seeds(seeds),
+        set=set or [],
+        trials=trials,
+        search=search,
+        budget=budget,
+    )
+    measured = measured_split(None if split == "none" else split or "auto", plan)
     place = SweepDirectory(out or default_sweep(plan.name))
     executor, how, at_once = make_executor(
         on=on,
@@ -84,6 +108,8 @@ def sweep(
         described = describe(plan, place, how, at_once)
         show(described, described.pop("lines"), as_json=json)
         return
+    if not quiet and (repeats := drawn_twice(plan)):
+        say(f"sweep {place.path.name}: {repeats}")
     with grid_progress(f"sweep {place.path.name}", quiet=quiet) as report:
         result = run_sweep(plan, place, executor, report, stack=how.stack)
     show(result.to_json(), summary(plan, place, result), as_json=json)
@@ -97,12 +123,12 @@ def summary(plan: "Plan", place: "SweepDirectory", result: "SweepResult") -> lis
     """A line for each setting, and where all of it is."""
     from statistics import fmean
 
-    from headway.sweeps.plan import short_names, value_text
-
-    records, words = place.results(), short_names(plan.vary)
+    if result.search is not None:
+        return [*search_summary(result.search), *_where(result)]
+    records = place.results()
     values: dict[str, list[float]] = {}
     for trial in plan.trials:
-        name = ", ".join(f"{words[key]} {value_text(value)}" for key, value in trial.settings.items()) or plan.name
+        name = setting_text(trial.settings) or plan.name
         metrics = records.get(trial.name, {}).get("metrics") or {}
         found = metrics.get("accuracy", metrics.get("validation_accuracy"))
         values.setdefault(name, []).extend([] if found is None else [found])
@@ -114,39 +140,34 @@ def summary(plan: "Plan", place: "SweepDirectory", result: "SweepResult") -> lis
     ]
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES:,} settings more"]
+    return [*lines, *_where(result)]
+
+
+def setting_text(settings: "Mapping[str, Any]") -> str:
+    from headway.sweeps.plan import short_names, value_text
+
+    words = short_names(settings)
+    return ", ".join(f"{words[key]} {value_text(value)}" for key, value in settings.items())
+
+
+def _where(result: "SweepResult") -> list[str]:
+    stopped = f", {result.search.stopped:,} stopped at a rung" if result.search and result.search.stopped else ""
     failed = f", {len(result.failed):,} failed" if result.failed else ""
     return [
-        *lines,
-        f"{result.finished:,} of {result.planned:,} trials finished{failed}; the sweep is in {result.sweep}",
+        f"{result.finished:,} of {result.planned:,} trials finished{stopped}{failed}; the sweep is in {result.sweep}",
         f"headway compare {result.sweep} shows it as a table",
     ]
 
 
-def describe(plan: "Plan", place: "SweepDirectory", how: "Circumstances", at_once: int) -> dict[str, Any]:
-    """What a sweep would be: every trial that is not finished, and about how long they would take together."""
-    from headway.sweeps.estimate import estimate
+def search_summary(found: "SearchResult") -> list[str]:
+    """Which setting a search chooses, and what that is worth."""
+    from headway.sweeps.plan import value_text
 
-    finished = {name for name, record in place.results().items() if record.get("state") == "finished"}
-    left = [trial for trial in plan.trials if trial.name not in finished]
-    seconds = estimate(plan, how)
-    steps = {trial.name: trial.config.train.total_steps(trial.config.data) for trial in left}
-    total = sum(seconds[name] for name in steps)
-    trials = [{"name": name, "steps": steps[name], "seconds": round(seconds[name], 3)} for name in steps]
-    lines = [f"{name}: {count:,} steps" for name, count in steps.items()]
-    lines.append(f"{place.path}: {len(left):,} trials to do, {len(plan.trials) - len(left):,} finished already")
-    lines.append(f"about {duration(total / max(at_once, 1))} {_by(how, at_once)} if none stops early")
-    return {
-        "sweep": str(place.path),
-        "device": how.device,
-        "workers": at_once or None,
-        "trials": trials,
-        "seconds": round(total / max(at_once, 1), 3),
-        "lines": lines,
-    }
-
-
-def _by(how: "Circumstances", at_once: int) -> str:
-    if not at_once:
-        return "of work for one worker as fast as this machine"
-    workers, threads = (f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((at_once, "worker"), (how.threads, "thread")))
-    return f"with {workers} of {threads} on {how.device}"
+    if found.best is None:
+        return ["no setting was trained to the end with all its seeds; none is chosen"]
+    settings, seeds = found.best.settings, f"{found.best.seeds:,} seed{'s' * (found.best.seeds > 1)}"
+    sets = " ".join(f"--set {shlex.quote(f'{key}={value_text(value)}')}" for key, value in settings.items())
+    return [
+        f"best on validation: {setting_text(settings)}: mean loss {found.best.validation_loss:.4g} over {seeds}",
+        f"the choice flatters it; measure it on seeds that chose nothing: {sets}",
+    ]

@@ -22,7 +22,8 @@ from headway.sweeps.comparison import (
     Row,
     best_first,
 )
-from headway.sweeps.plan import FORM, read_value, short_names, split_values, value_text
+from headway.sweeps.plan import FORM, short_names, split_values, value_text
+from headway.sweeps.ranges import read_value
 
 LARGEST = 1e100
 """A number beyond this is none that was measured; the square of one within it is still finite."""
@@ -58,7 +59,7 @@ def compare(
     directory = sweep if isinstance(sweep, SweepDirectory) else SweepDirectory.find(str(sweep))
     entries, notes = read_entries(directory)
     keys = tuple(dict.fromkeys(key for entry in entries for key in entry.settings))
-    name = pick_metric(entries, metric)
+    name = pick_metric(entries, metric, searched="search" in directory.plan())
     success_at = SUCCESS if success is None and name in SHARES else success
     chosen = select(entries, keys, where)
     finished = [entry for entry in chosen if entry.state == "finished"]
@@ -76,6 +77,7 @@ def compare(
         trials_planned=len(chosen),
         trials_finished=len(finished),
         trials_failed=sum(entry.state == "failed" for entry in chosen),
+        trials_stopped=sum(entry.state == "stopped" for entry in chosen),
         rows=sorted_rows(groups, keys, name, success_at, sort or name),
         by=tuple(effect_of(_key("--by", key, keys), chosen, name) for key in by),
         notes=tuple(notes),
@@ -115,7 +117,7 @@ def _is_trial(trial: Any) -> bool:
 
 def _entry(trial: Mapping[str, Any], result: Mapping[str, Any]) -> Entry:
     """What was planned counts; of the result, only numbers that are finite."""
-    state = result.get("state") if result.get("state") in ("finished", "failed") else None
+    state = result.get("state") if result.get("state") in ("finished", "stopped", "failed") else None
     found = result.get("metrics")
     numbers = {**(found if isinstance(found, dict) else {}), "seconds": result.get("seconds")}
     metrics = {key: float(value) for key, value in numbers.items() if _is_finite(value)}
@@ -130,9 +132,11 @@ def _is_finite(value: Any) -> bool:
 # Choosing
 
 
-def pick_metric(entries: Sequence[Entry], asked: str | None) -> str:
-    """The metric asked for; else accuracy, or validation accuracy where nothing was measured at the end."""
+def pick_metric(entries: Sequence[Entry], asked: str | None, *, searched: bool = False) -> str:
+    """The metric asked for; else accuracy, validation accuracy where that was not measured, in a search its loss."""
     found = measured(entries)
+    if asked is None and searched:
+        return "validation_loss"
     if asked is None:
         return "validation_accuracy" if found and "accuracy" not in found else "accuracy"
     known = found or set(METRICS)
@@ -142,8 +146,8 @@ def pick_metric(entries: Sequence[Entry], asked: str | None) -> str:
 
 
 def measured(entries: Iterable[Entry]) -> set[str]:
-    """The metrics that any finished trial has."""
-    return {key for entry in entries if entry.state == "finished" for key in entry.metrics}
+    """The metrics that any trial has that finished, or was stopped at a rung of a search."""
+    return {key for entry in entries if entry.state in ("finished", "stopped") for key in entry.metrics}
 
 
 def select(entries: Sequence[Entry], keys: Sequence[str], where: Sequence[str]) -> list[Entry]:
@@ -225,7 +229,7 @@ def _ranking(
 ) -> Callable[[Row, Sequence[Entry]], tuple[Any, ...]]:
     if sort in metrics:
         lower = sort in LOWER_IS_BETTER
-        return lambda row, group: best_first(_mean(_values(group, sort)), lower)
+        return lambda row, group: (*best_first(_mean(_values(group, sort)), lower), *_longest_first(group, sort))
     if sort == "success":
         if success_at is None:
             raise InputError("--sort success: say with --success from which value on a seed is a success")
@@ -237,6 +241,22 @@ def _ranking(
     return lambda row, group: _in_order(row.settings.get(key))
 
 
+def _longest_first(group: Sequence[Entry], metric: str) -> tuple[float, bool, float]:
+    """Among settings that were stopped: those trained longest first, and of these the best."""
+    values = _values(_stopped_last(group), metric, "stopped")
+    return (-(_stopped_at(group) or 0), *best_first(_mean(values), metric in LOWER_IS_BETTER))
+
+
+def _stopped_at(group: Iterable[Entry]) -> int | None:
+    """The step at which trials of a setting were stopped, the last of them; None where none was."""
+    return max((int(step) for step in _values(group, "steps", "stopped")), default=None)
+
+
+def _stopped_last(group: Sequence[Entry]) -> list[Entry]:
+    """The trials that were stopped at that step; while a rung is under way, others have not come so far."""
+    return [entry for entry in group if entry.metrics.get("steps") == _stopped_at(group)]
+
+
 def _in_order(value: Any) -> tuple[bool, float, str]:
     """Numbers by size, then everything else by its text."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -244,8 +264,11 @@ def _in_order(value: Any) -> tuple[bool, float, str]:
 
 
 def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row:
-    """The numbers of one setting; a failed seed has no value and is no success."""
-    ended = [entry for entry in group if entry.state == "failed" or (entry.state and metric in entry.metrics)]
+    """The numbers of one setting; a failed seed has no value and is no success.
+
+    What was stopped is told apart, because it was trained for fewer steps than what finished.
+    """
+    ended = [entry for entry in group if entry.state == "failed" or _is_finished(entry, metric)]
     values = tuple(entry.metrics[metric] if entry.state == "finished" else None for entry in ended)
     known = [value for value in values if value is not None]
     successes = None if success_at is None else sum(_succeeds(value, metric, success_at) for value in known)
@@ -265,11 +288,18 @@ def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row
         seeds=tuple(entry.seed for entry in ended),
         values=values,
         errors=tuple(entry.error for entry in ended),
+        stopped=sum(entry.state == "stopped" for entry in group),
+        stopped_at=_stopped_at(group),
+        stopped_mean=_mean(_values(_stopped_last(group), metric, "stopped")),
     )
 
 
-def _values(group: Iterable[Entry], metric: str) -> list[float]:
-    return [entry.metrics[metric] for entry in group if entry.state == "finished" and metric in entry.metrics]
+def _is_finished(entry: Entry, metric: str) -> bool:
+    return entry.state == "finished" and metric in entry.metrics
+
+
+def _values(group: Iterable[Entry], metric: str, state: str = "finished") -> list[float]:
+    return [entry.metrics[metric] for entry in group if entry.state == state and metric in entry.metrics]
 
 
 def _succeeds(value: float, metric: str, limit: float) -> bool:

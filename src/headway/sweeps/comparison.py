@@ -20,7 +20,10 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Row:
-    """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value."""
+    """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value.
+
+    Trials that a search `stopped` at a rung count in no other number; `stopped_mean` is their mean at that step.
+    """
 
     settings: Mapping[str, Any]
     planned: int
@@ -37,6 +40,9 @@ class Row:
     seeds: tuple[int, ...]
     values: tuple[float | None, ...]
     errors: tuple[str | None, ...]
+    stopped: int = 0
+    stopped_at: int | None = None
+    stopped_mean: float | None = None
 
     @property
     def descriptive(self) -> bool:
@@ -86,6 +92,7 @@ class Comparison:
     rows: tuple[Row, ...]
     by: tuple[Effect, ...] = ()
     notes: tuple[str, ...] = ()
+    trials_stopped: int = 0
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -132,7 +139,8 @@ def heading(found: Comparison) -> str:
     state = f"{found.trials_finished:,} of {found.trials_planned:,} trials finished"
     failed = f", {found.trials_failed:,} failed" if found.trials_failed else ""
     where = f" ({', '.join(found.where)})" if found.where else ""
-    return f"{found.sweep}{where}: {found.metric}, {state}{failed}"
+    stopped = f", {found.trials_stopped:,} stopped at a rung" if found.trials_stopped else ""
+    return f"{found.sweep}{where}: {found.metric}, {state}{stopped}{failed}"
 
 
 def table_of(found: Comparison) -> list[list[str]]:
@@ -140,7 +148,20 @@ def table_of(found: Comparison) -> list[list[str]]:
     short = short_names(found.keys)
     success = [] if found.success_at is None else [success_text(found), "95 % interval"]
     header = [*(short[key] for key in found.keys), "seeds", "failed", "mean", "95 % interval", "min", "max", *success]
-    return [header, *(_cells(row, found) for row in found.rows)]
+    rows = [_cells(row, found) for row in found.rows]
+    if not found.trials_stopped:
+        return [header, *rows]
+    stopped = [_stopped_cells(row, found) for row in found.rows]
+    return [
+        [*header, "stopped at", "mean there"],
+        *([*cells, *more] for cells, more in zip(rows, stopped, strict=True)),
+    ]
+
+
+def _stopped_cells(row: Row, found: Comparison) -> list[str]:
+    if row.stopped_at is None:
+        return ["", ""]
+    return [f"step {row.stopped_at:,}", shown(row.stopped_mean, found.metric)]
 
 
 def success_text(found: Comparison) -> str:

@@ -2,23 +2,29 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from headway.errors import Interrupted
 from headway.runs import SweepDirectory
+from headway.sweeps.halving import trials_of_rung, waiting, with_rungs
 from headway.sweeps.plan import Plan, Trial
+from headway.sweeps.search import SearchResult, find_best
 from headway.sweeps.trial import DiskFull, Outcome, Report, stopping_when_full
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker does at a time: a trial, or seeds of one setting as a stack; `places` are their run directories."""
+    """What a worker does at a time: a trial, or seeds of one setting as a stack; `places` are their run directories.
+
+    With `until`, they are trained up to that step.
+    """
 
     trials: tuple[Trial, ...]
     places: tuple[Path, ...]
+    until: int | None = None
 
 
 @runtime_checkable
@@ -36,16 +42,31 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Where a sweep stands: how many trials there are, how many finished, and why the others failed, by name."""
+    """Where a sweep stands: how many trials there are, how many finished, and why others failed, by name.
+
+    `search` is there for a search alone.
+    """
 
     sweep: str
     results: str
     planned: int
     finished: int
     failed: Mapping[str, str]
+    search: SearchResult | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "failed": dict(self.failed)}
+        found = asdict(self)
+        return found if self.search else {key: value for key, value in found.items() if key != "search"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Trials that are run together: all of a grid, or those of a rung. `left` are those that have not ended in it."""
+
+    trials: Sequence[Trial]
+    left: Sequence[Trial]
+    until: int | None = None
+    name: str = ""
 
 
 def run_sweep(
@@ -60,13 +81,42 @@ def run_sweep(
     with stopping_when_full(directory.path), directory.lock():
         directory.begin(plan.to_json())
         directory.mend_results()
-        finished = {name for name, record in directory.results().items() if record.get("state") == "finished"}
-        report({"event": "planned", "total": len(names), "finished": len(finished.intersection(names))})
-        jobs = make_jobs([trial for trial in plan.trials if trial.name not in finished], directory, stack)
         with _tidied(directory, names):
-            if jobs:
-                executor.run(jobs, lambda outcomes: _record(outcomes, directory, report), report)
+            for stage in stages(plan, directory):
+                _run_stage(stage, directory, executor, report, stack)
         return summarise(plan, directory)
+
+
+def stages(plan: Plan, directory: SweepDirectory) -> Iterator[Stage]:
+    """What there is to do, part after part; which trials a rung has is known when the rung before it has ended."""
+    rungs = () if plan.search is None else plan.search.rungs
+    for number, rung in enumerate(rungs):
+        records = directory.results()
+        trials, left = trials_of_rung(plan, records, number), waiting(plan, records, number)
+        yield Stage(trials, left, rung.until, f"rung {number + 1} of {len(rungs)}")
+    if not rungs:
+        records = directory.results()
+        left = [trial for trial in plan.trials if records.get(trial.name, {}).get("state") != "finished"]
+        yield Stage(plan.trials, left)
+
+
+def next_stage(plan: Plan, directory: SweepDirectory) -> Stage:
+    """The first stage in which something is left to do, or the last."""
+    stage = Stage((), ())
+    for stage in stages(plan, directory):
+        if stage.left:
+            break
+    return stage
+
+
+def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, report: Report, stack: int) -> None:
+    about = {"stage": stage.name} if stage.name else {}
+    total, left = len(stage.trials), len(stage.left)
+    report({"event": "planned", "total": total, "finished": total - left, **about})
+    jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, directory, stack)]
+    before = directory.results() if stage.until else None
+    if jobs:
+        executor.run(jobs, lambda outcomes: _record(outcomes, directory, report, before), report)
 
 
 def make_jobs(trials: Sequence[Trial], directory: SweepDirectory, stack: int = 1) -> list[Job]:
@@ -84,15 +134,25 @@ def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:
     """What results.jsonl says of a plan's trials."""
     records = directory.results()
     states = {trial.name: records[trial.name] for trial in plan.trials if trial.name in records}
-    failed = {name: str(record.get("error")) for name, record in states.items() if record["state"] != "finished"}
-    finished = len(states) - len(failed)
-    return SweepResult(str(directory.path), str(directory.results_path), len(plan.trials), finished, failed)
+    failed = {name: str(record.get("error")) for name, record in states.items() if record["state"] == "failed"}
+    finished = sum(record["state"] == "finished" for record in states.values())
+    search = None if plan.search is None else find_best(plan, records)
+    return SweepResult(str(directory.path), str(directory.results_path), len(plan.trials), finished, failed, search)
 
 
-def _record(outcomes: Sequence[Outcome], directory: SweepDirectory, report: Report) -> None:
+def _record(
+    outcomes: Sequence[Outcome],
+    directory: SweepDirectory,
+    report: Report,
+    before: Mapping[str, Mapping[str, Any]] | None,
+) -> None:
+    """Write down how trials ended; in a rung (there are results `before`), with what they reached in those before."""
     for outcome in outcomes:
+        record = outcome.to_json()
+        if before is not None:
+            record = with_rungs(record, before.get(outcome.name, {}))
         with stopping_when_full(directory.path):
-            directory.append_result(outcome.to_json())
+            directory.append_result(record)
         report({"event": "ended", "trial": outcome.name, "state": outcome.state, "error": outcome.error})
 
 
@@ -113,5 +173,6 @@ def _tidied(directory: SweepDirectory, names: Sequence[str]) -> Iterator[None]:
 
 def _standing(directory: SweepDirectory, names: Sequence[str]) -> str:
     records = directory.results()
-    finished = sum(records.get(name, {}).get("state") == "finished" for name in names)
-    return f"{directory.path}: {finished:,} of {len(names):,} trials finished"
+    states = [records.get(name, {}).get("state") for name in names]
+    stopped = f", {states.count('stopped'):,} trained up to a rung" if "stopped" in states else ""
+    return f"{directory.path}: {states.count('finished'):,} of {len(names):,} trials finished{stopped}"

@@ -3,15 +3,16 @@
 import hashlib
 import itertools
 import json
+import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.config import Assignment, RunConfig, assign, build, read_toml, to_table
 from headway.errors import InputError
+from headway.sweeps.ranges import Range, parse_range, read_value
 
 FORM = 1
 """Version of the form of sweep.json."""
@@ -35,44 +36,77 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Rung:
+    """So many settings, with all their seeds, are trained up to a step; then the best of them go on."""
+
+    settings: int
+    until: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a search goes: so many settings were drawn, and rungs of successive halving (none: all are trained whole)."""
+
+    drawn: int
+    rungs: tuple[Rung, ...] = ()
+
+
+Choices = list[Any] | Range
+"""What a setting is varied over."""
+
+
+@dataclass(frozen=True)
 class Plan:
-    """A sweep before it is run: `recipe` is the tables of the recipe with `--set` applied."""
+    """A sweep before it is run: `recipe` is the tables of the recipe with `--set` applied.
+
+    A setting's trials stand together, one a seed. `search` is there when settings were drawn.
+    """
 
     name: str
     recipe: Mapping[str, Any]
-    vary: Mapping[str, Sequence[Any]]
+    vary: Mapping[str, Choices]
     seeds: tuple[int, ...]
     trials: tuple[Trial, ...]
+    search: Search | None = None
 
     def to_json(self) -> dict[str, Any]:
         trials = [{"name": one.name, "settings": dict(one.settings), "seed": one.seed} for one in self.trials]
-        vary = {key: list(values) for key, values in self.vary.items()}
+        vary = {key: str(one) if isinstance(one, Range) else list(one) for key, one in self.vary.items()}
+        search = {} if self.search is None else {"search": asdict(self.search)}
         return {
             "form": FORM,
             "recipe_name": self.name,
             "recipe": dict(self.recipe),
             "vary": vary,
             "seeds": list(self.seeds),
+            **search,
             "trials": trials,
         }
 
 
 Vary = Sequence[str] | Mapping[str, Sequence[Any]]
-"""`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python."""
+"""`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python, where a text is read as typed: `{"a.b": "1..5"}`."""
 
 
 def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> Plan:
     """Every combination of the varied values, with every seed; a key or value no recipe can have is refused."""
     table = assign(read_toml(recipe), set)
-    varied = read_vary(vary)
-    size = len(seeds)
-    for values in varied.values():
-        size *= len(values)
-    if size > LARGEST_SWEEP:
-        raise InputError(f"the sweep would have {size:,} trials; at most {LARGEST_SWEEP:,} are allowed")
+    varied = {key: _listed(key, choices) for key, choices in read_vary(vary).items()}
+    check_size(math.prod(map(len, varied.values())) * len(seeds))
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     trials = tuple(make_trial(table, settings, seed, str(recipe)) for settings in combinations for seed in seeds)
     return Plan(recipe.stem, table, varied, tuple(seeds), trials)
+
+
+def _listed(key: str, choices: Choices) -> list[Any]:
+    if isinstance(choices, Range):
+        raise InputError(f"--vary {key}={choices} is a range; say with --trials how many settings to draw")
+    return choices
+
+
+def check_size(trials: int) -> None:
+    if trials > LARGEST_SWEEP:
+        raise InputError(f"the sweep would have {trials:,} trials; at most {LARGEST_SWEEP:,} are allowed")
 
 
 def check_plan(plan: Plan, split: str | None) -> None:
@@ -101,15 +135,20 @@ def make_trial(recipe: Mapping[str, Any], settings: Mapping[str, Any], seed: int
     return Trial(trial_name(settings, seed), dict(settings), config)
 
 
-def read_vary(vary: Vary) -> dict[str, list[Any]]:
+def read_vary(vary: Vary) -> dict[str, Choices]:
     """The varied settings and their values, each setting and each value once."""
-    pairs = list(vary.items()) if isinstance(vary, Mapping) else [parse_vary(text) for text in vary]
-    varied = {key: list(values) for key, values in pairs}
+    if isinstance(vary, Mapping):
+        pairs = [parse_vary(f"{key}={one}") if isinstance(one, str) else (key, list(one)) for key, one in vary.items()]
+    else:
+        pairs = [parse_vary(text) for text in vary]
+    varied = dict(pairs)
     if len(varied) < len(pairs):
         raise InputError("--vary: a setting stands there twice; list its values after one --vary")
     if "seed" in varied:
         raise InputError("--vary seed: use --seeds")
     for key, values in varied.items():
+        if isinstance(values, Range):
+            continue
         try:
             written = [json.dumps(value, sort_keys=True, allow_nan=False) for value in values]
         except (TypeError, ValueError):
@@ -121,8 +160,8 @@ def read_vary(vary: Vary) -> dict[str, list[Any]]:
     return varied
 
 
-def parse_vary(text: str) -> tuple[str, list[Any]]:
-    """`a.b=x,y` -> the key and its values, each read as `--set` reads it.
+def parse_vary(text: str) -> tuple[str, Choices]:
+    """`a.b=x,y` -> the key and its values, each read as `--set` reads it; or the range that stands there.
 
     >>> parse_vary("train.lr=1e-3,2e-3")
     ('train.lr', [0.001, 0.002])
@@ -131,6 +170,11 @@ def parse_vary(text: str) -> tuple[str, list[Any]]:
     parts = split_values(values)
     if not equals or not key.strip() or not all(part.strip() for part in parts):
         raise InputError(f"--vary {text!r}: write it as key.key=value,value, for example train.lr=0.001,0.002")
+    ranges = [parse_range(key.strip(), part) for part in parts]
+    if ranges[0] is not None and len(ranges) == 1:
+        return key.strip(), ranges[0]
+    if any(ranges):
+        raise InputError(f"--vary {text}: a range stands alone; a list has single values")
     return key.strip(), [read_value(part) for part in parts]
 
 
@@ -152,14 +196,6 @@ def split_values(text: str) -> list[str]:
         depth += (sign in "[{") - (sign in "]}") if not quote else 0
         parts[-1] += sign
     return parts
-
-
-def read_value(text: str) -> Any:
-    """A TOML value, or the text itself where it is none."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text.strip()
 
 
 def trial_name(settings: Mapping[str, Any], seed: int) -> str:

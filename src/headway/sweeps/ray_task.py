@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def run_away_from_home(job: Mapping[str, Any], how: Mapping[str, Any], folder: s
 
     end_with_parent()
     home = decode_job(job)
-    circumstances = decode_circumstances(how)
+    circumstances = replace(decode_circumstances(how), until=home.until)
     torch.set_num_threads(circumstances.threads)
     places = home.places if folder is None else _places_in(_work_folder(folder), len(home.places))
     ended: dict[str, Any]

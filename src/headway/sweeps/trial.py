@@ -71,13 +71,16 @@ def run_job(
 
 
 def _finish(trial: Trial, place: Path, trained: "Ending", how: Circumstances, seconds: float) -> Outcome:
-    """Measure a trial that was trained, and say how it ended."""
+    """Measure a trial that was trained to its end, and say how it ended: "stopped" at a step before that."""
     started = time.perf_counter()
-    reached = {} if isinstance(trained, Exception) else trained
-    ending = trained if isinstance(trained, Exception) else _ending(lambda: {**reached, **_measure(place, how)}, place)
+    state = "stopped" if how.until is not None and not _is_finished(place) else "finished"
+    ending = trained
+    if not isinstance(trained, Exception) and state == "finished":
+        reached = trained
+        ending = _ending(lambda: {**reached, **_measure(place, how)}, place)
     seconds += time.perf_counter() - started
     if not isinstance(ending, Exception):
-        return Outcome(trial.name, trial.settings, trial.seed, "finished", ending, None, seconds)
+        return Outcome(trial.name, trial.settings, trial.seed, state, ending, None, seconds)
     # Where the run stands is left out, so that the same failure reads the same on every machine.
     error = in_one_line(ending).replace(str(place), trial.name)
     return Outcome(trial.name, trial.settings, trial.seed, "failed", {}, error, seconds)
@@ -145,6 +148,13 @@ def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: Circumsta
     if isinstance(problem, Exception):
         return [problem] * len(trials)
     return [one if isinstance(one, Exception) else {"steps": one.steps, **one.metrics} for one in results]
+
+
+def _is_finished(place: Path) -> bool:
+    """Whether a run has taken its last step; `until` may have ended its training before."""
+    from headway.runs import RunDirectory
+
+    return bool(RunDirectory(place).newest_state().get("finished"))
 
 
 def _told_of(trial: Trial, report: Report) -> Report:

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,12 @@ LOCK_PATIENCE = 10.0
 
 def encode_job(job: Job) -> dict[str, Any]:
     trials = [{"name": t.name, "settings": dict(t.settings), "config": t.config.to_json()} for t in job.trials]
-    return {"trials": trials, "places": [str(place) for place in job.places]}
+    return {"trials": trials, "places": [str(place) for place in job.places], "until": job.until}
 
 
 def decode_job(record: Mapping[str, Any]) -> Job:
     trials = [Trial(t["name"], t["settings"], RunConfig.from_json(t["config"], t["name"])) for t in record["trials"]]
-    return Job(tuple(trials), tuple(Path(place) for place in record["places"]))
+    return Job(tuple(trials), tuple(Path(place) for place in record["places"]), record["until"])
 
 
 def encode_circumstances(how: Circumstances) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _serve(told: "queue.SimpleQueue[dict[str, Any]]", replies: int) -> None:
         for place in job.places:
             wait_until_free(RunDirectory(place))
         try:
-            outcomes = run_job(job.trials, job.places, how, _now_and_then(replies))
+            outcomes = run_job(job.trials, job.places, replace(how, until=job.until), _now_and_then(replies))
         except DiskFull as problem:
             say(replies, {"disk_full": str(problem)})
             return

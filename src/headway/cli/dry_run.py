@@ -1,0 +1,87 @@
+"""What a sweep would do, before it does anything."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from headway.cli.grid import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headway.runs import SweepDirectory
+    from headway.sweeps.driver import Stage
+    from headway.sweeps.plan import Plan
+    from headway.sweeps.trial import Circumstances
+
+
+def describe(plan: "Plan", place: "SweepDirectory", how: "Circumstances", at_once: int) -> dict[str, Any]:
+    """Every trial that is not finished, and about how long all take together; of a search, the trials of its rung."""
+    from headway.sweeps.driver import next_stage
+    from headway.sweeps.estimate import estimate
+
+    stage = next_stage(plan, place)
+    seconds = estimate(plan, how)
+    steps = {trial.name: stage.until or trial.config.train.total_steps(trial.config.data) for trial in stage.left}
+    total = _seconds_left(plan, stage, seconds) / max(at_once, 1)
+    done = len(stage.trials) - len(stage.left)
+    lines = [f"{name}: {f'to step {count:,}' if stage.name else f'{count:,} steps'}" for name, count in steps.items()]
+    lines += [text for text in (drawn_twice(plan), *rung_lines(plan)) if text]
+    standing = f"{len(stage.left):,} trials to do, {done:,} finished already"
+    lines.append(f"{place.path}: {f'{stage.name}: ' if stage.name else ''}{standing}")
+    lines.append(f"about {duration(total)} {_by(how, at_once)} if none stops early")
+    return {
+        "sweep": str(place.path),
+        "device": how.device,
+        "workers": at_once or None,
+        **({} if plan.search is None else {"search": asdict(plan.search)}),
+        "trials": [{"name": name, "steps": steps[name], "seconds": round(seconds[name], 3)} for name in steps],
+        "seconds": round(total, 3),
+        "lines": lines,
+    }
+
+
+def _seconds_left(plan: "Plan", stage: "Stage", seconds: "Mapping[str, float]") -> float:
+    """Of the trials that are left; in a rung, its part of each, and for the rungs after it that of the mean trial."""
+    left = sum(seconds[trial.name] for trial in stage.left)
+    rungs = () if plan.search is None else plan.search.rungs
+    parts, begin = {}, 0
+    for rung in rungs:
+        parts[rung.until] = rung.settings * len(plan.seeds), (rung.until - begin) / rungs[-1].until
+        begin = rung.until
+    if stage.until is None:
+        return left
+    mean = sum(seconds.values()) / len(seconds)
+    later = sum(trials * part * mean for until, (trials, part) in parts.items() if until > stage.until)
+    return left * parts[stage.until][1] + later
+
+
+def drawn_twice(plan: "Plan") -> str:
+    """What is to be said where settings were drawn again; nothing otherwise."""
+    distinct = len(plan.trials) // max(len(plan.seeds), 1)
+    if plan.search is None or plan.search.drawn == distinct:
+        return ""
+    return f"{distinct:,} distinct settings in {plan.search.drawn:,} draws; each is trained once"
+
+
+def rung_lines(plan: "Plan") -> list[str]:
+    """What every rung of successive halving is, and the steps of all."""
+    from headway.sweeps.halving import count_steps
+
+    rungs = () if plan.search is None else plan.search.rungs
+    if not rungs:
+        return []
+    lines = [
+        f"rung {number}: {_count(rung.settings, 'setting')} x {_count(len(plan.seeds), 'seed')} to step {rung.until:,}"
+        for number, rung in enumerate(rungs, 1)
+    ]
+    return [*lines, f"{count_steps(rungs, len(plan.seeds)):,} steps in all"]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _by(how: "Circumstances", at_once: int) -> str:
+    if not at_once:
+        return "of work for one worker as fast as this machine"
+    return f"with {_count(at_once, 'worker')} of {_count(how.threads, 'thread')} on {how.device}"

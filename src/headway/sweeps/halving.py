@@ -1,0 +1,133 @@
+"""Successive halving: every setting gets a few steps, the best third go on, until the last are trained whole.
+
+All trials of a rung end before the next begins, and who goes on is decided from results.jsonl alone. So the same search
+gives the same results with any number of workers, and after any interruption.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from headway.errors import InputError
+from headway.sweeps.plan import Plan, Rung, Trial
+
+ETA = 3
+"""One setting in so many goes on."""
+CUTS = 2
+"""How often settings are left behind when no budget says otherwise."""
+
+Records = Mapping[str, Mapping[str, Any]]
+"""Lines of results.jsonl by the name of their trial; `rungs` holds the validation loss at the end of each rung."""
+
+
+# Before anything runs
+
+
+def plan_rungs(settings: int, seeds: int, total: int, every: int, budget: int | None) -> tuple[Rung, ...]:
+    """The rungs of a search; with a budget, those of the longest first rung whose steps stay within it."""
+    if budget is None:
+        return make_rungs(settings, total, every, CUTS)
+    cuts = 1
+    while True:
+        rungs = make_rungs(settings, total, every, cuts)
+        if (steps := count_steps(rungs, seeds)) <= budget:
+            return rungs
+        if rungs[0].until <= every or len(rungs) == 1:
+            break
+        cuts += 1
+    raise InputError(
+        f"--budget {budget:,}: {settings:,} settings x {seeds:,} seeds need at least {steps:,} steps "
+        f"(the first rung ends with the first validation, step {rungs[0].until:,}); fewer --trials or a larger --budget"
+    )
+
+
+def make_rungs(settings: int, total: int, every: int, cuts: int) -> tuple[Rung, ...]:
+    """Rungs that end where a validation is due anyway, so that a trial is the run it would be without a search.
+
+    >>> make_rungs(40, 900, 50, 2)
+    (Rung(settings=40, until=100), Rung(settings=13, until=300), Rung(settings=4, until=900))
+    """
+    ends = sorted({min(total, every * math.ceil(total / ETA**cut / every)) for cut in range(cuts + 1)})
+    rungs = [Rung(max(1, settings // ETA**number), end) for number, end in enumerate(ends)]
+    # A rung that no setting leaves is none.
+    return tuple(one for one, after in zip(rungs, [*rungs[1:], None], strict=True) if _leaves(one, after))
+
+
+def _leaves(rung: Rung, after: Rung | None) -> bool:
+    return after is None or after.settings < rung.settings
+
+
+def count_steps(rungs: Sequence[Rung], seeds: int) -> int:
+    """Optimiser steps of all trials together."""
+    begins = [0, *(rung.until for rung in rungs)]
+    return sum(seeds * rung.settings * (rung.until - begin) for rung, begin in zip(rungs, begins, strict=False))
+
+
+# While it runs
+
+
+def trials_of_rung(plan: Plan, records: Records, number: int) -> list[Trial]:
+    """The trials that are trained in a rung, once all of the rungs before it have ended."""
+    assert plan.search is not None
+    settings = settings_of(plan)
+    for before in range(number):
+        values = [mean_value(setting, records, before) for setting in settings]
+        settings = [settings[place] for place in lowest(values, plan.search.rungs[before + 1].settings)]
+    return [trial for setting in settings for trial in setting]
+
+
+def waiting(plan: Plan, records: Records, number: int) -> list[Trial]:
+    """The trials that still have to be trained in a rung.
+
+    A failed trial is tried again as long as no trial has ended in a later rung; after that, its failure was counted.
+    """
+    begun = max((_rung_of(record) for record in records.values()), default=0)
+
+    def is_done(record: Mapping[str, Any]) -> bool:
+        if record.get("state") == "failed":
+            return _rung_of(record) < begun
+        return record.get("state") == "finished" or len(record.get("rungs", ())) > number
+
+    return [trial for trial in trials_of_rung(plan, records, number) if not is_done(records.get(trial.name, {}))]
+
+
+def _rung_of(record: Mapping[str, Any]) -> int:
+    """The rung in which a trial last ended or failed."""
+    return max(0, len(record.get("rungs", ())) - (record.get("state") != "failed"))
+
+
+def settings_of(plan: Plan) -> list[tuple[Trial, ...]]:
+    """The trials of each setting, in the plan's order."""
+    each = len(plan.seeds)
+    return [plan.trials[start : start + each] for start in range(0, len(plan.trials), each)]
+
+
+def mean_value(setting: Sequence[Trial], records: Records, number: int) -> float:
+    """The mean over seeds of the validation loss at the end of a rung; infinite where a seed failed before that."""
+    return fmean(_value(records.get(trial.name, {}), number) for trial in setting)
+
+
+def _value(record: Mapping[str, Any], number: int) -> float:
+    rungs = record.get("rungs", ())
+    if len(rungs) > number:
+        return float(rungs[number])
+    # A run that stopped early has its last loss in every later rung.
+    return float(rungs[-1]) if rungs and record.get("state") == "finished" else math.inf
+
+
+def lowest(values: Sequence[float], count: int) -> list[int]:
+    """The places of the lowest finite values, in their order; of equal ones the first.
+
+    >>> lowest([0.3, 0.1, float("inf"), 0.1], 2)
+    [1, 3]
+    """
+    finite = [place for place, value in enumerate(values) if math.isfinite(value)]
+    return sorted(sorted(finite, key=lambda place: values[place])[:count])
+
+
+def with_rungs(record: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """A line of results.jsonl that also tells of the rungs before: their losses, and their time."""
+    reached = [] if record["state"] == "failed" else [record["metrics"]["validation_loss"]]
+    seconds = before.get("seconds", 0.0) + record["seconds"]
+    return {**record, "rungs": [*before.get("rungs", ()), *reached], "seconds": seconds}

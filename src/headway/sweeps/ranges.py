@@ -1,0 +1,78 @@
+"""Ranges of numbers that a search draws from, as they are typed: 1e-4..1e-2:log."""
+
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from headway.errors import InputError
+
+DIGITS = 4
+"""Significant digits of a number that is drawn, so that names and tables can be read."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from `low` to `high`, whole ones where both ends are whole.
+
+    All are as likely, or with `log` all factors are: 0.001 to 0.01 as likely as 0.01 to 0.1.
+    """
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}{':log' * self.log}"
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def rounded(self, value: float) -> float:
+        """A number of the range with four significant digits, or as many as a narrow range needs.
+
+        >>> Range(0.0001, 0.01, log=True).rounded(0.00123456789)
+        0.001235
+        """
+        size = min(abs(value), self.high - self.low)
+        if not size:
+            return value
+        return min(max(round(value, DIGITS - 1 - math.floor(math.log10(size))), self.low), self.high)
+
+
+def parse_range(key: str, text: str) -> Range | None:
+    """`LOW..HIGH` or `LOW..HIGH:log`; None for a value that is no range, which is one without a number at either end.
+
+    >>> parse_range("train.lr", "1e-4..1e-2:log")
+    Range(low=0.0001, high=0.01, log=True)
+    """
+    match = re.fullmatch(r"(.+?)\.\.(.+?)(?::(\w*))?", text.strip())
+    if match is None:
+        return None
+    low, high = (read_value(end) for end in match.groups()[:2])
+    if not _is_number(low) and not _is_number(high):
+        return None
+    where = f"--vary {key}={text.strip()}"
+    if not _is_number(low) or not _is_number(high) or match[3] not in (None, "log"):
+        raise InputError(f"{where}: write a range as LOW..HIGH or LOW..HIGH:log, for example 1e-4..1e-2:log")
+    if not math.isfinite(high - low):
+        raise InputError(f"{where}: the ends of a range, and the way between them, must be finite")
+    if low >= high:
+        raise InputError(f"{where}: LOW must be below HIGH")
+    if match[3] and low <= 0:
+        raise InputError(f"{where}: with :log, LOW must be above 0")
+    return Range(low, high, log=bool(match[3]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def read_value(text: str) -> Any:
+    """A TOML value, or the text itself where it is none."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text.strip()

@@ -1,0 +1,152 @@
+"""A search instead of a grid: settings drawn from ranges and lists, all of them before anything runs."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from headway.config import Assignment, RunConfig, assign, read_toml
+from headway.errors import InputError, suggestion
+from headway.randomness import derive
+from headway.sweeps.halving import Records, plan_rungs, settings_of
+from headway.sweeps.plan import Choices, Plan, Rung, Search, Trial, Vary, check_size, make_trial, read_vary
+from headway.sweeps.ranges import Range
+
+KINDS = ("random", "halving")
+
+
+def plan_search(
+    recipe: Path,
+    set: Sequence[Assignment],
+    vary: Vary,
+    seeds: Sequence[int],
+    *,
+    trials: int,
+    search: str = "random",
+    budget: int | None = None,
+) -> Plan:
+    """A plan of drawn settings, each with every seed; the same arguments draw the same settings."""
+    table, varied = assign(read_toml(recipe), set), read_vary(vary)
+    _check(varied, seeds, trials, search, budget)
+    check_size(trials * len(seeds))
+    unchanged = make_trial(table, {}, 0, str(recipe))
+    settings = draw(varied, trials, derive(unchanged.config.data.seed, "search"))
+    drawn = tuple(make_trial(table, one, seed, str(recipe)) for one in settings for seed in seeds)
+    rungs = _rungs(drawn, len(seeds), budget) if search == "halving" else ()
+    return Plan(recipe.stem, table, varied, tuple(seeds), drawn, Search(trials, rungs))
+
+
+def _check(varied: Mapping[str, Choices], seeds: Sequence[int], trials: int, search: str, budget: int | None) -> None:
+    if search not in KINDS:
+        raise InputError(f"--search {search!r}; {suggestion(search, KINDS)}")
+    if trials < 1:
+        raise InputError(f"--trials {trials}; at least 1 needed")
+    if not seeds:
+        raise InputError("--seeds: at least one seed needed")
+    if not varied:
+        raise InputError(f"--trials {trials}: nothing is varied; say with --vary what to draw")
+    if budget is not None and search != "halving":
+        raise InputError("--budget is for --search halving; a random search takes trials x seeds x steps")
+    if find_spec("optuna") is None:
+        raise InputError("a search needs the extra: pip install 'headway[search]'")
+
+
+def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str, Any]]:
+    """So many settings drawn at random, less those that were drawn before; fixed by the seed.
+
+    A larger count draws the same settings first.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed % 2**32))
+    distributions = {key: _distribution(choices) for key, choices in varied.items()}
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(count):
+        drawn = study.ask(distributions).params
+        settings = {key: _value(choices, drawn[key]) for key, choices in varied.items()}
+        found.setdefault(json.dumps(settings), settings)
+    return list(found.values())
+
+
+def _distribution(choices: Choices) -> Any:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if not isinstance(choices, Range):
+        return CategoricalDistribution(range(len(choices)))  # a value may be a table, which Optuna does not take
+    kind: Any = IntDistribution if choices.whole else FloatDistribution
+    return kind(choices.low, choices.high, log=choices.log)
+
+
+def _value(choices: Choices, drawn: Any) -> Any:
+    if not isinstance(choices, Range):
+        return choices[drawn]
+    return drawn if choices.whole else choices.rounded(drawn)
+
+
+def _rungs(trials: Sequence[Trial], seeds: int, budget: int | None) -> tuple[Rung, ...]:
+    totals = sorted({_total(trial.config) for trial in trials})
+    if len(totals) > 1:
+        raise InputError(
+            "--search halving compares settings at the same step, so all need the same number of steps; "
+            f"these have from {totals[0]:,} to {totals[-1]:,}: fix train.steps"
+        )
+    every = math.lcm(*{trial.config.train.validate_every for trial in trials})
+    return plan_rungs(len(trials) // seeds, seeds, totals[0], every, budget)
+
+
+def _total(config: RunConfig) -> int:
+    return config.train.total_steps(config.data)
+
+
+def measured_split(split: str | None, plan: Plan) -> str | None:
+    """What is measured at the end, where "auto" is the test split for a grid and nothing for a search.
+
+    A search chooses by the validation split. It may not see the test split, which would be flattered by the choice.
+    """
+    if plan.search is None:
+        return "test" if split == "auto" else split
+    if split in ("test", "all"):
+        raise InputError(
+            f"--split {split} with a search: it chooses a setting, and what chooses must not look at the test set; "
+            "leave it out, and test the best setting afterwards on new seeds"
+        )
+    return None if split == "auto" else split
+
+
+@dataclass(frozen=True)
+class Best:
+    """The setting of the lowest mean validation loss over its seeds, of those that were trained to the end."""
+
+    settings: Mapping[str, Any]
+    validation_loss: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found so far: how many trials were left behind at a rung, and the setting it chooses."""
+
+    stopped: int
+    best: Best | None
+
+
+def find_best(plan: Plan, records: Records) -> SearchResult:
+    """The result of a search, from results.jsonl."""
+    stopped = sum(records.get(trial.name, {}).get("state") == "stopped" for trial in plan.trials)
+    return SearchResult(stopped, best_setting(plan, records))
+
+
+def best_setting(plan: Plan, records: Records) -> Best | None:
+    """The setting that a search chooses; one with a seed that did not finish cannot be it."""
+    found = []
+    for setting in settings_of(plan):
+        ended = [records.get(trial.name, {}) for trial in setting]
+        if all(record.get("state") == "finished" for record in ended):
+            loss = fmean(record["metrics"]["validation_loss"] for record in ended)
+            found.append(Best(setting[0].settings, loss, len(ended)))
+    return min(found, key=lambda best: best.validation_loss, default=None)
