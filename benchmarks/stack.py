@@ -21,6 +21,8 @@ import torch
 from headway.api import read_recipe
 from headway.batches import pick_device
 from headway.config import RunConfig
+from headway.sweeps.local import available_cores
+from headway.sweeps.seeds import train_seeds
 from headway.training import train, train_stack
 from headway.training.preparation import describe_circumstances
 
@@ -47,7 +49,7 @@ def one_at_a_time(config: RunConfig, device: str, steps: int) -> float:
 
 
 def in_a_stack(config: RunConfig, device: str, seeds: int, loads: int) -> dict[str, float]:
-    """Rate over all loads but the first; seconds until the first step's load was done (mostly compiling)."""
+    """Rate over all loads but the first and the last; seconds until the first load began (mostly compiling)."""
     clock = Clock()
     load = 100 if pick_device(device).type == "cuda" else 10
     configs = [replace(config, seed=seed) for seed in range(seeds)]
@@ -55,7 +57,7 @@ def in_a_stack(config: RunConfig, device: str, seeds: int, loads: int) -> dict[s
         outs = [Path(folder) / str(seed) for seed in range(seeds)]
         quiet = [lambda event: None] * (seeds - 1)
         train_stack(configs, outs, device=device, reports=[clock, *quiet], until=load * loads)
-    rates = [clock.rate(load * i, load * (i + 1)) * seeds for i in range(1, loads)]
+    rates = [clock.rate(load * i, load * (i + 1)) * seeds for i in range(1, loads - 1)]  # the last is noted early
     return {
         "seeds": seeds,
         "model_steps_a_second": statistics.median(rates),
@@ -63,6 +65,21 @@ def in_a_stack(config: RunConfig, device: str, seeds: int, loads: int) -> dict[s
         "most": max(rates),
         "ready_after_seconds": clock.at[load] - clock.began - 1 / clock.rate(load, 2 * load) * load,
     }
+
+
+def in_processes(config: RunConfig, steps: int) -> float:
+    """Model-steps a second of as many processes as there are cores, one thread each, as on a CPU seeds are trained."""
+    shorter = replace(config, train=replace(config.train, steps=steps, epochs=None))
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder) / str(seed) for seed in range(available_cores())]
+        configs = [replace(shorter, seed=seed) for seed in range(len(places))]
+        clocks = {place.name: Clock() for place in places}
+        train_seeds(configs, places, device="cpu", report=lambda event: clocks.get(event.get("trial"), skip)(event))
+        return sum(clock.rate(min(clock.at.keys() - {0}), max(clock.at)) for clock in clocks.values())
+
+
+def skip(event: Mapping[str, Any]) -> None:
+    pass
 
 
 def main() -> None:
@@ -88,11 +105,18 @@ def main() -> None:
             f"{row['ready_after_seconds']:10.0f} s",
             flush=True,
         )
+    processes = {}
+    if not cuda:
+        rates = [in_processes(config, 100) for _ in range(3)]
+        processes = {"processes": {"model_steps_a_second": statistics.median(rates), "rates": rates}}
+        ratio = statistics.median(rates) / statistics.median(eager)
+        print(f"{available_cores()} processes of one thread: {statistics.median(rates):,.1f} ({ratio:.2f} times)")
     print(f"one at a time: {statistics.median(eager):,.1f} steps a second ({min(eager):,.1f}-{max(eager):,.1f})")
     result = {
         "recipe": arguments.recipe,
         "one_at_a_time": {"steps_a_second": statistics.median(eager), "least": min(eager), "most": max(eager)},
         "stacks": rows,
+        **processes,
         "float32_products": "TF32 in stacks, full in one at a time" if cuda else "full",
         **describe_circumstances(torch.device("cuda" if cuda else "cpu"), 0, ["benchmarks/stack.py"]),
     }
