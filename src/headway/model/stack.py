@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from headway.model.encodings.fire import Number
@@ -32,9 +32,10 @@ class StackedLinear(nn.Module):
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
 
     def forward(self, x: Float[Tensor, "rows *any in"]) -> Float[Tensor, "rows *any out"]:
-        folded = x.reshape(len(self.weight), -1, x.shape[-1])
+        # An attention may have lost all its heads; a size of -1 could not be found for what is empty.
+        folded = x.unflatten(0, (len(self.weight), len(x) // len(self.weight))).flatten(1, -2)
         # Not baddbmm: it writes the bias to every row first, and a compiler cannot fuse that with what follows.
-        return (torch.bmm(folded, self.weight) + self.bias[:, None]).view(*x.shape[:-1], -1)
+        return (torch.bmm(folded, self.weight) + self.bias[:, None]).view(*x.shape[:-1], self.weight.shape[-1])
 
 
 class StackedLayerNorm(nn.Module):
@@ -88,7 +89,7 @@ class Layout:
     matrices: frozenset[str]
     size: int
 
-    def blocks(self, vector: Float[Tensor, " number"]) -> dict[str, Float[Tensor, "seed *any"]]:
+    def blocks(self, vector: Shaped[Tensor, " number"]) -> dict[str, Shaped[Tensor, "seed *any"]]:
         """Views of a vector that is laid out so."""
         return {
             name: vector[at : at + self.seeds * shape.numel()].view(self.seeds, *self._stored(name, shape))
