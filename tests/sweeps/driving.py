@@ -6,19 +6,38 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headway.errors import Interrupted
 from headway.runs import SweepDirectory
-from headway.sweeps.driver import run_sweep
+from headway.sweeps.driver import Job, run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.trial import Circumstances, run_job
+from headway.sweeps.trial import Circumstances, Outcome, Report, run_job
 
 ROOT = Path(__file__).parents[2]
 HOW = Circumstances(device="cpu", command=("test",))
+
+
+class Here:
+    """An executor that runs jobs in this process, one after another; with `most`, it is interrupted after so many."""
+
+    def __init__(self, most: int | None = None, report: Report = lambda event: None):
+        self.most, self.report, self.ran = most, report, 0
+
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+        for job in jobs:
+            if self.ran == self.most:
+                raise Interrupted("SIGINT")
+            self.ran += 1
+            done(run_job(job.trials, job.places, replace(HOW, split=None, until=job.until), self.report))
+
+
+HERE = Here()
 
 
 def long_plan(recipe: Path) -> Plan:

@@ -85,9 +85,9 @@ def waiting(plan: Plan, records: Records, number: int) -> list[Trial]:
     begun = max((_rung_of(record) for record in records.values()), default=0)
 
     def is_done(record: Mapping[str, Any]) -> bool:
-        if record.get("state") == "failed":
-            return _rung_of(record) < begun
-        return record.get("state") == "finished" or len(record.get("rungs", ())) > number
+        if record.get("state") == "finished" or len(record.get("rungs", ())) > number:
+            return True
+        return record.get("state") == "failed" and _rung_of(record) < begun
 
     return [trial for trial in trials_of_rung(plan, records, number) if not is_done(records.get(trial.name, {}))]
 
