@@ -259,6 +259,22 @@ def test_a_fresh_batch_is_a_function_of_seed_and_step(name, options):
 
 
 @every_task
+def test_nothing_is_drawn_wider_than_the_task_says_and_something_is_as_wide(name, options):
+    task = task_of(name, options)
+    shapes = [(x.source.shape[1], *x.target.shape[1:]) for x in (drawn(task, n, n) for n in (1, 2, 5, 5_000))]
+    assert tuple(np.max(shapes, axis=0)) == task.widths()
+
+
+@every_task
+def test_every_step_of_fresh_batches_has_the_same_widths(name, options):
+    task = task_of(name, options)
+    for step in range(5):
+        batch = fresh_batch(task, 2, 0, 1, step)
+        assert (batch.source.shape[1], *batch.target.shape[1:]) == task.widths()
+        assert all_right(task, batch)
+
+
+@every_task
 def test_a_record_survives_json(name, options):
     task = task_of(name, options)
     examples = drawn(task)

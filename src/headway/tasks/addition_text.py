@@ -126,6 +126,9 @@ class AdditionText(Task):
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)
 
+    def widths(self) -> tuple[int, ...]:
+        return 2 * self.longest + AROUND, self.longest + 2
+
     def longest_answer(self, source_width: int) -> int:
         return source_width - AROUND + 2
 

@@ -49,6 +49,14 @@ class Examples:
     def take(self, index: Any) -> "Examples":
         return Examples(self.source[index], self.target[index])
 
+    def padded_to(self, widths: tuple[int, ...], pad: int) -> "Examples":
+        """The same examples with columns of padding up to these widths of source and answer."""
+        found = [
+            np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=pad)
+            for rows, width in zip((self.source, self.target), widths, strict=False)
+        ]
+        return Examples(found[0], found[1] if len(found) == 2 else self.target)
+
     @staticmethod
     def join(parts: list["Examples"], pad: int) -> "Examples":
         """Put parts under one another, padded to the widest."""
@@ -165,6 +173,11 @@ class Task(ABC):
     def test_lengths(self) -> tuple[int, ...]:
         """The lengths at which a test set of its own is made."""
         return ()
+
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the widest source that can be drawn, and of the widest answer where one is written."""
+        one = self.draw(np.random.default_rng(0), 1)
+        return one.source.shape[1], *one.target.shape[1:]
 
     def longest_answer(self, source_width: int) -> int:
         """The most tokens (EOS counted) that an answer to a source of this width can have."""

@@ -144,6 +144,9 @@ class Sortedness(Task):
             raise InputError(f"sortedness at length {length} has no unsorted sequences; at least 2 needed")
         return Sortedness(replace(self.options, min_length=length, max_length=length))
 
+    def widths(self) -> tuple[int, ...]:
+        return (self.options.max_length,)
+
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)
 

@@ -96,14 +96,17 @@ def _admit(key: bytes, group: int, seen: set[bytes], room: dict[int, int]) -> bo
 
 
 def fresh_batch(task: Task, n: int, data_seed: int, seed: int, step: int) -> Examples:
-    """The `n` new training examples of one step: fixed by the run's seed and the step, never of another split."""
+    """The `n` new training examples of one step: fixed by the run's seed and the step, never of another split.
+
+    Every step has the same widths, whatever was drawn.
+    """
     kept: list[Examples] = []
     while (missing := n - sum(map(len, kept))) > 0:
         if len(kept) >= PATIENCE:
             raise InputError(f"task {task.name!r} has too few training examples with these options to draw fresh ones")
         found = _candidates(task, "train", missing * 4 // 3 + 64, data_seed, (seed, "fresh", step, len(kept)))
         kept.append(found.take(slice(0, missing)))
-    return Examples.join(kept, task.vocabulary.pad)
+    return Examples.join(kept, task.vocabulary.pad).padded_to(task.widths(), task.vocabulary.pad)
 
 
 def _candidates(task: Task, split: Split, n: int, data_seed: int, stream: tuple[int | str, ...]) -> Examples:
