@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from headway.report.grid import cell_lines, grid
 from headway.report.settings import remark_lines, short_value, text_of, varying
 from headway.report.style import text_width
-from headway.report.sweep import draw_sweep, planned, read_curves
+from headway.report.sweep import draw_sweep, learning, planned, read_curves, search
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
 from tests.report.test_figures import boxes_of, overlapping
@@ -110,6 +110,26 @@ def test_a_search_has_a_panel_a_setting(tmp_path: Path) -> None:
     assert name == "search-accuracy"
     assert [axes.get_xscale() for axes in figure.axes] == ["log", "linear", "linear"]
     assert [axes.get_xlabel() for axes in figure.axes] == ["train.lr", "train.clip", "model.encoding.name"]
+
+
+def test_what_a_search_stopped_is_drawn_apart_and_said(tmp_path: Path) -> None:
+    found = searched(tmp_path)
+    for row in found["rows"][2:]:
+        row.update(n=0, failed=0, mean=None, interval=None, values=[], stopped=1, stopped_at=125, stopped_mean=0.25)
+    stopped = len(found["rows"]) - 2
+    found.update(trials_stopped=stopped, trials_failed=0, trials_finished=found["trials_planned"] - stopped)
+    figure = search(found)
+    check(figure, "search")
+    means, rings, _ = figure.axes[0].collections
+    assert (len(means.get_offsets()), len(rings.get_offsets())) == (2, stopped)
+    assert set(rings.get_offsets()[:, 1]) == {0.25}
+    words = " ".join(text.get_text() for text in figure.texts)
+    assert f"{stopped} of {found['trials_planned']} stopped at a rung" in words
+    assert "a grey ring is a setting that stopped at a rung" in words
+    assert "not finished" not in words
+    curves = learning(found, [[[] for _ in row["values"]] for row in found["rows"][:4]])
+    check(curves, "curves")
+    assert [text.get_text() for text in curves.axes[3].texts] == ["stopped at step 125"]
 
 
 @pytest.mark.parametrize(

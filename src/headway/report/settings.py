@@ -57,11 +57,13 @@ def remarks(found: Document) -> list[str]:
     """What a reader must know beside the numbers: seeds, failures, what is missing, what is held fixed."""
     counts = {row["n"] for row in found["rows"]}
     seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} {'seed' if max(counts) == 1 else 'seeds'} a setting"
-    missing = found["trials_planned"] - found["trials_finished"] - found["trials_failed"]
+    stopped = found["trials_stopped"]
+    missing = found["trials_planned"] - found["trials_finished"] - found["trials_failed"] - stopped
     fixed = [f"{key} = {text_of(values[0])}" for key, values in found["vary"].items() if len(values) == 1]
     return [
         seeds + (" (fewer than 6: descriptive)" if found["descriptive"] else ""),
         f"{found['trials_failed']:,} of {found['trials_planned']:,} trials failed" if found["trials_failed"] else "",
+        f"{stopped:,} of {found['trials_planned']:,} stopped at a rung" if stopped else "",
         f"{missing:,} of {found['trials_planned']:,} not finished" if missing else "",
         *fixed,
     ]

@@ -133,7 +133,9 @@ def _row_remark(row: Row, found: Document) -> str:
         parts.append(f"{row['successes']} of {ended} {success_text(found)}")
     if row["failed"]:
         parts.append(f"{row['failed']} failed")
-    return ", ".join(parts) if ended else "not finished"
+    if row["stopped"]:
+        parts.append(f"stopped at step {row['stopped_at']:,}")
+    return ", ".join(parts) or ("" if ended else "not finished")
 
 
 # A search: each setting by itself
@@ -141,7 +143,10 @@ def _row_remark(row: Row, found: Document) -> str:
 
 @style()
 def search(found: Document) -> Figure:
-    """A panel for each setting: every combination that was tried, at its value; a cross below is one that failed."""
+    """A panel for each setting: every combination that was tried, at its value; a cross below is one that failed.
+
+    A grey ring is one that stopped at a rung, at its mean there.
+    """
     keys = varying(found)[:MOST_PANELS]
     beside = min(3, len(keys))
     lines = -(-len(keys) // beside)
@@ -154,7 +159,10 @@ def search(found: Document) -> Figure:
         if any(r["mean"] is None and r["failed"] for r in found["rows"])
         else ""
     )
-    texts = remark_lines([*remarks(found), gone, first_of(len(keys), len(varying(found)), "varied settings")], wide)
+    rings = "a grey ring is a setting that stopped at a rung, after fewer steps" if found["trials_stopped"] else ""
+    texts = remark_lines(
+        [*remarks(found), rings, gone, first_of(len(keys), len(varying(found)), "varied settings")], wide
+    )
     start = below_heading(texts)
     figure = Figure((wide, start + lines * (height + below)))
     heading(figure, f"Mean {metric_name(found)} of every setting that was tried", texts)
@@ -177,6 +185,9 @@ def draw_tried(axes: Axes, key: str, found: Document) -> None:
     there = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
     gone = [place for place, row in zip(places, found["rows"], strict=True) if row["mean"] is None and row["failed"]]
     axes.scatter([one for one, _ in there], [mean for _, mean in there], s=14, color=BLUE, alpha=0.7, linewidths=0)
+    rings = [(place, row["stopped_mean"]) for place, row in zip(places, found["rows"], strict=True) if row["stopped"]]
+    heights = [mean for _, mean in rings]
+    axes.scatter([one for one, _ in rings], heights, s=12, facecolors="none", edgecolors=GREY, linewidths=0.7)
     across = axes.get_xaxis_transform()
     axes.scatter(gone, [0.03] * len(gone), s=16, marker="x", color=RED, linewidths=1, transform=across)
     if numbers and values[0] > 0 and values[-1] / values[0] >= 30:
@@ -233,7 +244,8 @@ def draw_curves(axes: Axes, row: Row, curves: Sequence[Curve]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
     if not any(curves):
-        note(axes, "no curve", (0.5, 0.5), (0, 0), "axes fraction", ha="center", color=GREY)
+        text = f"stopped at step {row['stopped_at']:,}" if row["stopped"] else "no curve"
+        note(axes, text, (0.5, 0.5), (0, 0), "axes fraction", ha="center", color=GREY)
 
 
 def _setting_lines(row: Row, keys: Sequence[str]) -> list[str]:
