@@ -1,7 +1,7 @@
 """Successive halving: every setting gets a few steps, the best third go on, until the last are trained whole.
 
 All trials of a rung end before the next begins, and who goes on is decided from results.jsonl alone. So the same search
-gives the same results with any number of workers, and after any interruption.
+gives the same results in whatever order its trials end, and after any interruption.
 """
 
 import math

@@ -60,10 +60,7 @@ def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str,
 
     A larger count draws the same settings first.
     """
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed % 2**32))
+    study = _silent_study(seed)
     distributions = {key: _distribution(choices) for key, choices in varied.items()}
     found: dict[str, dict[str, Any]] = {}
     for _ in range(count):
@@ -71,6 +68,18 @@ def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str,
         settings = {key: _value(choices, drawn[key]) for key, choices in varied.items()}
         found.setdefault(json.dumps(settings), settings)
     return list(found.values())
+
+
+def _silent_study(seed: int) -> Any:
+    """A study that draws at random, and whose creation is not worth a line on the screen."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed % 2**32))
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def _distribution(choices: Choices) -> Any:
