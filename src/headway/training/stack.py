@@ -5,12 +5,14 @@ same dropout; their weights differ by rounding alone. A seed may stop early, or 
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -56,15 +58,23 @@ def train_stack(
         plan_run(directory, config, task, resume=resume, data=data)  # refuses before anything is written
     tell = reports or [lambda event: None] * len(configs)
     with ExitStack() as opened:
-        members = []
+        members, splits = [], []
         for config, directory, report in zip(configs, directories, tell, strict=True):
             run = open_run(directory, config, task, where, resume=resume, data=data, command=command or [])
-            resolved, splits = opened.enter_context(run)
+            resolved, examples = opened.enter_context(run)
             members.append(Member(resolved, directory, where, report))
+            splits.append(examples)
+        check_same_examples(members, splits)
         interrupted = opened.enter_context(noticing_interrupts())
         opened.enter_context(deterministic(where))
         opened.enter_context(fast_products(where))
-        return StackLoop(members, task, splits).run(interrupted, until)
+        failures: dict[int, RunStopped] = {}
+        for group in start_groups(members):
+            failures |= StackLoop(group, task, splits[0]).run(interrupted, until)
+    if interrupted():
+        state = "finished" if all(member.progress.finished for member in members) else "saved"
+        raise Interrupted(f"stopped; the runs are {state}")
+    return [failures.get(member.config.seed) or member.result() for member in members]
 
 
 def check_alike(configs: Sequence[RunConfig]) -> None:
@@ -76,6 +86,55 @@ def check_alike(configs: Sequence[RunConfig]) -> None:
         apart = differences(configs[0], replace(config, seed=configs[0].seed))
         if apart:
             raise InputError(f"a stack needs one recipe; two differ in {apart[0]}")
+
+
+def check_same_examples(members: Sequence[Member], splits: Sequence[dict[Split, Examples]]) -> None:
+    """Raise unless runs that hold files of their own hold the same ones."""
+    for member, own in zip(members, splits, strict=True):
+        for name, first in splits[0].items():
+            pairs = ((first.source, own[name].source), (first.target, own[name].target))
+            if not all(np.array_equal(*pair) for pair in pairs):
+                raise InputError(f"a stack needs one set of data; {member.directory.path} was begun with another one")
+
+
+Start = tuple[Member, Checkpoint | None]
+"""A seed and where it begins."""
+
+
+def start_groups(members: Sequence[Member]) -> list[list[Start]]:
+    """Unfinished seeds that can go on together, from checkpoints of one step; those that are furthest come first.
+
+    A kill parts seeds by one validation at most. A seed further behind, which has failed or is new, has a group of
+    its own: it does not throw the others back.
+    """
+    waiting: list[Start] = []
+    for member in members:
+        found = member.find_checkpoint()
+        if found is not None and found.state["finished"]:
+            member.continue_from(found)
+        else:
+            waiting.append((member, found))
+    groups = []
+    while waiting:
+        reached = [-1 if found is None else found.step for _, found in waiting]
+        step = min(one for one in reached if one >= max(reached) - members[0].config.train.validate_every)
+        group = [start for member, found in waiting for start in _start_at(member, found, step)]
+        groups.append(group)
+        together = {member.config.seed for member, _ in group}
+        waiting = [start for start in waiting if start[0].config.seed not in together]
+    return groups
+
+
+def _start_at(member: Member, newest: Checkpoint | None, step: int) -> list[Start]:
+    """The seed with its checkpoint of a step (-1: its very beginning); nothing where it has none that is whole."""
+    if newest is not None and newest.step == step:
+        return [(member, newest)]
+    if step < 0:
+        return [(member, None)]
+    try:
+        return [(member, member.directory.read_checkpoint(step))]
+    except DamagedCheckpoint:
+        return []
 
 
 @contextmanager
@@ -98,17 +157,24 @@ def matmul_precision(wanted: str) -> Iterator[None]:
 class StackLoop:
     """The loop for several seeds: row i of the stack is the i-th of `members`; the `active` ones still train."""
 
-    def __init__(self, members: Sequence[Member], task: Task, splits: dict[Split, Examples]):
-        self.everyone, self.task, self.splits = list(members), task, splits
-        self.settings, self.device, self.total = members[0].config.train, members[0].device, members[0].total
+    def __init__(self, starts: Sequence[Start], task: Task, splits: dict[Split, Examples]):
+        self.task, self.splits = task, splits
+        first = starts[0][0]
+        self.settings, self.device, self.total = first.config.train, first.device, first.total
         self.failures: dict[int, RunStopped] = {}
-        self.members: list[Member] = []
-        self.active: list[int] = []
         self.taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None = None
+        members = [member for member, _ in starts]
+        for member in members:
+            member.started = time.perf_counter()  # other groups may have trained since it was opened
+        self._build(members, [(one.model, one.trainer) for _, one in starts if one is not None] or None)
+        for member, checkpoint in starts:
+            member.forget_after(None if checkpoint is None else checkpoint.step)
+            member.continue_from(checkpoint)
 
-    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> list[TrainResult | RunStopped]:
+    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[int, RunStopped]:
+        """Train to the end, or `until` a step; why seeds had to stop, by seed."""
         last = self.total if until is None else min(until, self.total)
-        step = self._pick_up()
+        step = self.members[0].progress.step
         try:
             while self.active:
                 due = step % self.settings.validate_every == 0 or step in (last, self.total)
@@ -126,43 +192,12 @@ class StackLoop:
                     raise Interrupted(f"{stopped}; --resume continues {self._names()}")
                 step = self._advance(step, last)
         finally:
-            self._close()
-        if interrupted():
-            raise Interrupted("stopped; the runs are finished")
-        return [self.failures.get(member.config.seed) or member.result() for member in self.everyone]
+            self.feed.close()
+        return self.failures
 
     def _names(self) -> str:
         paths = [str(self.members[row].directory.path) for row in self.active]
         return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-
-    # Beginning
-
-    def _pick_up(self) -> int:
-        """Start at the newest step of which every unfinished seed has a whole checkpoint: a kill may part them."""
-        waiting = []
-        for member in self.everyone:
-            if member.directory.newest_state().get("finished"):
-                member.continue_from(member.find_checkpoint())
-            else:
-                waiting.append(member)
-        if not waiting:
-            return self.total
-        found = self._common_checkpoints(waiting)
-        self._build(waiting, None if found is None else [(one.model, one.trainer) for one in found])
-        for row, member in enumerate(waiting):
-            checkpoint = None if found is None else found[row]
-            member.forget_after(None if checkpoint is None else checkpoint.step)
-            member.continue_from(checkpoint)
-        return waiting[0].progress.step
-
-    def _common_checkpoints(self, waiting: Sequence[Member]) -> list[Checkpoint] | None:
-        steps = set.intersection(*(set(member.directory.checkpoint_steps()) for member in waiting))
-        for step in sorted(steps, reverse=True):
-            try:
-                return [member.directory.read_checkpoint(step) for member in waiting]
-            except DamagedCheckpoint as damage:
-                waiting[0].warn(f"{damage}; the stack starts at an earlier step")
-        return None
 
     def _build(
         self, members: Sequence[Member], saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None
@@ -188,8 +223,6 @@ class StackLoop:
             for name, vector in (("exp_avg", self.step.first), ("exp_avg_sq", self.step.second)):
                 each = [{key: tensors[f"{i}.{name}"] for i, key in enumerate(self.order)} for _, tensors in saved]
                 self.stack.layout.write(vector, each)
-
-    # Steps
 
     def _advance(self, step: int, last: int) -> int:
         """Take as many steps as are loaded at once, up to the next validation; the step then reached.
@@ -271,7 +304,7 @@ class StackLoop:
             return {}
         tensors: dict[str, Tensor] = {}
         for i, name in enumerate(self.order):
-            tensors[f"{i}.step"] = torch.tensor(float(step))
+            tensors[f"{i}.step"] = torch.tensor(step, dtype=torch.float32)
             tensors[f"{i}.exp_avg"], tensors[f"{i}.exp_avg_sq"] = first[name], second[name]
         return tensors
 
@@ -290,12 +323,8 @@ class StackLoop:
         )
         saved = [(models[row], self._trainer(first[row], second[row], row)) for row in self.active]
         remaining = [self.members[row] for row in self.active]
-        self._close()
+        self.feed.close()
         self._build(remaining, saved)
-
-    def _close(self) -> None:
-        if self.members:
-            self.feed.close()
 
 
 @torch.inference_mode()

@@ -1,0 +1,522 @@
+"""Seeds trained in a stack: like each alone, stopped and continued, and none harmed by another."""
+
+import math
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headway.batches import make_batch
+from headway.config import RunConfig
+from headway.errors import InputError, Interrupted, RunStopped
+from headway.evaluation import load
+from headway.runs import Checkpoint, RunDirectory
+from headway.tasks import make_task
+from headway.tasks.files import make_splits, write_files
+from headway.training import TrainResult, train, train_stack
+from headway.training.data import TrainingData
+from headway.training.feed import FreshFeed, make_feed
+from headway.training.step import StackStep
+from tests.model.stacking import double_precision
+from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
+
+CPU = torch.device("cpu")
+SEEDS = [3, 4, 11]
+TEXT: dict[str, Any] = {
+    "task": {"name": "addition-text", "max_characters": 16, "order": "least-significant-first", "test_lengths": [18]},
+    "data": {"train": 60, "validation": 10, "test": 10},
+    "model": {"shape": "decoder", "d_model": 12, "n_heads": 2, "d_ff": 16, "decoder_layers": 1},
+    "train": {"steps": 16, "batch_size": 12, "validate_every": 8, "lr": 0.01},
+}
+LONG = {"steps": 30, "validate_every": 15, "lr": 0.003}
+
+
+def recipe(base: dict[str, Any], **tables: dict[str, Any]) -> Callable[[int], RunConfig]:
+    return lambda seed: config(base, seed, **{**tables, "train": {**LONG, **tables.get("train", {})}})
+
+
+RECIPES = {
+    "swap": recipe(ADDITION, task={"digits": 2, "swap": True}),
+    "sortedness": recipe(SORTEDNESS, train={"weight_decay": 0.3, "label_smoothing": 0.1}),
+    "clip": recipe(SORTEDNESS, train={"clip": 0.05}, model={"pooling": "multi-feature", "norm": "post"}),
+    "fresh": recipe(SORTEDNESS, data={"fresh": True}),
+    "fresh text": recipe(TEXT, data={"fresh": True}, train={"label_smoothing": 0.1}),
+    "randomized": recipe(ADDITION, model={"encoding": "randomized"}),
+    "coupled": recipe(ADDITION, model={"encoding": "coupled"}),
+    "decoder": recipe(TEXT, model={"dropout": 0.2, "encoding": "t5"}),
+    "pruned": recipe(ADDITION, model={"kept_heads": ["enc0.self.h1", "dec0.cross.h0"]}),
+}
+
+
+def train_both(of: Callable[[int], RunConfig], folder: Path) -> tuple[list[Path], list[Path]]:
+    """Three seeds in a stack, and the first and the last of them alone; where these two are, both times."""
+    train_stack([of(seed) for seed in SEEDS], places(folder / "stack"), device="cpu")
+    compared = [SEEDS[0], SEEDS[2]]
+    for seed, place in zip(compared, places(folder / "alone", compared), strict=True):
+        train(of(seed), place, device="cpu")
+    return places(folder / "stack", compared), places(folder / "alone", compared)
+
+
+def places(folder: Path, seeds: Sequence[int] = SEEDS) -> list[Path]:
+    return [folder / str(seed) for seed in seeds]
+
+
+def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
+    return RunDirectory(run).read_checkpoint(step).model
+
+
+def stack(base: dict[str, Any], folder: Path, seeds: Sequence[int] = SEEDS, **more: Any) -> list[Any]:
+    """Train seeds of a small experiment in one stack; `train` changes its settings."""
+    settings = more.pop("train", {})
+    configs = [config(base, seed, train=settings) for seed in seeds]
+    return train_stack(configs, places(folder, seeds), device="cpu", **more)
+
+
+def steps_of(run: Path) -> list[int]:
+    """The steps that metrics.jsonl has, validations left out."""
+    return [record["step"] for record in RunDirectory(run).metrics() if "loss" in record]
+
+
+# A seed in a stack is like the seed alone
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_examples_are_the_same_in_the_same_order(name: str) -> None:
+    configs = [RECIPES[name](seed) for seed in SEEDS]
+    task = make_task(configs[0].task)
+    splits = make_splits(task, configs[0].data)
+    data = [TrainingData(one, task, splits) for one in configs]
+    feed = make_feed(data, 7, CPU)
+    for first, count, prepared in ((0, 7, False), (7, 4, True), (30, 2, False)):
+        if prepared:
+            feed.prepare(first, count)
+        feed.load(first, count)
+        for at in range(count):
+            source, target = feed.take(torch.tensor([at]))
+            batches = [one.batch(first + at) for one in data]
+            assert np.array_equal(source, np.concatenate([batch.source for batch in batches]))
+            assert np.array_equal(target, np.concatenate([batch.target for batch in batches]))
+    feed.close()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_weights_are_those_of_each_seed_alone(name: str, tmp_path: Path) -> None:
+    stacked, alone = train_both(RECIPES[name], tmp_path)
+    for one, other in zip(stacked, alone, strict=True):
+        assert weights_hash(one, 0) == weights_hash(other, 0)
+        first, mine, expected = weights(other, 0), weights(one, 30), weights(other, 30)
+        for key in expected:
+            # A key's bias moves all scores of a query alike and softmax takes no notice, so its gradient is nothing
+            # but rounding errors, of which Adam takes the sign. The test in float64 covers it.
+            if not key.endswith("key.bias"):
+                # 30 steps of 0.003 end 3e-7 apart at most; one wrong batch moves weights by 1e-3.
+                torch.testing.assert_close(mine[key], expected[key], rtol=0, atol=1e-5)
+        assert max(float((first[key] - expected[key]).abs().max()) for key in expected if first[key].numel()) > 0.02
+        losses = [[r["loss"] for r in RunDirectory(run).metrics() if "loss" in r] for run in (one, other)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sortedness", "fresh text", "randomized"])
+def test_in_float64_weights_and_the_optimisers_memory_agree_to_ten_digits(name: str, tmp_path: Path) -> None:
+    with double_precision():
+        stacked, alone = train_both(RECIPES[name], tmp_path)
+    for one, other in zip(stacked, alone, strict=True):
+        mine, expected = (RunDirectory(run).read_checkpoint(30) for run in (one, other))
+        # Rounding errors are 1e-16; what remains is a key's bias, whose update is one of them over Adam's epsilon.
+        torch.testing.assert_close(mine.model, expected.model, rtol=0, atol=1e-10)
+        torch.testing.assert_close(mine.trainer, expected.trainer, rtol=0, atol=1e-10)
+        assert shapes(mine.trainer) == shapes(expected.trainer)
+
+
+def test_what_the_two_ways_make_of_a_keys_bias_changes_no_logit(tmp_path: Path) -> None:
+    stacked, alone = train_both(RECIPES["sortedness"], tmp_path)
+    other = load(RunDirectory(alone[0]), device="cpu")
+    batch = make_batch(other.task, other.model, other.examples("validation"), CPU)
+    before = other.model(batch.inputs)
+    mine = weights(stacked[0], other.step)
+    with torch.no_grad():
+        for name, parameter in other.model.named_parameters():
+            if name.endswith("key.bias"):
+                parameter.copy_(mine[name] + 1)
+    torch.testing.assert_close(other.model(batch.inputs), before, rtol=0, atol=1e-5)
+
+
+def test_validation_and_the_results_are_those_of_each_seed_alone(tmp_path: Path) -> None:
+    stacked, alone = train_both(RECIPES["sortedness"], tmp_path)
+    for one, other in zip(stacked, alone, strict=True):
+        found, expected = ([r for r in RunDirectory(x).metrics() if "validation" in r] for x in (one, other))
+        assert [r["step"] for r in found] == [r["step"] for r in expected] == [0, 15, 30]
+        for mine, its in zip(found, expected, strict=True):
+            assert mine["validation"]["loss"] == pytest.approx(its["validation"]["loss"], rel=1e-4)
+            assert mine["validation"]["accuracy"] == its["validation"]["accuracy"]
+
+
+@pytest.mark.parametrize("base", [ADDITION, TEXT], ids=["addition", "text"])
+def test_a_run_may_enter_and_leave_a_stack(base: dict[str, Any], tmp_path: Path) -> None:
+    steps = base["train"]["steps"]
+    train(config(base, SEEDS[0]), tmp_path / "alone", device="cpu")
+    stack(base, tmp_path / "leaves", until=8)
+    train(config(base, SEEDS[0]), tmp_path / "leaves" / str(SEEDS[0]), device="cpu", resume=True)
+    for seed, place in zip(SEEDS, places(tmp_path / "enters"), strict=True):
+        train(config(base, seed), place, device="cpu", until=8)
+    stack(base, tmp_path / "enters", resume=True)
+    whole = RunDirectory(tmp_path / "alone").read_checkpoint(steps)
+    for way in ("leaves", "enters"):
+        found = RunDirectory(places(tmp_path / way)[0]).read_checkpoint(steps)
+        assert shapes(found.trainer) == shapes(whole.trainer)
+        for key in whole.model:
+            if not key.endswith("key.bias"):
+                torch.testing.assert_close(found.model[key], whole.model[key], rtol=0, atol=1e-4)
+
+
+def shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+
+
+# Stopped and continued
+
+
+class Stop(Exception):
+    pass
+
+
+def when(step: int, do: Callable[[], None]) -> Callable[[Mapping[str, Any]], None]:
+    def report(event: Mapping[str, Any]) -> None:
+        if event["event"] == "step" and event["step"] == step:
+            do()
+
+    return report
+
+
+def stop() -> None:
+    raise Stop
+
+
+def nothing(event: Mapping[str, Any]) -> None:
+    pass
+
+
+def same_ends(one: Path, other: Path, seeds: Sequence[int] = SEEDS, step: int = 24) -> None:
+    """Weights, checkpoints and metrics of two folders of runs are the same to the last bit."""
+    for a, b in zip(places(one, seeds), places(other, seeds), strict=True):
+        assert weights_hash(a, step) == weights_hash(b, step)
+        assert RunDirectory(a).checkpoint_steps() == RunDirectory(b).checkpoint_steps()
+        metrics = [[r for r in RunDirectory(x).metrics() if "step" in r] for x in (a, b)]
+        assert metrics[0] == metrics[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stack that nothing disturbed: 24 steps, a validation every 8."""
+    folder = tmp_path_factory.mktemp("whole")
+    stack(ADDITION, folder)
+    return folder
+
+
+@pytest.mark.parametrize("moment", [3, 8, 13, 24])
+def test_a_stack_stopped_anywhere_continues_to_the_same_weights(moment: int, whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        stack(ADDITION, tmp_path, reports=[nothing, when(moment, stop), nothing])
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert [one.steps for one in found] == [24, 24, 24]
+    same_ends(tmp_path, whole)
+
+
+def test_ctrl_c_saves_every_seed_and_says_which(whole: Path, tmp_path: Path) -> None:
+    long = {"train": {"validate_every": 12}}
+    press = when(3, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted) as caught:
+        stack(ADDITION, tmp_path / "parts", reports=[press, nothing, nothing], **long)
+    names = ", ".join(str(place) for place in places(tmp_path / "parts"))
+    assert str(caught.value) == f"stopped at step 12 of 24; --resume continues {names}"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    for place in places(tmp_path / "parts"):
+        assert RunDirectory(place).checkpoint_steps() == [0, 12]
+        assert steps_of(place) == list(range(1, 13))
+    stack(ADDITION, tmp_path / "parts", resume=True, **long)
+    stack(ADDITION, tmp_path / "whole", **long)
+    same_ends(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_ctrl_c_at_the_end_says_that_nothing_is_left_to_do(tmp_path: Path) -> None:
+    press = when(24, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match=r"^stopped; the runs are finished$"):
+        stack(ADDITION, tmp_path, reports=[press, nothing, nothing])
+    press = when(8, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match=r"^stopped; the runs are saved$"):
+        stack(ADDITION, tmp_path / "b", reports=[press, nothing, nothing], until=8)
+
+
+def test_four_names_are_too_many_for_a_line(tmp_path: Path) -> None:
+    press = when(1, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match=r"/0, \S+/1, \S+/2 and 2 more$"):
+        stack(ADDITION, tmp_path, seeds=range(5), reports=[press] + [nothing] * 4)
+
+
+def test_seeds_that_a_kill_parted_start_again_at_their_common_step(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, until=16)
+    # As after a kill while the checkpoints of step 16 were being written.
+    RunDirectory(places(tmp_path)[1]).keep_checkpoints({0, 8})
+    seen: list[list[Any]] = [[], [], []]
+    stack(ADDITION, tmp_path, resume=True, reports=[one.append for one in seen])
+    assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [8, 8, 8]
+    same_ends(tmp_path, whole)
+
+
+def test_a_seed_far_behind_does_not_throw_the_others_back(tmp_path: Path) -> None:
+    often = {"train": {"validate_every": 4}}
+    stack(ADDITION, tmp_path / "whole", **often)
+    stack(ADDITION, tmp_path / "parts", until=20, **often)
+    late = RunDirectory(places(tmp_path / "parts")[1])
+    stack(ADDITION, tmp_path / "late", until=8, **often)
+    late.keep_checkpoints({0})
+    for step in (4, 8):
+        late.write_checkpoint(RunDirectory(places(tmp_path / "late")[1]).read_checkpoint(step))
+    seen: list[list[Any]] = [[], [], []]
+    found = stack(ADDITION, tmp_path / "parts", resume=True, reports=[one.append for one in seen], **often)
+    assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [20, 8, 20]
+    assert [one.run for one in found] == [str(place) for place in places(tmp_path / "parts")]
+    for a, b in zip(places(tmp_path / "parts"), places(tmp_path / "whole"), strict=True):
+        assert steps_of(a) == list(range(1, 25))
+        for key, value in weights(b, 24).items():
+            if not key.endswith("key.bias"):
+                torch.testing.assert_close(weights(a, 24)[key], value, rtol=0, atol=1e-4)
+
+
+def damage(run: Path, step: int, name: str = "trainer.safetensors") -> None:
+    path = RunDirectory(run).checkpoint_path(step) / name
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_a_damaged_checkpoint_of_one_seed_is_told_of_that_seed(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, until=16)
+    damage(places(tmp_path)[2], 16)
+    found = stack(ADDITION, tmp_path, resume=True)
+    line = "step-000016 is damaged: trainer.safetensors does not match its manifest; the one before it is used"
+    assert [one.warnings for one in found] == [[], [], [line]]
+    same_ends(tmp_path, whole)
+
+
+def test_a_finished_seed_whose_last_checkpoint_is_damaged_is_trained_again(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path)
+    damage(places(tmp_path)[0], 24)
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert [one.steps for one in found] == [24, 24, 24]
+    assert RunDirectory(places(tmp_path)[0]).read_checkpoint(24).state["finished"]
+    for key, value in weights(places(whole)[0], 24).items():
+        if not key.endswith("key.bias"):
+            torch.testing.assert_close(weights(places(tmp_path)[0], 24)[key], value, rtol=0, atol=1e-4)
+    same_ends(tmp_path, whole, [])
+
+
+# One seed fails
+
+
+def poison(run: Path, step: int, value: float = math.nan, **state: Any) -> None:
+    """Put a weight that is not finite into a checkpoint."""
+    directory = RunDirectory(run)
+    found = directory.read_checkpoint(step)
+    found.model["decoder.0.own.query.weight"][0, 0] = value
+    directory.write_checkpoint(Checkpoint(step, found.model, found.trainer, {**found.state, **state}))
+
+
+def test_a_loss_that_is_not_finite_stops_one_seed_alone(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, until=8)
+    bad = places(tmp_path)[1]
+    poison(bad, 8)
+    before = {path: path.read_bytes() for path in bad.rglob("*.safetensors")}
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert isinstance(found[1], RunStopped)
+    assert str(found[1]) == (
+        f"the loss is not finite at step 9; nothing was updated, the last good checkpoint is step 8 of {bad}"
+    )
+    assert {path: path.read_bytes() for path in bad.rglob("*.safetensors")} == before
+    assert steps_of(bad) == list(range(1, 9))
+    assert [isinstance(one, TrainResult) for one in found] == [True, False, True]
+    same_ends(tmp_path, whole, [SEEDS[0], SEEDS[2]])
+
+
+def test_a_failure_inside_a_load_is_dated_to_its_step(tmp_path: Path) -> None:
+    """Each step makes the weights 99 times as large, so that they overflow between two validations."""
+    explode = {
+        "lr": 10.0,
+        "weight_decay": 10.0,
+        "schedule": "constant",
+        "warmup": 0.0,
+        "validate_every": 50,
+        "steps": 50,
+    }
+    found = stack(ADDITION, tmp_path, train=explode)
+    for seed, one in zip(SEEDS, found, strict=True):
+        with pytest.raises(RunStopped) as caught:
+            train(config(ADDITION, seed, train=explode), tmp_path / f"alone{seed}", device="cpu")
+        assert str(one) == str(caught.value).replace(f"alone{seed}", str(seed))
+        assert len(steps_of(tmp_path / str(seed))) > 5
+        assert steps_of(tmp_path / str(seed)) == steps_of(tmp_path / f"alone{seed}")
+        assert RunDirectory(tmp_path / str(seed)).checkpoint_steps() == [0]
+
+
+def test_a_validation_loss_that_is_not_finite_stops_one_seed_alone(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, until=8)
+    for place in places(tmp_path):
+        poison(place, 8, 0.0 if place != places(tmp_path)[2] else math.nan, validated=-1)
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert [isinstance(one, RunStopped) for one in found] == [False, False, True]
+    assert str(found[2]).startswith("the validation loss is not finite at step 8, the last good checkpoint is step 8")
+
+
+def test_when_every_seed_has_failed_the_stack_ends(tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, until=8)
+    for place in places(tmp_path):
+        poison(place, 8)
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert [isinstance(one, RunStopped) for one in found] == [True, True, True]
+
+
+# Some seeds are ready before others
+
+
+def test_seeds_stop_early_each_at_its_own_step(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"validate_every": 4}
+    stack(ADDITION, tmp_path / "free", train=settings)
+    halfway = sorted(validation_loss(place, 12) for place in places(tmp_path / "free"))
+    settings |= {"stop_below": (halfway[1] + halfway[2]) / 2, "stop_for": 1}
+    found = stack(ADDITION, tmp_path / "stack", train=settings)
+    alone = [
+        train(config(ADDITION, seed, train=settings), place, device="cpu")
+        for seed, place in zip(SEEDS, places(tmp_path / "alone"), strict=True)
+    ]
+    assert [(one.steps, one.stopped_early) for one in found] == [(one.steps, one.stopped_early) for one in alone]
+    assert len({one.steps for one in found}) > 1  # so the last one went on in a smaller stack
+    assert 0 < min(one.steps for one in found) <= 12 < max(one.steps for one in found)
+    for one, other in zip(found, alone, strict=True):
+        assert RunDirectory(one.run).checkpoint_steps() == RunDirectory(other.run).checkpoint_steps()
+        assert steps_of(Path(one.run)) == list(range(1, one.steps + 1))
+        for key, value in weights(Path(other.run), other.steps).items():
+            if not key.endswith("key.bias"):
+                torch.testing.assert_close(weights(Path(one.run), one.steps)[key], value, rtol=0, atol=1e-4)
+
+
+def validation_loss(run: Path, step: int) -> float:
+    (found,) = [r for r in RunDirectory(run).metrics() if "validation" in r and r["step"] == step]
+    return float(found["validation"]["loss"])
+
+
+def test_finished_seeds_are_left_as_they_are_and_new_ones_trained(whole: Path, tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, seeds=SEEDS[:2])
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    found = stack(ADDITION, tmp_path, resume=True)
+    assert [one.steps for one in found] == [24, 24, 24]
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert steps_of(places(tmp_path)[2]) == list(range(1, 25))
+
+
+# What is refused, and what is recorded
+
+
+def test_recipes_that_differ_are_refused(tmp_path: Path) -> None:
+    configs = [config(ADDITION, 0), config(ADDITION, 1, train={"lr": 0.02})]
+    with pytest.raises(InputError, match=r"^a stack needs one recipe; two differ in train\.lr: 0\.01 and 0\.02$"):
+        train_stack(configs, places(tmp_path, [0, 1]), device="cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_seed_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^a stack needs different seeds; one stands there twice$"):
+        train_stack([config(ADDITION, 0)] * 2, places(tmp_path, [0, 1]), device="cpu")
+
+
+def test_one_run_that_is_there_already_keeps_all_others_from_being_written(tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, seeds=[SEEDS[2]], until=0)
+    with pytest.raises(InputError, match=f"{SEEDS[2]} holds a run already; --resume continues it"):
+        stack(ADDITION, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [str(SEEDS[2])]
+
+
+def test_runs_with_other_files_are_not_stacked(tmp_path: Path) -> None:
+    task = make_task(config(ADDITION).task)
+    for seed in SEEDS[:2]:
+        data = config(ADDITION, data={"seed": seed}).data
+        write_files(task, data, tmp_path / f"data{seed}")
+        train(config(ADDITION, seed), tmp_path / str(seed), device="cpu", data=tmp_path / f"data{seed}", until=0)
+    with pytest.raises(InputError, match=r"^a stack needs one set of data; .*4 was begun with another one$"):
+        stack(ADDITION, tmp_path, seeds=SEEDS[:2], resume=True)
+
+
+def test_every_step_is_recorded_and_told_once_and_in_order(tmp_path: Path) -> None:
+    seen: list[list[Any]] = [[], [], []]
+    found = stack(ADDITION, tmp_path, reports=[one.append for one in seen])
+    assert [one.run for one in found] == [str(place) for place in places(tmp_path)]
+    for place, events in zip(places(tmp_path), seen, strict=True):
+        lines = [(r["step"], "validation" in r) for r in RunDirectory(place).metrics()]
+        expected = [(0, True)]
+        for step in range(1, 25):
+            expected += [(step, False)] + [(step, True)] * (step % 8 == 0)
+        assert lines == expected
+        assert [(e["step"], e["event"] == "validation") for e in events] == expected
+
+
+def test_until_stops_validated_and_saved(whole: Path, tmp_path: Path) -> None:
+    found = stack(ADDITION, tmp_path, until=11)
+    assert [(one.steps, one.stopped_early) for one in found] == [(11, False)] * 3
+    for place in places(tmp_path):
+        assert RunDirectory(place).checkpoint_steps()[-1] == 11
+        assert not RunDirectory(place).newest_state()["finished"]
+    assert [one.steps for one in stack(ADDITION, tmp_path, until=8, resume=True)] == [11, 11, 11]
+    stack(ADDITION, tmp_path, resume=True)
+    for a, b in zip(places(tmp_path), places(whole), strict=True):
+        assert weights_hash(a, 24) == weights_hash(b, 24)
+
+
+def test_the_callers_random_numbers_are_left_alone(tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    stack(ADDITION, tmp_path, until=2)
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+# What a GPU does and a CPU can
+
+
+def test_fresh_examples_drawn_by_other_processes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    configs = [RECIPES["fresh text"](seed) for seed in SEEDS]
+    data = [TrainingData(one, make_task(one.task), {}) for one in configs]
+    here, there = FreshFeed(data, 5, CPU), FreshFeed(data, 5, CPU)
+    there.drawers = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    try:
+        there.prepare(2, 5)
+        for first, count in ((2, 5), (9, 3)):  # prepared, and not
+            here.load(first, count)
+            there.load(first, count)
+            for at in range(count):
+                for mine, expected in zip(there.take(torch.tensor([at])), here.take(torch.tensor([at])), strict=True):
+                    assert torch.equal(mine, expected)
+    finally:
+        there.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["swap", "decoder"])
+def test_a_compiled_step_is_the_eager_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of, plain = [RECIPES[name](seed) for seed in SEEDS], StackStep.__init__
+    train_stack(of, places(tmp_path / "eager"), device="cpu", until=10)
+
+    def compiled(self: StackStep, *arguments: Any, **more: Any) -> None:
+        plain(self, *arguments, **more)
+        self.loss_of = torch.compile(self._losses, dynamic=False)
+
+    monkeypatch.setattr(StackStep, "__init__", compiled)
+    train_stack(of, places(tmp_path / "compiled"), device="cpu", until=10)
+    for a, b in zip(places(tmp_path / "eager"), places(tmp_path / "compiled"), strict=True):
+        for key, value in weights(a, 10).items():
+            if not key.endswith("key.bias"):
+                torch.testing.assert_close(weights(b, 10)[key], value, rtol=0, atol=1e-4)
