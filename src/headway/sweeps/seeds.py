@@ -14,6 +14,7 @@ from headway.sweeps.local import LocalExecutor, available_cores
 from headway.sweeps.plan import Trial
 from headway.sweeps.trial import Circumstances, Outcome, Report, run_job
 from headway.tasks import make_task
+from headway.training.mirror import check_log
 from headway.training.preparation import plan_run
 
 
@@ -40,6 +41,7 @@ def train_seeds(
 
     A seed that fails does not stop the others. What would be refused is refused before any training begins.
     """
+    check_log(log)
     where, task = pick_device(device).type, make_task(configs[0].task)
     for config, place in zip(configs, places, strict=True):
         plan_run(RunDirectory(place), config, task, resume=resume, data=data)
