@@ -15,7 +15,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomness": set(),
     "config": {"errors"},
     "statistics": set(),
-    "runs": BASE | {"config"},
+    "storage": {"errors"},
+    "runs": BASE | {"config", "storage"},
     "tasks": BASE | {"config"},
     "model": BASE | {"config"},
     "batches": BASE | {"config", "tasks", "model"},
@@ -24,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"config", "runs", "statistics"},
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
-    "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics"},
+    "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}

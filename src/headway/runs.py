@@ -33,6 +33,15 @@ from typing import TYPE_CHECKING, Any
 
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.storage import (
+    end_last_line,
+    held_for_writing,
+    read_json,
+    read_lines,
+    sync_directory,
+    write_json,
+    write_synced,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -393,62 +402,3 @@ def list_runs(folder: Path) -> list[RunDirectory]:
     """The runs directly inside a folder, by name."""
     found = [RunDirectory(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
     return [run for run in found if run.exists()]
-
-
-@contextmanager
-def held_for_writing(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock file; it is let go when the block or the process ends."""
-    with (folder / "lock").open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder} is being written by another process") from None
-        yield
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            yield record
-
-
-def end_last_line(path: Path) -> None:
-    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
-        with path.open("ab") as handle:
-            handle.write(b"\n")
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"no file at {path}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace the file in one go."""
-    beside = path.with_name(f"{path.name}.writing-{os.getpid()}")
-    write_synced(beside, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-    os.replace(beside, path)
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-
-
-def sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from headway.errors import RunStopped
-from headway.runs import RunDirectory, write_synced
+from headway.runs import RunDirectory
+from headway.storage import write_synced
 
 
 def pack(places: Sequence[Path]) -> bytes:
