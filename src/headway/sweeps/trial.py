@@ -65,12 +65,16 @@ def run_job(
     else:
         endings = _train_stack(trials, places, how, report)
     share = (time.perf_counter() - started) / len(trials)
+    names = {str(place): trial.name for trial, place in zip(trials, places, strict=True)}
     return [
-        _finish(trial, place, ending, how, share) for trial, place, ending in zip(trials, places, endings, strict=True)
+        _finish(trial, place, ending, how, share, names)
+        for trial, place, ending in zip(trials, places, endings, strict=True)
     ]
 
 
-def _finish(trial: Trial, place: Path, trained: "Ending", how: Circumstances, seconds: float) -> Outcome:
+def _finish(
+    trial: Trial, place: Path, trained: "Ending", how: Circumstances, seconds: float, names: Mapping[str, str]
+) -> Outcome:
     """Measure a trial that was trained to its end, and say how it ended: "stopped" at a step before that."""
     started = time.perf_counter()
     state = "stopped" if how.until is not None and not _is_finished(place) else "finished"
@@ -81,8 +85,10 @@ def _finish(trial: Trial, place: Path, trained: "Ending", how: Circumstances, se
     seconds += time.perf_counter() - started
     if not isinstance(ending, Exception):
         return Outcome(trial.name, trial.settings, trial.seed, state, ending, None, seconds)
-    # Where the run stands is left out, so that the same failure reads the same on every machine.
-    error = in_one_line(ending).replace(str(place), trial.name)
+    # Where runs stand is left out, so that the same failure reads the same on every machine.
+    error = in_one_line(ending)
+    for where in sorted(names, key=len, reverse=True):  # one may be the beginning of another
+        error = error.replace(where, names[where])
     return Outcome(trial.name, trial.settings, trial.seed, "failed", {}, error, seconds)
 
 

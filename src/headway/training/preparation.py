@@ -75,8 +75,16 @@ def plan_run(
     directory: RunDirectory, config: RunConfig, task: Task, *, resume: bool, data: Path | None
 ) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
     """The resolved config, the splits, and what provenance.json should say of their files; nothing is written."""
-    config = resolve(config, task)
     check_place(directory, resume=resume)
+    plan = _plan(directory, resolve(config, task), task, data)
+    if directory.exists():
+        _check_same(directory, plan[0], data)
+    return plan
+
+
+def _plan(
+    directory: RunDirectory, config: RunConfig, task: Task, data: Path | None
+) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
     there = directory.config().data if directory.exists() else None
     if there is not None and there.files and data is None:
         config = replace(config, data=replace(config.data, files=True, allow_overlap=there.allow_overlap))
