@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from headway.batches import make_batch
+from headway.batches import make_batch, make_model
 from headway.config import RunConfig
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import load
+from headway.model.stack import stack_models
 from headway.runs import Checkpoint, RunDirectory
 from headway.tasks import make_task
 from headway.tasks.files import make_splits, write_files
 from headway.training import TrainResult, train, train_stack
 from headway.training.data import TrainingData
 from headway.training.feed import FreshFeed, make_feed
+from headway.training.step import StackStep
 from tests.model.stacking import double_precision
 from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
 
@@ -147,7 +149,7 @@ def test_what_the_two_ways_make_of_a_keys_bias_changes_no_logit(tmp_path: Path) 
 
 
 def test_validation_and_the_results_are_those_of_each_seed_alone(tmp_path: Path) -> None:
-    stacked, alone = train_both(RECIPES["sortedness"], tmp_path)
+    stacked, alone = train_both(RECIPES["swap"], tmp_path)
     for one, other in zip(stacked, alone, strict=True):
         found, expected = ([r for r in RunDirectory(x).metrics() if "validation" in r] for x in (one, other))
         assert [r["step"] for r in found] == [r["step"] for r in expected] == [0, 15, 30]
@@ -262,10 +264,27 @@ def test_seeds_that_a_kill_parted_start_again_at_their_common_step(whole: Path, 
     stack(ADDITION, tmp_path, until=16)
     # As after a kill while the checkpoints of step 16 were being written.
     RunDirectory(places(tmp_path)[1]).keep_checkpoints({0, 8})
-    seen: list[list[Any]] = [[], [], []]
-    stack(ADDITION, tmp_path, resume=True, reports=[one.append for one in seen])
-    assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [8, 8, 8]
+    resumed, kept = [], []
+
+    def report(event: Mapping[str, Any]) -> None:
+        if event["event"] == "resumed":
+            resumed.append(event["step"])
+        if event["event"] == "step" and event["step"] == 9:
+            kept.append([RunDirectory(place).checkpoint_steps() for place in places(tmp_path)])
+
+    stack(ADDITION, tmp_path, resume=True, reports=[report] * 3)
+    assert resumed == [8, 8, 8]
+    assert kept == [[[0, 8]] * 3] * 3  # what the seeds will do again is gone
     same_ends(tmp_path, whole)
+
+
+def test_a_new_seed_does_not_throw_the_others_back(tmp_path: Path) -> None:
+    stack(ADDITION, tmp_path, seeds=SEEDS[:2], until=16)
+    seen: list[Any] = []
+    found = stack(ADDITION, tmp_path, resume=True, reports=[seen.append] * 3)
+    assert [event["step"] for event in seen if event["event"] == "resumed"] == [16, 16]
+    assert [one.steps for one in found] == [24, 24, 24]
+    assert [steps_of(place) for place in places(tmp_path)] == [list(range(1, 25))] * 3
 
 
 def test_a_seed_far_behind_does_not_throw_the_others_back(tmp_path: Path) -> None:
@@ -368,6 +387,34 @@ def test_a_validation_loss_that_is_not_finite_stops_one_seed_alone(whole: Path, 
     found = stack(ADDITION, tmp_path, resume=True)
     assert [isinstance(one, RunStopped) for one in found] == [False, False, True]
     assert str(found[2]).startswith("the validation loss is not finite at step 8, the last good checkpoint is step 8")
+
+
+def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(tmp_path: Path) -> None:
+    configs = [config(ADDITION, seed) for seed in (*SEEDS, 12)]
+    task = make_task(configs[0].task)
+    splits = make_splits(task, configs[0].data)
+    data = [TrainingData(one, task, splits) for one in configs]
+    together = stack_models([make_model(task, one.model) for one in configs], CPU)
+    feed = make_feed(data, 5, CPU)
+    step = StackStep(together, task, configs[0].train, feed, padded=False, longest=5)
+    together.layout.blocks(together.weights)["readout.weight"][1, 0, 0] = math.inf
+    step.alive[2] = False
+
+    def numbers() -> list[dict[str, torch.Tensor]]:
+        parts = [together.layout.read(x.clone()) for x in (together.weights, step.first, step.second)]
+        return [{f"{i} {key}": x for i, part in enumerate(parts) for key, x in part[row].items()} for row in range(4)]
+
+    before = numbers()
+    step.load(0, 24, 3, [one.seed for one in configs])
+    for _ in range(3):
+        step.take()
+    for row, (old, new) in enumerate(zip(before, numbers(), strict=True)):
+        moved = {key for key in old if not torch.equal(old[key], new[key])}
+        assert moved == (set(old) if row in (0, 3) else set())
+    assert step.alive.tolist() == [True, False, False, True]
+    losses, norms = step.readings(3)()
+    assert losses.isfinite().all(0).tolist() == [True, False, True, True]
+    assert norms.isfinite().all(0).tolist() == [True, False, True, True]
 
 
 def test_when_every_seed_has_failed_the_stack_ends(tmp_path: Path) -> None:
