@@ -1,4 +1,4 @@
-"""headway train --seeds and headway study --seeds: what is printed, what fails, what is continued."""
+"""headway train --seeds: what is printed, what fails, what is continued."""
 
 import json
 import math
@@ -12,8 +12,7 @@ import pytest
 
 from headway.api import read_recipe
 from headway.cli.main import run
-from headway.cli.study import PRESETS
-from headway.runs import Checkpoint, RunDirectory, list_runs
+from headway.runs import Checkpoint, RunDirectory
 from headway.training import train
 from tests.sweeps.driving import wait_until
 from tests.tiny_recipes import write_recipe
@@ -134,20 +133,3 @@ def test_ctrl_c_saves_every_seed_and_says_how_many_are_finished() -> None:
     assert printed == "headway: 0 of 2 seeds finished; --resume continues\n"
     for place in RUNS:
         assert RunDirectory(place).checkpoint_steps()[-1] > 2
-
-
-def test_a_study_of_two_seeds_trains_evaluates_and_continues(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_recipe(Path(), "sortedness", "sortedness")
-    monkeypatch.setitem(PRESETS["sortedness"], "tiny", ("sortedness.toml", "0"))
-    command = ["study", "sortedness", "--preset", "tiny", "--seeds", "0-1", "--device", "cpu", "--quiet", "--json"]
-    assert run(command) == 0
-    first = json.loads(capsys.readouterr().out)
-    assert [row["training"]["steps"] for row in first["runs"]] == [4, 4]
-    folder = Path("studies/sortedness-tiny/runs")
-    assert [found.name for found in list_runs(folder)] == ["sortedness-seed0", "sortedness-seed1"]
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.*")}
-    assert run(command) == 0
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.*")} == before
-    assert json.loads(capsys.readouterr().out) == first

@@ -220,7 +220,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("moment", [3, 8, 13, 24])
+@pytest.mark.parametrize("moment", [3, 13, 24])
 def test_a_stack_stopped_anywhere_continues_to_the_same_weights(moment: int, whole: Path, tmp_path: Path) -> None:
     with pytest.raises(Stop):
         stack(ADDITION, tmp_path, reports=[nothing, when(moment, stop), nothing])
@@ -330,7 +330,7 @@ def test_a_finished_seed_whose_last_checkpoint_is_damaged_is_trained_again(whole
     for key, value in weights(places(whole)[0], 24).items():
         if not key.endswith("key.bias"):
             torch.testing.assert_close(weights(places(tmp_path)[0], 24)[key], value, rtol=0, atol=1e-4)
-    same_ends(tmp_path, whole, [])
+    same_ends(tmp_path, whole, SEEDS[1:])
 
 
 # One seed fails
