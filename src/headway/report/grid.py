@@ -12,7 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headway.report.settings import (
     NARROWEST,
@@ -37,7 +37,6 @@ from headway.report.style import (
     SMALL,
     Document,
     axes_at,
-    colour_bar,
     heat_map,
     share_scale,
     style,
@@ -172,10 +171,13 @@ def scale_of(found: Document) -> ScalarMappable:
 
 def _show_scale(figure: Figure, scale: ScalarMappable, found: Document, left: float, top: float, height: float) -> None:
     height = min(max(height, 0.6), 2.0)
-    if found["metric"] in SHARES:
-        colour_bar(figure, scale, metric_name(found), left, top, height)
-        return
-    bar = figure.colorbar(scale, cax=axes_at(figure, left, top, 0.11, height), ticks=MaxNLocator(3))
+    share = found["metric"] in SHARES
+    bar = figure.colorbar(
+        scale,
+        cax=axes_at(figure, left, top, 0.11, height),
+        ticks=[0, 0.5, 1] if share else MaxNLocator(3),
+        format=PercentFormatter(1, symbol=" %") if share else None,
+    )
     bar.set_label(metric_name(found))
     bar.outline.set_visible(False)
 
