@@ -53,11 +53,8 @@ def train(
     if dry_run:
         described = zip(configs, places, strict=True)
         results = [describe(config, place, device=device, resume=resume, data=data) for config, place in described]
-    elif len(configs) == 1:
-        result = run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log)
-        results = [asdict(result)]
     else:
-        results = run_seeds(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
+        results = train_all(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
     if json or dry_run:
         document = results[0] if seeds is None else {"runs": results}
         show(document, [line for result in results for line in result.get("lines", [])], as_json=json)
@@ -67,7 +64,7 @@ def train(
         raise typer.Exit(1)
 
 
-def run_seeds(
+def train_all(
     configs: "list[RunConfig]",
     places: list[Path],
     *,
@@ -77,11 +74,20 @@ def run_seeds(
     quiet: bool,
     log: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Train several seeds with one display; a record for each, like a `TrainResult`, or with its `error`."""
+    """Train one seed, or several with one display; a record for each, a `TrainResult` or its `error`."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
 
-    with grid_progress("train", quiet=quiet) as report:
+    if len(configs) == 1:
+        return [asdict(run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log))]
+    warnings: dict[str, list[str]] = {place.name: [] for place in places}
+    with grid_progress("train", quiet=quiet) as show_progress:
+
+        def report(event: Mapping[str, Any]) -> None:
+            if event["event"] == "warning" and "trial" in event:
+                warnings[event["trial"]].append(event["text"])
+            show_progress(event)
+
         found = train_seeds(
             configs, places, device=device, resume=resume, data=data, log=log, command=sys.argv, report=report
         )
@@ -94,7 +100,7 @@ def run_seeds(
         state, metrics = RunDirectory(place).newest_state(), dict(outcome.metrics)
         steps = metrics.pop("steps")
         kept = {"seconds": state["seconds"], "metrics": metrics, "stopped_early": state["stopped_early"]}
-        records.append({"run": str(place), "steps": steps, **kept, "warnings": []})
+        records.append({"run": str(place), "steps": steps, **kept, "warnings": warnings[place.name]})
     return records
 
 

@@ -214,9 +214,13 @@ class StackLoop:
         data = [TrainingData(member.config, self.task, self.splits) for member in members]
         self.longest = min(LOADED[self.device.type], self.settings.validate_every)
         self.feed = make_feed(data, self.longest, self.device)
-        self.step = StackStep(
-            self.stack, self.task, self.settings, self.feed, padded=data[0].padded(), longest=self.longest
-        )
+        try:
+            self.step = StackStep(
+                self.stack, self.task, self.settings, self.feed, padded=data[0].padded(), longest=self.longest
+            )
+        except BaseException:
+            self.feed.close()  # its processes would wait for ever
+            raise
         if saved is not None:
             self.stack.layout.write(self.stack.weights, [model for model, _ in saved])
         if saved is not None and saved[0][1]:
