@@ -1,10 +1,13 @@
 """Small experiments that many tests share."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Any
 
 from headway.config import RunConfig, build
+from headway.runs import Checkpoint, RunDirectory
+from headway.training import train
 
 ADDITION: dict[str, Any] = {
     "task": {"name": "addition", "digits": 1, "leading_zeros": True},
@@ -30,3 +33,12 @@ def weights_hash(run: Path, step: int) -> str:
     """SHA-256 of a checkpoint's weights."""
     path = run / "checkpoints" / f"step-{step:06d}" / "model.safetensors"
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def poison(config: RunConfig, run: Path) -> None:
+    """Leave a run of two steps whose weights are not finite."""
+    directory = RunDirectory(run)
+    train(config, run, device="cpu", until=2)
+    found = directory.read_checkpoint(2)
+    found.model["readout.weight"][0, 0] = math.nan
+    directory.write_checkpoint(Checkpoint(2, found.model, found.trainer, found.state))

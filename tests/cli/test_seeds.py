@@ -1,7 +1,6 @@
 """headway train --seeds: what is printed, what fails, what is continued."""
 
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -12,9 +11,10 @@ import pytest
 
 from headway.api import read_recipe
 from headway.cli.main import run
-from headway.runs import Checkpoint, RunDirectory
+from headway.runs import RunDirectory
 from headway.training import train
 from tests.sweeps.driving import wait_until
+from tests.tiny import poison
 from tests.tiny_recipes import write_recipe
 
 RUNS = ["runs/tiny-seed0", "runs/tiny-seed1"]
@@ -28,15 +28,6 @@ def _recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def seeds(*arguments: str, which: str = "0-1") -> list[str]:
     return ["train", "tiny.toml", "--device", "cpu", "--seeds", which, *arguments]
-
-
-def poisoned(seed: int) -> None:
-    """A run of two steps whose weights are not finite."""
-    directory = RunDirectory(RUNS[seed])
-    train(read_recipe("tiny.toml", seed=seed)[1], directory.path, device="cpu", until=2)
-    found = directory.read_checkpoint(2)
-    found.model["readout.weight"][0, 0] = math.nan
-    directory.write_checkpoint(Checkpoint(2, found.model, found.trainer, found.state))
 
 
 def test_each_seed_is_a_run_like_one_trained_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +50,7 @@ def test_each_seed_is_a_run_like_one_trained_alone(capsys: pytest.CaptureFixture
 
 
 def test_a_seed_that_fails_is_named_and_the_others_finish(capsys: pytest.CaptureFixture[str]) -> None:
-    poisoned(0)
+    poison(read_recipe("tiny.toml", seed=0)[1], Path(RUNS[0]))
     assert run(seeds("--resume", "--json", "--quiet")) == 1
     printed = capsys.readouterr()
     why = "the loss is not finite at step 3; nothing was updated, the last good checkpoint is step 2 of tiny-seed0"

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from headway.api import read_recipe
 from headway.cli.main import run
 from headway.cli.study import PRESETS
 from headway.runs import list_runs
+from tests.tiny import poison
 from tests.tiny_recipes import write_recipe
 
 
@@ -46,3 +48,14 @@ def test_a_study_continues_and_refuses_another_plan(capsys) -> None:
     capsys.readouterr()
     assert run([*command, "--seeds", "0-1"]) == 2
     assert capsys.readouterr().err == "headway: mine holds another study; choose another --out\n"
+
+
+@pytest.mark.usefixtures("tiny_preset")
+def test_a_study_goes_on_when_a_seed_fails(capsys) -> None:
+    poison(read_recipe("sortedness.toml", seed=0)[1], Path("studies/sortedness-tiny/runs/sortedness-seed0"))
+    assert run(["study", "sortedness", "--preset", "tiny", "--quiet"]) == 1
+    printed = capsys.readouterr().out
+    assert "seed 0: failed, the loss is not finite at step 3" in printed
+    assert "seed 1: trained 4 steps" in printed
+    summary = json.loads(Path("studies/sortedness-tiny/analysis/summary.json").read_text())
+    assert [row["evaluation"] is None for row in summary["runs"]] == [True, False]
