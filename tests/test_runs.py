@@ -4,18 +4,24 @@ import hashlib
 import json
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
+from headway.cli import main
 from headway.config import Choice, RunConfig, TrainConfig
 from headway.errors import InputError
-from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory, list_runs
+from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory, SweepDirectory, list_runs
+from headway.storage import write_json
+from tests.tiny_recipes import write_recipe
 
 CONFIG = RunConfig(task=Choice(name="addition"), train=TrainConfig(steps=4))
 FILES = ["model.safetensors", "trainer.safetensors", "state.json"]
@@ -54,6 +60,72 @@ def test_a_checkpoint_replaces_one_of_the_same_step(run: RunDirectory) -> None:
     (run.checkpoint_path(4) / "MANIFEST").unlink()
     run.write_checkpoint(checkpoint(4))
     assert same(run.read_checkpoint(4), checkpoint(4))
+
+
+class PanicException(BaseException):
+    """Like the one of pyo3, whose class cannot be imported."""
+
+
+def panic(tensors: object) -> bytes:
+    raise PanicException("PyObject pointer is null")
+
+
+@pytest.mark.parametrize("which", ["save", "load"])
+def test_a_panic_for_want_of_memory_is_a_memory_error(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    monkeypatch.setattr(safetensors.torch, which, panic)
+    number = {"save": 6, "load": 4}[which]
+    message = f"^no room for the tensors of step-00000{number}: PyObject pointer is null$"
+    with pytest.raises(MemoryError, match=message):
+        run.write_checkpoint(checkpoint(6)) if which == "save" else run.newest_checkpoint()
+    monkeypatch.undo()
+    assert run.checkpoint_steps() == [2, 4]
+    assert same(run.read_checkpoint(4), checkpoint(4))
+
+
+def test_no_other_exception_is_taken_for_a_panic(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(tensors: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(safetensors.torch, "save", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.write_checkpoint(checkpoint(6))
+
+
+def test_want_of_memory_for_a_checkpoint_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(safetensors.torch, "save", panic)
+    out = str(tmp_path / "new")
+    assert main.run(["train", str(write_recipe(tmp_path)), "--device", "cpu", "--quiet", "--out", out]) == 2
+    line = "headway: out of memory (no room for the tensors of step-000000: PyObject pointer is null); a smaller"
+    printed = capsys.readouterr().err
+    assert printed.startswith(line)
+    assert printed.count("\n") == 1
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may be longer than 8 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_could_not_be_replaced_stays_as_it_was_with_nothing_beside_it(tmp_path: Path) -> None:
+    sweep = SweepDirectory(tmp_path)
+    sweep.append_result({"name": "a", "metrics": {}})
+    write_json(tmp_path / "sweep.json", {"form": 1})
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with no_room(), pytest.raises(OSError, match="File too large"):
+        write_json(tmp_path / "sweep.json", {"form": 2})
+    with no_room(), pytest.raises(OSError, match="File too large"):
+        sweep.tidy_results(["a"])
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def truncate(path: Path) -> None:

@@ -38,6 +38,7 @@ from headway.storage import (
     held_for_writing,
     read_json,
     read_lines,
+    replace_file,
     sync_directory,
     write_json,
     write_synced,
@@ -54,6 +55,17 @@ FILES = ("model.safetensors", "trainer.safetensors", "state.json")
 
 class DamagedCheckpoint(Exception):
     """A checkpoint whose files do not match its manifest; the message names it and the file."""
+
+
+@contextmanager
+def panics_as_memory_errors(name: str) -> Iterator[None]:
+    """Without memory for the bytes of a file safetensors panics, which is no `Exception`; it becomes `MemoryError`."""
+    try:
+        yield
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":  # its class is in no module that could be imported
+            raise
+        raise MemoryError(f"no room for the tensors of {name}: {problem}") from None
 
 
 @dataclass(frozen=True)
@@ -199,7 +211,8 @@ class RunDirectory:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         state = json.dumps(checkpoint.state, indent=1, allow_nan=False).encode()
-        contents = dict(zip(FILES, (save(checkpoint.model), save(checkpoint.trainer), state), strict=True))
+        with panics_as_memory_errors(place.name):
+            contents = dict(zip(FILES, (save(checkpoint.model), save(checkpoint.trainer), state), strict=True))
         for name, content in contents.items():
             write_synced(beside / name, content)
         manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
@@ -224,7 +237,8 @@ class RunDirectory:
                 if hashlib.sha256(contents[name]).hexdigest() != expected[name]:
                     raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
             model, trainer, state = (contents[name] for name in FILES)
-            return Checkpoint(step, load(model), load(trainer), json.loads(state))
+            with panics_as_memory_errors(place.name):
+                return Checkpoint(step, load(model), load(trainer), json.loads(state))
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
 
@@ -389,13 +403,7 @@ class SweepDirectory:
         """Rewrite results.jsonl with one line a trial, in the order of `names`."""
         found = self.results()
         lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
-        beside = self.results_path.with_name(f"results.jsonl.writing-{os.getpid()}")
-        try:
-            write_synced(beside, "".join(lines).encode())
-            os.replace(beside, self.results_path)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        replace_file(self.results_path, "".join(lines).encode())
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

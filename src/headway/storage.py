@@ -49,10 +49,19 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace the file in one go."""
+    """Replace the file by these contents in one go."""
+    replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace the file in one go; where that fails (no room), it stays as it was and nothing is left beside it."""
     beside = path.with_name(f"{path.name}.writing-{os.getpid()}")
-    write_synced(beside, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-    os.replace(beside, path)
+    try:
+        write_synced(beside, content)
+        os.replace(beside, path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def write_synced(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 
 from headway.errors import InputError, RunStopped
 from headway.evaluation import evaluate, load
@@ -46,6 +47,20 @@ def test_a_failure_is_an_outcome_that_does_not_name_the_place(tmp_path: Path) ->
     assert found.error.endswith("of seed=1")
     assert str(tmp_path) not in found.error
     assert found.metrics == {}
+
+
+class PanicException(BaseException):
+    """Like the one of safetensors, which is no `Exception`."""
+
+
+def test_want_of_memory_for_a_checkpoint_fails_the_trial_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(tensors: object) -> bytes:
+        raise PanicException("PyObject pointer is null")
+
+    monkeypatch.setattr(safetensors.torch, "save", panic)
+    found = one_trial(tmp_path, Circumstances(device="cpu"))
+    assert found.state == "failed"
+    assert found.error == "out of memory (no room for the tensors of step-000000: PyObject pointer is null)"
 
 
 @pytest.mark.parametrize(
