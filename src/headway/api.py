@@ -89,19 +89,22 @@ def plan_sweep(
     trials: int | None = None,
     search: str | None = None,
     budget: int | None = None,
+    split: str | None = "auto",
 ) -> "Plan":
     """The trials of a grid over a recipe (name or path), or with `trials` those of a search; its own seed if none."""
     from headway.sweeps.plan import plan_grid
-    from headway.sweeps.search import plan_search
+    from headway.sweeps.search import measured_split, plan_search
 
     path, config = read_recipe(recipe, set=set)
     seeds = [config.seed] if seeds is None else seeds
     if trials is not None:
-        return plan_search(path, set, vary, seeds, trials=trials, search=search or "random", budget=budget)
+        drawn = plan_search(path, set, vary, seeds, trials=trials, search=search or "random", budget=budget)
+        return replace(drawn, split=measured_split(split, drawn))
     for option, value in {"--search": search, "--budget": budget}.items():
         if value is not None:
             raise InputError(f"{option} {value} needs --trials: how many settings to draw")
-    return plan_grid(path, set, vary, seeds)
+    grid = plan_grid(path, set, vary, seeds)
+    return replace(grid, split=measured_split(split, grid))
 
 
 def sweep(
@@ -129,14 +132,12 @@ def sweep(
     from headway.sweeps.driver import run_sweep
     from headway.sweeps.executors import make_executor
     from headway.sweeps.plan import check_plan
-    from headway.sweeps.search import measured_split
 
     assignments = list((set or {}).items())
     drawn: dict[str, Any] = {"trials": trials, "search": search, "budget": budget}
-    plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=assignments, **drawn)
-    measured = measured_split(split, plan)
-    executor, shared, _ = make_executor(split=measured, **how)
-    check_plan(plan, measured)
+    plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=assignments, split=split, **drawn)
+    executor, shared, _ = make_executor(split=plan.split, **how)
+    check_plan(plan)
     return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor, stack=shared.stack)
 
 

@@ -392,10 +392,10 @@ class SweepDirectory:
         end_last_line(self.results_path)
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """How each trial ended, by name; the last word of a trial counts, and a line cut off by a kill does not."""
+        """How each trial ended, by name; the last word of a trial counts, and a line that is not whole does not."""
         found: dict[str, dict[str, Any]] = {}
         for record in read_lines(self.results_path):
-            if isinstance(record.get("name"), str):
+            if isinstance(record.get("name"), str) and isinstance(record.get("metrics"), dict):
                 found[record["name"]] = record
         return found
 

@@ -323,11 +323,13 @@ def test_not_a_number_is_left_out(tmp_path: Path) -> None:
     assert compare(directory).rows[0].values == (0.5,)
 
 
-def test_metrics_and_state_of_another_form_are_no_result(tmp_path: Path) -> None:
+def test_a_line_without_metrics_changes_nothing_and_an_unknown_state_is_no_result(tmp_path: Path) -> None:
     directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
     first, second = directory.plan()["trials"]
-    directory.append_result({**first, "state": "exploded", "metrics": []})
-    directory.append_result({**second, "state": "failed", "metrics": [1], "error": None})
+    directory.append_result({**first, "state": "failed", "metrics": [1]})
+    assert compare(directory).trials_finished == 2
+    directory.append_result({**first, "state": "exploded", "metrics": {}})
+    directory.append_result({**second, "state": "failed", "metrics": {}, "error": None})
     found = compare(directory)
     assert (found.trials_finished, found.trials_failed) == (0, 1)
     assert found.rows[0].errors == ("unknown",)

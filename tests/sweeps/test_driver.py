@@ -3,6 +3,7 @@
 import errno
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,19 @@ def test_events_say_what_is_planned_and_how_each_trial_ended(plan: Plan, directo
 def test_a_job_is_a_trial_at_its_place(plan: Plan, directory: SweepDirectory) -> None:
     (job, *_) = make_jobs(plan.trials, directory)
     assert job == Job((plan.trials[0],), (directory.path / "trials" / plan.trials[0].name,))
+
+
+def test_a_sweep_is_not_continued_with_another_split(plan: Plan, directory: SweepDirectory) -> None:
+    run_sweep(plan, directory, Written())
+    with pytest.raises(InputError, match="holds another sweep"):
+        run_sweep(replace(plan, split="validation"), directory, Written())
+
+
+def test_a_result_without_metrics_is_done_again(plan: Plan, directory: SweepDirectory) -> None:
+    run_sweep(plan, directory, Written())
+    lines = directory.results_path.read_text().splitlines()
+    record = {**json.loads(lines[0]), "metrics": None}
+    directory.results_path.write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n")
+    again = Written()
+    assert run_sweep(plan, directory, again).finished == len(plan.trials)
+    assert directory.results_path.read_text().splitlines() == lines

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.config import Choice
 from headway.errors import InputError
 from headway.runs import SweepDirectory
 from headway.sweeps.plan import LONGEST_NAME, check_plan, parse_vary, plan_grid, split_values, trial_name
@@ -142,5 +145,35 @@ def test_what_every_trial_would_stumble_over_is_refused_before(
 ) -> None:
     plan = plan_grid(write_recipe(tmp_path), [], vary, [0])
     with pytest.raises(InputError) as refused:
-        check_plan(plan, split)
+        check_plan(replace(plan, split=split))
     assert message in str(refused.value)
+
+
+def test_an_option_that_is_set_stays_where_its_name_is_varied(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, "sortedness")
+    plan = plan_grid(recipe, ["model.encoding.table_size=37"], ["model.encoding.name=learned"], [0])
+    assert plan.trials[0].config.model.encoding == Choice(name="learned", options={"table_size": 37})
+
+
+def test_what_is_varied_wins_over_what_is_set(tmp_path: Path) -> None:
+    plan = plan_grid(write_recipe(tmp_path), ["train.lr=0.5"], ["train.lr=0.1,0.2"], [0])
+    assert [trial.config.train.lr for trial in plan.trials] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("vary", "seeds", "message"),
+    [
+        (["model.encoding=learned", "model.encoding.name=rotary"], [0], "--vary model.encoding and --vary model.enc"),
+        ({"train.lr": 0.001}, [0], "vary train.lr: a list of values needed, got 0.001"),
+        ({"train.lr": None}, [0], "vary train.lr: a list of values needed, got None"),
+        ([], [0, 0], "--seeds: a seed stands there twice"),
+        ([], [], "--seeds: at least one seed needed"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(vary, seeds, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        plan_grid(write_recipe(tmp_path), [], vary, seeds)
+
+
+def test_the_seed_of_the_data_keeps_its_full_name() -> None:
+    assert trial_name({"data.seed": 5}, 1) == "data.seed=5,seed=1"

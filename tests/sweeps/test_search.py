@@ -106,7 +106,7 @@ def test_a_search_is_a_plan_that_lists_its_trials(tmp_path: Path) -> None:
 def test_the_plan_of_a_grid_does_not_know_of_searches(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path)
     plan = plan_grid(recipe, [], ["train.lr=0.01,0.02", "model.encoding.name=rotary"], [0])
-    assert list(plan.to_json()) == ["form", "recipe_name", "recipe", "vary", "seeds", "trials"]
+    assert list(plan.to_json()) == ["form", "recipe_name", "recipe", "vary", "seeds", "split", "trials"]
     assert plan.to_json()["vary"] == {"train.lr": [0.01, 0.02], "model.encoding.name": ["rotary"]}
 
 
@@ -244,3 +244,9 @@ def test_from_python_a_search_is_three_arguments(here: Path) -> None:
     assert SweepDirectory("sweeps/tiny").trial(trial).read_analysis("evaluation") is None, "nothing is tested"
     with pytest.raises(InputError, match="--split test with a search"):
         hw.sweep("tiny.toml", vary={"train.lr": "1e-3..1e-1:log"}, trials=4, split="test")
+
+
+def test_halving_that_would_halve_nothing_is_refused(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path)
+    with pytest.raises(InputError, match="no rung ends before step 4, the last, with a validation every 100"):
+        plan_search(recipe, ["train.validate_every=100"], [RATE], [0], trials=9, search="halving")

@@ -78,7 +78,6 @@ def sweep(
     from headway.sweeps.driver import run_sweep
     from headway.sweeps.executors import make_executor
     from headway.sweeps.plan import check_plan
-    from headway.sweeps.search import measured_split
 
     plan = plan_sweep(
         recipe,
@@ -88,21 +87,21 @@ def sweep(
         trials=trials,
         search=search,
         budget=budget,
+        split=None if split == "none" else split or "auto",
     )
-    measured = measured_split(None if split == "none" else split or "auto", plan)
     place = SweepDirectory(out or default_sweep(plan.name))
     executor, how, at_once = make_executor(
         on=on,
         workers=workers,
         device=device,
-        split=measured,
+        split=plan.split,
         log=log,
         address=address,
         cpus=cpus,
         gpus=gpus,
         command=sys.argv,
     )
-    check_plan(plan, measured)
+    check_plan(plan)
     if dry_run:
         place.check_same(plan.to_json())
         described = describe(plan, place, how, at_once)

@@ -59,7 +59,8 @@ Choices = list[Any] | Range
 class Plan:
     """A sweep before it is run: `recipe` is the tables of the recipe with `--set` applied.
 
-    A setting's trials stand together, one a seed. `search` is there when settings were drawn.
+    A setting's trials stand together, one a seed. `search` is there when settings were drawn; `split` is what is
+    measured at the end.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Plan:
     seeds: tuple[int, ...]
     trials: tuple[Trial, ...]
     search: Search | None = None
+    split: str | None = "test"
 
     def to_json(self) -> dict[str, Any]:
         trials = [{"name": one.name, "settings": dict(one.settings), "seed": one.seed} for one in self.trials]
@@ -79,23 +81,25 @@ class Plan:
             "recipe": dict(self.recipe),
             "vary": vary,
             "seeds": list(self.seeds),
+            "split": self.split,
             **search,
             "trials": trials,
         }
 
 
-Vary = Sequence[str] | Mapping[str, Sequence[Any]]
+Vary = Sequence[str] | Mapping[str, Any]
 """`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python, where a text is read as typed: `{"a.b": "1..5"}`."""
 
 
 def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> Plan:
     """Every combination of the varied values, with every seed; a key or value no recipe can have is refused."""
-    table = assign(read_toml(recipe), set)
+    check_seeds(seeds)
+    table = read_toml(recipe)
     varied = {key: _listed(key, choices) for key, choices in read_vary(vary).items()}
     check_size(math.prod(map(len, varied.values())) * len(seeds))
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
-    trials = tuple(make_trial(table, settings, seed, str(recipe)) for settings in combinations for seed in seeds)
-    return Plan(recipe.stem, table, varied, tuple(seeds), trials)
+    trials = tuple(make_trial(table, set, settings, seed, str(recipe)) for settings in combinations for seed in seeds)
+    return Plan(recipe.stem, assign(table, set), varied, tuple(seeds), trials)
 
 
 def _listed(key: str, choices: Choices) -> list[Any]:
@@ -104,12 +108,17 @@ def _listed(key: str, choices: Choices) -> list[Any]:
     return choices
 
 
+def check_seeds(seeds: Sequence[int]) -> None:
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds: {'a seed stands there twice' if seeds else 'at least one seed needed'}")
+
+
 def check_size(trials: int) -> None:
     if trials > LARGEST_SWEEP:
         raise InputError(f"the sweep would have {trials:,} trials; at most {LARGEST_SWEEP:,} are allowed")
 
 
-def check_plan(plan: Plan, split: str | None) -> None:
+def check_plan(plan: Plan) -> None:
     """Refuse what every trial of a setting would stumble over: unknown options, sizes, a domain that has no list."""
     from headway.tasks import make_task
     from headway.training.preparation import resolve
@@ -121,13 +130,22 @@ def check_plan(plan: Plan, split: str | None) -> None:
             resolve(trial.config, task)
         except InputError as error:
             raise InputError(f"{trial.name}: {error}") from None
-        if split == "all" and not task.domain_size():
+        if plan.split == "all" and not task.domain_size():
             raise InputError(f"--split all: the domain of {task.name} is too large to list; use test or validation")
 
 
-def make_trial(recipe: Mapping[str, Any], settings: Mapping[str, Any], seed: int, where: str = "recipe") -> Trial:
-    """The trial of some settings: those of the recipe, changed, with a seed."""
-    table = {**assign(dict(recipe), list(settings.items())), "seed": seed}
+def make_trial(
+    recipe: Mapping[str, Any],
+    set: Sequence[Assignment],
+    settings: Mapping[str, Any],
+    seed: int,
+    where: str = "recipe",
+) -> Trial:
+    """The trial of some settings: those of the recipe, changed by `--set` and then by what is varied, with a seed.
+
+    Both are applied as one list: an option that is set stays where the name it belongs to is varied.
+    """
+    table = {**assign(dict(recipe), [*set, *settings.items()]), "seed": seed}
     try:
         config = build(RunConfig, table, "")
     except InputError as error:
@@ -138,7 +156,10 @@ def make_trial(recipe: Mapping[str, Any], settings: Mapping[str, Any], seed: int
 def read_vary(vary: Vary) -> dict[str, Choices]:
     """The varied settings and their values, each setting and each value once."""
     if isinstance(vary, Mapping):
-        pairs = [parse_vary(f"{key}={one}") if isinstance(one, str) else (key, list(one)) for key, one in vary.items()]
+        pairs = [
+            parse_vary(f"{key}={one}") if isinstance(one, str) else (key, _values(key, one))
+            for key, one in vary.items()
+        ]
     else:
         pairs = [parse_vary(text) for text in vary]
     varied = dict(pairs)
@@ -146,6 +167,9 @@ def read_vary(vary: Vary) -> dict[str, Choices]:
         raise InputError("--vary: a setting stands there twice; list its values after one --vary")
     if "seed" in varied:
         raise InputError("--vary seed: use --seeds")
+    for whole, part in itertools.permutations(varied, 2):
+        if part.startswith(f"{whole}."):
+            raise InputError(f"--vary {whole} and --vary {part}: the first holds the second; vary one of them")
     for key, values in varied.items():
         if isinstance(values, Range):
             continue
@@ -158,6 +182,12 @@ def read_vary(vary: Vary) -> dict[str, Choices]:
         if len(set(written)) < len(written) or not written:
             raise InputError(f"--vary {key}: {'a value stands there twice' if written else 'no value is given'}")
     return varied
+
+
+def _values(key: str, values: Any) -> list[Any]:
+    if not isinstance(values, Iterable) or isinstance(values, Mapping):
+        raise InputError(f"vary {key}: a list of values needed, got {values!r}")
+    return list(values)
 
 
 def parse_vary(text: str) -> tuple[str, Choices]:
@@ -220,9 +250,13 @@ def _is_ambiguous(value: Any) -> bool:
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Each key without its section and without a trailing `.name`; in full where two would be alike."""
+    """Each key without its section and without a trailing `.name`; in full where two would be alike.
+
+    `data.seed` stays as it is, because the run's own seed stands beside it.
+    """
     short = {key: key.removesuffix(".name").split(".")[-1] for key in keys}
-    return {key: word if list(short.values()).count(word) == 1 else key for key, word in short.items()}
+    words = [*short.values(), "seed"]
+    return {key: word if words.count(word) == 1 else key for key, word in short.items()}
 
 
 def value_text(value: Any) -> str:

@@ -13,7 +13,7 @@ from headway.config import Assignment, RunConfig, assign, read_toml
 from headway.errors import InputError, suggestion
 from headway.randomness import derive
 from headway.sweeps.halving import Records, plan_rungs, settings_of
-from headway.sweeps.plan import Choices, Plan, Rung, Search, Trial, Vary, check_size, make_trial, read_vary
+from headway.sweeps.plan import Choices, Plan, Rung, Search, Trial, Vary, check_seeds, check_size, make_trial, read_vary
 from headway.sweeps.ranges import Range
 
 KINDS = ("random", "halving")
@@ -30,23 +30,22 @@ def plan_search(
     budget: int | None = None,
 ) -> Plan:
     """A plan of drawn settings, each with every seed; the same arguments draw the same settings."""
-    table, varied = assign(read_toml(recipe), set), read_vary(vary)
-    _check(varied, seeds, trials, search, budget)
+    table, varied = read_toml(recipe), read_vary(vary)
+    check_seeds(seeds)
+    _check(varied, trials, search, budget)
     check_size(trials * len(seeds))
-    unchanged = make_trial(table, {}, 0, str(recipe))
+    unchanged = make_trial(table, set, {}, 0, str(recipe))
     settings = draw(varied, trials, derive(unchanged.config.data.seed, "search"))
-    drawn = tuple(make_trial(table, one, seed, str(recipe)) for one in settings for seed in seeds)
+    drawn = tuple(make_trial(table, set, one, seed, str(recipe)) for one in settings for seed in seeds)
     rungs = _rungs(drawn, len(seeds), budget) if search == "halving" else ()
-    return Plan(recipe.stem, table, varied, tuple(seeds), drawn, Search(trials, rungs))
+    return Plan(recipe.stem, assign(table, set), varied, tuple(seeds), drawn, Search(trials, rungs))
 
 
-def _check(varied: Mapping[str, Choices], seeds: Sequence[int], trials: int, search: str, budget: int | None) -> None:
+def _check(varied: Mapping[str, Choices], trials: int, search: str, budget: int | None) -> None:
     if search not in KINDS:
         raise InputError(f"--search {search!r}; {suggestion(search, KINDS)}")
     if trials < 1:
         raise InputError(f"--trials {trials}; at least 1 needed")
-    if not seeds:
-        raise InputError("--seeds: at least one seed needed")
     if not varied:
         raise InputError(f"--trials {trials}: nothing is varied; say with --vary what to draw")
     if budget is not None and search != "halving":
@@ -105,7 +104,13 @@ def _rungs(trials: Sequence[Trial], seeds: int, budget: int | None) -> tuple[Run
             f"these have from {totals[0]:,} to {totals[-1]:,}: fix train.steps"
         )
     every = math.lcm(*{trial.config.train.validate_every for trial in trials})
-    return plan_rungs(len(trials) // seeds, seeds, totals[0], every, budget)
+    rungs = plan_rungs(len(trials) // seeds, seeds, totals[0], every, budget)
+    if len(rungs) == 1 and len(trials) > seeds:
+        raise InputError(
+            f"--search halving: no rung ends before step {totals[0]:,}, the last, with a validation every {every:,}; "
+            "make train.validate_every smaller"
+        )
+    return rungs
 
 
 def _total(config: RunConfig) -> int:
