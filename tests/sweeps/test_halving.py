@@ -388,3 +388,21 @@ def die_in_the_second_rung(event: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     run_sweep(kill_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), Here(report=die_in_the_second_rung))
+
+
+@pytest.mark.parametrize(("bootstrap", "falling", "rising"), [(0, 9, 1), (8, 1, 0)])
+def test_the_rule_of_optuna_hangs_on_the_order_of_trials(bootstrap: int, falling: int, rising: int) -> None:
+    """Why the synchronous rule is ours: docs/commands/sweep.md tells these numbers."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def kept(losses: Sequence[int]) -> int:
+        pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3, bootstrap_count=bootstrap)
+        study = optuna.create_study(pruner=pruner)
+        asked = [study.ask() for _ in losses]
+        for trial, loss in zip(asked, losses, strict=True):
+            trial.report(float(loss), 1)
+        return sum(not trial.should_prune() for trial in asked)
+
+    assert (kept(range(9, 0, -1)), kept(range(1, 10))) == (falling, rising)
