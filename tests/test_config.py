@@ -125,6 +125,11 @@ def test_every_default_lies_within_its_own_limits(section):
         ({"seed": True}, "seed = True; a whole number needed"),
         ({"seed": 1.0}, "seed = 1.0; a whole number needed"),
         ({"seed": -1}, "seed = -1; at least 0 needed"),
+        ({"seed": 2**63}, "seed = 9223372036854775808; at least 0 and at most 9,223,372,036,854,775,807 needed"),
+        (
+            {"data": {"seed": 2**63}},
+            "data.seed = 9223372036854775808; at least 0 and at most 9,223,372,036,854,775,807",
+        ),
         ({"seed": None}, "seed is empty; a whole number needed"),
         ({"data": {"train": 0}}, "data.train = 0; at least 1 and at most 50,000,000 needed"),
         ({"data": {"fresh": 1}}, "data.fresh = 1; true or false needed"),
@@ -275,6 +280,9 @@ def test_a_recipe_that_cannot_be_read_says_why(tmp_path):
     with pytest.raises(InputError, match=r"broken\.toml is not TOML: .*line 1") as caught:
         read_toml(broken)
     assert "\n" not in str(caught.value)
+    broken.write_text(f"seed = 0x{'9' * 5000}")
+    with pytest.raises(InputError, match=r"broken\.toml is not TOML: .* digits"):
+        read_toml(broken)
     broken.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"broken\.toml cannot be read: .*utf-8"):
         read_toml(broken)
@@ -305,6 +313,8 @@ def test_differences_list_the_settings_that_differ_and_no_others(recipe):
 
 def test_limits_are_told_in_words():
     assert describe_range(1, 50_000_000, None) == "at least 1 and at most 50,000,000"
+    assert describe_range(None, 2**63 - 1, None) == "at most 9,223,372,036,854,775,807"
+    assert describe_range(None, 1e6, None) == "at most 1,000,000"
     assert describe_range(None, 0.95, 0) == "more than 0 and at most 0.95"
 
 

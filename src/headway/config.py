@@ -17,6 +17,8 @@ from headway.errors import InputError, suggestion
 
 FORM = 1
 """Version of the form of config.json."""
+LARGEST_WHOLE = 2**63 - 1
+"""The largest whole number, such as a seed, of a setting that has no limit of its own."""
 
 C = TypeVar("C")
 
@@ -261,6 +263,8 @@ def _check_range(value: Any, f: Field[Any], where: str) -> None:
         too_low = (low is not None and number < low) or (above is not None and number <= above)
         if too_low or (high is not None and number > high):
             raise InputError(f"{where} = {number}; {describe_range(low, high, above)} needed")
+        if isinstance(number, int) and number > LARGEST_WHOLE:
+            raise InputError(f"{where} = {number}; {describe_range(low, LARGEST_WHOLE, above)} needed")
 
 
 def describe_range(low: float | None, high: float | None, above: float | None) -> str:
@@ -271,7 +275,7 @@ def describe_range(low: float | None, high: float | None, above: float | None) -
     if above is not None:
         words.append(f"more than {above:,}")
     if high is not None:
-        words.append(f"at most {high:,.12g}")
+        words.append(f"at most {high:,}" if isinstance(high, int) else f"at most {high:,.12g}")
     return " and ".join(words)
 
 
@@ -300,10 +304,16 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
         if not equals or not all(path):
             raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
         try:
-            parsed.append((path, tomllib.loads(f"value = {value}")["value"]))
+            parsed.append((path, printable(tomllib.loads(f"value = {value}")["value"])))
         except (ValueError, RecursionError):
             parsed.append((path, value.strip()))
     return sorted(parsed, key=lambda one: one[0][-1] != "name")
+
+
+def printable(value: Any) -> Any:
+    """The value; `ValueError` for a hexadecimal number so long that Python will not print it in an error."""
+    str(value)
+    return value
 
 
 def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str, Any]:
@@ -329,7 +339,8 @@ def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tables: dict[str, Any] = printable(tomllib.loads(path.read_text(encoding="utf-8")))
+        return tables
     except FileNotFoundError:
         raise InputError(f"no recipe at {path}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -84,6 +84,15 @@ CASES = {
     # Options of train
     "negative seed": ("train tiny.toml --seed -1", "--seed"),
     "seed that is no number": ("train tiny.toml --seed x", "--seed"),
+    "seed beyond 63 bits": ("train tiny.toml --seed 9223372036854775808", "at most 9,223,372,036,854,775,807 needed"),
+    "seed of 5,000 digits": (f"train tiny.toml --seed {'9' * 5000}", "--seed"),
+    "seed that no error could print": (f"{TRAIN} seed=0x{'9' * 5000}", "a whole number needed"),
+    "one of the seeds beyond 63 bits": (
+        "train tiny.toml --seeds 3,9223372036854775808",
+        "--seeds '3,9223372036854775808': a seed is at most 9,223,372,036,854,775,807",
+    ),
+    "seeds of 5,000 digits": (f"train tiny.toml --seeds {'9' * 5000}", ": a seed is at most 9,223,372,036,854,775,807"),
+    "seeds up to 5,000 digits": (f"train tiny.toml --seeds 0-{'9' * 5000}", ": a seed is at most 9,223,372,036,854"),
     "seeds backwards": ("train tiny.toml --seeds 4-0", "4-0"),
     "seeds that are no numbers": ("train tiny.toml --seeds a", "0-4 or 0,3,7"),
     "the same seed twice": ("train tiny.toml --seeds 0-2,1", "twice"),

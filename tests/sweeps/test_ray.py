@@ -20,16 +20,18 @@ from typing import Any
 
 import pytest
 
+from headway.cli.main import run
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.runs import RunDirectory, SweepDirectory, list_runs
 from headway.sweeps import ray as ray_module
 from headway.sweeps.driver import run_sweep
+from headway.sweeps.executors import make_executor
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.plan import Plan, plan_grid
 from headway.sweeps.ray import RayExecutor
 from headway.sweeps.ray_processes import children_of, end_session, in_session, look_at
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
-from headway.sweeps.trial import DiskFull
+from headway.sweeps.trial import Circumstances, DiskFull
 from headway.training import train
 from tests.sweeps.driving import HOW, ROOT, command_line, kill, lines_without_times, run_here, wait_until
 from tests.tiny import weights_hash
@@ -380,7 +382,7 @@ def test_an_address_without_a_cluster_is_refused(recipe: Path, tmp_path: Path, a
 
 
 def test_a_ray_that_cannot_start_stops_the_sweep(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ray.py").write_text("raise RuntimeError('a planted fault')\n")
+    (tmp_path / "ray.py").write_text(r"raise RuntimeError('a \x1b[1;31mplanted\x1b[0m fault')" + "\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(ray_module, "MOST_LOSSES", 2)
     with pytest.raises(RunStopped, match=r"^Ray was lost 2 times in a row .*\(RuntimeError: a planted fault\)$"):
@@ -407,8 +409,8 @@ def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cpus": 0.0}, "^--cpus 0; a number above 0 needed$"),
-        ({"cpus": float("nan")}, "^--cpus nan; a number above 0 needed$"),
+        ({"cpus": 0.0}, "^--cpus 0; a finite number above 0 needed$"),
+        ({"cpus": float("nan")}, "^--cpus nan; a finite number above 0 needed$"),
         ({"gpus": -1.0}, "^--gpus -1; a part of one such as 0.25, or a whole number$"),
         ({"gpus": 1.5}, "^--gpus 1.5; a part of one"),
     ],
@@ -416,6 +418,27 @@ def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_impossible_amounts_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         RayExecutor(HOW, **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--cpus", "nan", "headway: --cpus nan; a finite number above 0 needed\n"),
+        ("--cpus", "inf", "headway: --cpus inf; a finite number above 0 needed\n"),
+        ("--gpus", "nan", "headway: --gpus nan; a part of one such as 0.25, or a whole number\n"),
+        ("--gpus", "inf", "headway: --gpus inf; a part of one such as 0.25, or a whole number\n"),
+    ],
+)
+def test_an_amount_that_is_no_number_is_one_line_and_exit_code_2(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, message: str
+) -> None:
+    assert run(["sweep", str(recipe), "--on", "ray", option, value, "--out", str(tmp_path / "sweep")]) == 2
+    assert capsys.readouterr() == ("", message)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_trial_has_the_threads_and_the_device_that_were_asked_for() -> None:
+    assert make_executor(on="ray", cpus=2.5)[1:] == (Circumstances("cpu", 2, command=("hw.sweep",)), 0)
 
 
 def test_a_gpu_must_be_asked_for() -> None:

@@ -183,6 +183,9 @@ def test_repeated_draws_are_trained_once_and_the_command_says_so(
             ["--vary", "train.lr=0.1..inf", "--trials", "3"],
             "--vary train.lr=0.1..inf: the ends of a range, and the way",
         ),
+        (["--vary", f"train.steps=1..{'9' * 400}", "--trials", "3"], "must be finite and below 1.8e308"),
+        (["--vary", f"train.lr=0x{'9' * 400}..0x{'9' * 401}", "--trials", "3"], "must be finite and below 1.8e308"),
+        (["--vary", f"train.steps=1..0x{'9' * 5000}", "--trials", "3"], "write a range as LOW..HIGH"),
         (["--vary", "train.lr=nan..1", "--trials", "3"], "--vary train.lr=nan..1: the ends of a range"),
         (["--vary", "train.lr=-1e308..1e308", "--trials", "3"], "the way between them, must be finite"),
         (

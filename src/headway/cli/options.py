@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
+from headway.config import LARGEST_WHOLE
 from headway.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
@@ -34,6 +35,8 @@ def parse_seeds(text: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if match is None:
             raise InputError(f"--seeds {text!r}: write them as 0-4 or 0,3,7")
+        if any(_is_too_large(digits) for digits in match.groups(default="0")):
+            raise InputError(f"--seeds {text!r:.80}: a seed is at most {LARGEST_WHOLE:,}")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first > 10_000:
             raise InputError(f"--seeds {text!r}: {part.strip()} is not a range of at most 10,000 seeds")
@@ -41,6 +44,11 @@ def parse_seeds(text: str) -> list[int]:
     if len(set(seeds)) < len(seeds):
         raise InputError(f"--seeds {text!r}: a seed stands there twice")
     return seeds
+
+
+def _is_too_large(digits: str) -> bool:
+    # Thousands of digits would not be read as a number at all.
+    return len(digits.lstrip("0")) > len(str(LARGEST_WHOLE)) or int(digits) > LARGEST_WHOLE
 
 
 def show(result: Mapping[str, Any], lines: list[str], *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from headway.config import printable
 from headway.errors import InputError
 
 DIGITS = 4
@@ -57,8 +58,8 @@ def parse_range(key: str, text: str) -> Range | None:
     where = f"--vary {key}={text.strip()}"
     if not _is_number(low) or not _is_number(high) or match[3] not in (None, "log"):
         raise InputError(f"{where}: write a range as LOW..HIGH or LOW..HIGH:log, for example 1e-4..1e-2:log")
-    if not math.isfinite(high - low):
-        raise InputError(f"{where}: the ends of a range, and the way between them, must be finite")
+    if not _are_finite(low, high):
+        raise InputError(f"{where}: the ends of a range, and the way between them, must be finite and below 1.8e308")
     if low >= high:
         raise InputError(f"{where}: LOW must be below HIGH")
     if match[3] and low <= 0:
@@ -70,9 +71,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _are_finite(low: int | float, high: int | float) -> bool:
+    try:
+        return all(math.isfinite(number) for number in (low, high, high - low))
+    except OverflowError:  # a whole number beyond all that a float can be
+        return False
+
+
 def read_value(text: str) -> Any:
     """A TOML value, or the text itself where it is none."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return printable(tomllib.loads(f"value = {text}")["value"])
     except (ValueError, RecursionError):
         return text.strip()

@@ -37,6 +37,8 @@ SAVING = 60.0
 """Seconds that a session has for saving its jobs and for its own end."""
 GLANCE = 0.1
 """Seconds between looks at whether somebody pressed Ctrl-C."""
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""What Ray writes for a terminal around a word."""
 
 
 class RayExecutor:
@@ -88,7 +90,7 @@ class RayExecutor:
 
 def _check(cpus: float, gpus: float, device: str) -> None:
     if not 0 < cpus < float("inf"):
-        raise InputError(f"--cpus {cpus:g}; a number above 0 needed")
+        raise InputError(f"--cpus {cpus:g}; a finite number above 0 needed")
     if not 0 <= gpus < float("inf") or (gpus > 1 and gpus != int(gpus)):
         raise InputError(f"--gpus {gpus:g}; a part of one such as 0.25, or a whole number")
     if device == "cuda" and not gpus:
@@ -142,7 +144,7 @@ class _Session:
     def last_words(self) -> str:
         """The last line that it wrote to standard error."""
         self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - 4096))
-        lines = self.errors.read().decode(errors="replace").split("\n")
+        lines = COLOUR.sub("", self.errors.read().decode(errors="replace")).split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
         return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)  # without Ray's time, thread and line of code
 
