@@ -32,8 +32,9 @@ def make_executor(
         from headway.sweeps.ray import RayExecutor
 
         stack = LARGEST_STACK if gpus else 1
-        how = Circumstances(device, max(1, int(cpus or 1)), split, log=log, command=tuple(command), stack=stack)
-        return RayExecutor(how, cpus=1 if cpus is None else cpus, gpus=gpus or 0, address=address), how, 0
+        how = Circumstances(device, split=split, log=log, command=tuple(command), stack=stack)
+        cluster = RayExecutor(how, cpus=1 if cpus is None else cpus, gpus=gpus or 0, address=address)
+        return cluster, cluster.how, 0
     where = pick_device(device).type
     workers = workers or (1 if where == "cuda" else available_cores())
     threads = max(1, available_cores() // workers)
