@@ -206,6 +206,15 @@ def test_an_unfinished_or_unreadable_run_does_not_hide_the_others(shell: Shell) 
     assert states == {"bad": "unreadable", "good": "finished"}
 
 
+def test_a_number_that_json_does_not_have_is_an_error(shell: Shell) -> None:
+    shell("train addition.toml --out runs/mine")
+    with Path("runs/mine/metrics.jsonl").open("a") as metrics:
+        metrics.write('{"step": 5, "validation": {"accuracy": NaN}}\n')
+    assert run(["runs", "--json"]) == 1
+    line = "headway: --json: the result holds a number that is not finite, and JSON has none such\n"
+    assert shell.capsys.readouterr() == ("", line)
+
+
 def test_help_names_every_command(shell: Shell) -> None:
     text = shell("--help")
     assert all(f"  {command} " in text for command in COMMANDS)

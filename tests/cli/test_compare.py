@@ -124,6 +124,8 @@ def test_figures_are_written_into_the_sweep(sweep: SweepDirectory, capsys: pytes
         (["mine", "--where", "lr=3"], "headway: --where train.lr=3: no trial has it; known: 0.001, 0.01"),
         (["yours"], "headway: no sweep at yours or sweeps/yours; known under ./sweeps: mine"),
         (["mine", "--success", "often"], "headway: "),
+        (["mine", "--success", "nan"], "headway: --success nan; a finite number needed\n"),
+        (["mine", "--success", "inf"], "headway: --success inf; a finite number needed\n"),
     ],
 )
 def test_a_wrong_word_is_one_line_and_exit_2(

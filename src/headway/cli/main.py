@@ -1,6 +1,5 @@
 """`headway`: the commands, and the one place where errors become a line and an exit code."""
 
-import os
 import sys
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from headway.cli.compare import compare
 from headway.cli.data import data
 from headway.cli.evaluate import evaluate
 from headway.cli.heads import heads
+from headway.cli.options import discard, is_read_by_nobody, say
 from headway.cli.prune import prune
 from headway.cli.runs import runs
 from headway.cli.study import study
@@ -47,7 +47,15 @@ def everything(
 
 def main() -> None:
     """Run the command; 0 done, 1 an error was found, 2 the input was wrong, 130 interrupted."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        discard(sys.stdout)
+        if code == 0 and not isinstance(error, BrokenPipeError):
+            code = _fail(f"standard output: {error}", 2)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -65,9 +73,12 @@ def run(arguments: list[str]) -> int:
         return _fail(stop, 130)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError as error:
+        return _end_of_reading(error)
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):  # of which Typer makes exit code 1
+            raise
+        return _end_of_reading(end.__context__)
     except OSError as error:
         return _fail(error, 2)
     except MemoryError as error:
@@ -82,6 +93,14 @@ def run(arguments: list[str]) -> int:
         return _fail(message() or "no command given; headway --help lists them", 2)
 
 
+def _end_of_reading(error: BrokenPipeError) -> int:
+    """0 where it is standard output that nobody reads any more, as before `| head -1`: all that was wanted is there."""
+    if not is_read_by_nobody(sys.stdout):
+        return _fail(error, 2)
+    discard(sys.stdout)
+    return 0
+
+
 def _fail(error: object, code: int) -> int:
-    print("headway: " + " ".join(str(error).split()), file=sys.stderr)
+    say("headway: " + " ".join(str(error).split()))
     return code

@@ -1,17 +1,19 @@
 """Options that several commands share, and how results are printed."""
 
 import json
+import os
 import re
+import select
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
 
 import typer
 
 from headway.config import LARGEST_WHOLE
-from headway.errors import InputError
+from headway.errors import InputError, RunStopped
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
@@ -53,12 +55,31 @@ def _is_too_large(digits: str) -> bool:
 
 def show(result: Mapping[str, Any], lines: list[str], *, as_json: bool) -> None:
     """A result on stdout: the whole document, or a few lines for a person."""
-    print(json.dumps(result, indent=1) if as_json else "\n".join(lines))
+    try:
+        text = json.dumps(result, indent=1, allow_nan=False) if as_json else "\n".join(lines)
+    except ValueError:
+        raise RunStopped("--json: the result holds a number that is not finite, and JSON has none such") from None
+    print(text)
 
 
 def say(text: str) -> None:
-    """A word on stderr, where progress goes."""
-    print(text, file=sys.stderr, flush=True)
+    """A word on stderr, where progress goes; where nobody reads it any more, the work goes on without."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """What a stream still holds, and all that is written to it from now on, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def is_read_by_nobody(stream: TextIO) -> bool:
+    """Whether the stream is a pipe whose other end was closed."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 @runtime_checkable
