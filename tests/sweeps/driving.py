@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from headway.errors import Interrupted
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import Job, run_sweep
@@ -30,6 +32,7 @@ class Here:
         self.most, self.report, self.ran = most, report, 0
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+        torch.set_num_threads(HOW.threads)  # more of them add up sums in another order
         for job in jobs:
             if self.ran == self.most:
                 raise Interrupted("SIGINT")

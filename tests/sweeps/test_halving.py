@@ -386,10 +386,6 @@ def die_in_the_second_rung(event: Mapping[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
-    run_sweep(kill_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), Here(report=die_in_the_second_rung))
-
-
 @pytest.mark.parametrize(("bootstrap", "falling", "rising"), [(0, 9, 1), (8, 1, 0)])
 def test_the_rule_of_optuna_hangs_on_the_order_of_trials(bootstrap: int, falling: int, rising: int) -> None:
     """Why the synchronous rule is ours: docs/commands/sweep.md tells these numbers."""
@@ -406,3 +402,7 @@ def test_the_rule_of_optuna_hangs_on_the_order_of_trials(bootstrap: int, falling
         return sum(not trial.should_prune() for trial in asked)
 
     assert (kept(range(9, 0, -1)), kept(range(1, 10))) == (falling, rising)
+
+
+if __name__ == "__main__":
+    run_sweep(kill_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), Here(report=die_in_the_second_rung))
