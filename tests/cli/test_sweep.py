@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -69,6 +70,15 @@ def test_a_sweep_is_run_once_and_then_only_read(capsys: pytest.CaptureFixture[st
     assert found.finished == 4
     assert run([*command, "--seeds", "0-2"]) == 2
     assert capsys.readouterr().err == "headway: sweeps/tiny holds another sweep; choose another --out\n"
+
+
+def test_the_line_that_says_how_to_see_the_table_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = ("--set", "train.steps=1", "--workers", "1", "--quiet")
+    assert run(sweep(*steps, "--out", "my sweeps/it's $HOME")) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    command = shlex.split(line.removesuffix(" shows it as a table"))
+    assert command == ["headway", "compare", "my sweeps/it's $HOME"]
+    assert run(command[1:]) == 0
 
 
 def test_trials_that_fail_are_named_and_the_others_finish(tmp_path: Path) -> None:

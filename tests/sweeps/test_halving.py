@@ -104,6 +104,10 @@ def test_a_budget_that_is_too_small_is_refused_with_the_least_that_would_do() ->
         "--budget 5,000: 40 settings x 2 seeds need at least 8,100 steps "
         "(the first rung ends with the first validation, step 50); fewer --trials or a larger --budget"
     )
+    with pytest.raises(InputError, match=r"^--budget 5: 3 settings x 1 seed need at least 9 steps \("):
+        plan_rungs(3, 1, 7, 1, 5)
+    with pytest.raises(InputError, match=r"^--budget 5: 1 setting x 2 seeds need at least 14 steps \("):
+        plan_rungs(1, 2, 7, 1, 5)
     assert plan_rungs(40, 2, 900, 50, None) == (Rung(40, 100), Rung(13, 300), Rung(4, 900))
 
 

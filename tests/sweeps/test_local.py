@@ -172,6 +172,53 @@ def test_a_second_signal_ends_workers_that_do_not_save(tmp_path: Path) -> None:
     second.join()
 
 
+FINISHES = """
+import json, os, signal, sys
+
+def say(message):
+    os.write(1, json.dumps(message).encode() + b"\\n")
+
+def finish(number, frame):
+    found = {"name": "seed=0", "settings": {}, "seed": 0, "state": "finished", "metrics": {"accuracy": 1.0}}
+    say({"outcomes": [found], "last": False})
+
+signal.signal(signal.SIGINT, finish)
+sys.stdin.readline()
+say({"ready": True})
+sys.stdin.readline()
+say({"event": {"event": "validation", "trial": "seed=0", "step": 4}})
+sys.stdin.read()
+"""
+"""A worker that was taking its last step when it was told to save: it finishes, and waits for another job."""
+
+
+@pytest.mark.parametrize(
+    ("error", "message"), [(Interrupted, ": 1 of 2 trials finished; the same"), (ZeroDivisionError, "^validation$")]
+)
+def test_a_worker_that_finishes_instead_of_saving_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], message: str
+) -> None:
+    (tmp_path / "worker.py").write_text(FINISHES)
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/worker.py\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
+    directory = SweepDirectory(tmp_path / "sweep")
+
+    def stop(event: dict) -> None:
+        if error is ZeroDivisionError and event["event"] in ("validation", "ended"):
+            raise ZeroDivisionError(event["event"])
+        if event["event"] == "validation":
+            signal.raise_signal(signal.SIGINT)
+
+    before = time.monotonic()
+    with pytest.raises(error, match=message):
+        run_sweep(plan, directory, LocalExecutor(1, HOW), stop)
+    assert time.monotonic() - before < local.SAVING
+    assert {name: record["state"] for name, record in directory.results().items()} == {"seed=0": "finished"}
+
+
 def test_a_trial_costs_little_beyond_its_own_time(tmp_path: Path) -> None:
     """One worker, from the first trial's start to the last one's end; 20 ms are allowed, about 2 are usual."""
     plan = plan_grid(write_recipe(tmp_path), ["train.steps=1"], [], range(24))

@@ -154,7 +154,7 @@ def _where(result: "SweepResult") -> list[str]:
     failed = f", {len(result.failed):,} failed" if result.failed else ""
     return [
         f"{result.finished:,} of {result.planned:,} trials finished{stopped}{failed}; the sweep is in {result.sweep}",
-        f"headway compare {result.sweep} shows it as a table",
+        f"headway compare {shlex.quote(result.sweep)} shows it as a table",
     ]
 
 

@@ -37,7 +37,8 @@ def plan_rungs(settings: int, seeds: int, total: int, every: int, budget: int | 
             break
         cuts += 1
     raise InputError(
-        f"--budget {budget:,}: {settings:,} settings x {seeds:,} seeds need at least {steps:,} steps "
+        f"--budget {budget:,}: {settings:,} setting{'s' * (settings > 1)} x {seeds:,} seed{'s' * (seeds > 1)} "
+        f"need at least {steps:,} steps "
         f"(the first rung ends with the first validation, step {rungs[0].until:,}); fewer --trials or a larger --budget"
     )
 

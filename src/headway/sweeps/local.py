@@ -166,8 +166,17 @@ class _Crew:
             worker.process.send_signal(signal.SIGINT)
         while self._busy() and len(signals) == before and time.monotonic() < end:
             for worker in self._heard():
-                if worker.hear()[1]:
+                messages, gone = worker.hear()
+                for message in messages:
+                    self._take_ending(worker, message)
+                if gone:
                     self._dismiss(worker)
+
+    def _take_ending(self, worker: _Worker, message: dict[str, Any]) -> None:
+        """A worker that had taken its last step came to its end instead of saving."""
+        if "outcomes" in message:
+            with suppress(Exception):  # why the sweep stops is known already, and the others still have to save
+                self._take(worker, message)
 
     def end(self) -> None:
         """No worker is left."""
