@@ -16,6 +16,11 @@ BUFFER = 8192
 """Bytes that Python collects before it writes them to a pipe."""
 
 
+@pytest.fixture(autouse=True)
+def buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
 @pytest.fixture
 def unread() -> Iterator[int]:
     """A pipe whose reader is gone."""
