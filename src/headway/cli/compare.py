@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -50,8 +49,6 @@ def compare(
 
     if format not in FORMATS:
         raise InputError(f"--format {format!r}; {suggestion(format, FORMATS)}")
-    if success is not None and not math.isfinite(success):
-        raise InputError(f"--success {success:g}; a finite number needed")
     if format == "csv" and by and not json:
         raise InputError("--by with --format csv: a CSV file holds one table; leave one of them out, or use --json")
     found = run_comparison(sweep, metric=metric, where=where or [], sort=sort, success=success, by=by or [])

@@ -60,6 +60,8 @@ def compare(
     entries, notes = read_entries(directory)
     keys = tuple(dict.fromkeys(key for entry in entries for key in entry.settings))
     name = pick_metric(entries, metric, searched="search" in directory.plan())
+    if success is not None and not math.isfinite(success):
+        raise InputError(f"--success {success:g}; a finite number needed")
     success_at = SUCCESS if success is None and name in SHARES else success
     chosen = select(entries, keys, where)
     finished = [entry for entry in chosen if entry.state == "finished"]
