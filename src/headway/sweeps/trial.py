@@ -31,6 +31,16 @@ class Circumstances:
     stack: int = 1
     data: str | None = None
 
+    def training(self) -> dict[str, Any]:
+        """The arguments of training, alone or as a stack, that follow from them."""
+        return {
+            "device": self.device,
+            "resume": True,
+            "data": None if self.data is None else Path(self.data),
+            "command": list(self.command),
+            "until": self.until,
+        }
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -112,16 +122,7 @@ def _train_one(trial: Trial, place: Path, how: Circumstances, report: Report) ->
     from headway.training.mirror import mirrored
 
     with mirrored(how.log, place, _told_of(trial, report)) as tell:
-        result = train(
-            trial.config,
-            place,
-            device=how.device,
-            resume=True,
-            data=None if how.data is None else Path(how.data),
-            command=list(how.command),
-            report=tell,
-            until=how.until,
-        )
+        result = train(trial.config, place, **how.training(), report=tell)
     return {"steps": result.steps, **result.metrics}
 
 
@@ -138,16 +139,8 @@ def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: Circumsta
                 opened.enter_context(mirrored(how.log, place, _told_of(trial, report)))
                 for trial, place in zip(trials, places, strict=True)
             ]
-            results[:] = train_stack(
-                [trial.config for trial in trials],
-                places,
-                device=how.device,
-                resume=True,
-                data=None if how.data is None else Path(how.data),
-                command=list(how.command),
-                reports=tellers,
-                until=how.until,
-            )
+            configs = [trial.config for trial in trials]
+            results[:] = train_stack(configs, places, **how.training(), reports=tellers)
         return {}
 
     problem = _ending(train_all, places[0])
