@@ -6,7 +6,8 @@ the same code as for one model, in other processes while the device works, so a 
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,15 +27,19 @@ DRAWERS = max(1, min(8, (os.cpu_count() or 2) - 2))
 """Processes that draw fresh examples for a GPU."""
 
 
+Found = tuple[np.ndarray, ...]
+"""The examples of some steps, or where they lie, on the host."""
+
+
 @runtime_checkable
 class Feed(Protocol):
     """Gives a step its examples, the rows of the first seed first."""
 
-    def prepare(self, first: int, count: int) -> None:
-        """Begin to find the examples of `count` steps; they are needed at the next `load`."""
+    def find(self, first: int, count: int) -> Found:
+        """The host's part of the work for `count` steps; may be done while the device works on steps before."""
 
-    def load(self, first: int, count: int) -> None:
-        """Put the examples of `count` steps on the device, from place 0 on."""
+    def load(self, found: Sequence[Tensor]) -> None:
+        """Put what was found on the device, from place 0 on."""
 
     def take(self, at: Int[Tensor, "1"]) -> tuple[Source, Target]:
         """The examples of one of the loaded steps."""
@@ -56,22 +61,17 @@ class FixedFeed:
         self.target = torch.from_numpy(train.target).to(device)
         self.columns = torch.from_numpy(data[0].writings).to(device)
         self.rows, self.writing = torch.zeros(2, longest, len(data) * self.size, dtype=torch.int64, device=device)
-        self.waiting: dict[tuple[int, int], tuple[np.ndarray, np.ndarray | None]] = {}
 
-    def prepare(self, first: int, count: int) -> None:
+    def find(self, first: int, count: int) -> Found:
         rows = np.stack([one.rows(first, count).reshape(count, self.size) for one in self.data], axis=1)
-        writing = None
-        if len(self.columns) > 1:
-            writing = np.array([[one.writing(first + step) for one in self.data] for step in range(count)])
-        self.waiting = {(first, count): (rows, writing)}
+        if len(self.columns) == 1:
+            return (rows.reshape(count, -1),)
+        writing = np.array([[one.writing(first + step) for one in self.data] for step in range(count)])
+        return rows.reshape(count, -1), writing.reshape(count, -1)
 
-    def load(self, first: int, count: int) -> None:
-        if (first, count) not in self.waiting:
-            self.prepare(first, count)
-        rows, writing = self.waiting.pop((first, count))
-        copy_to(self.rows[:count], rows.reshape(count, -1))
-        if writing is not None:
-            copy_to(self.writing[:count], writing.reshape(count, -1))
+    def load(self, found: Sequence[Tensor]) -> None:
+        for here, values in zip((self.rows, self.writing), found, strict=False):
+            here[: len(values)].copy_(values, non_blocking=True)
 
     def take(self, at: Int[Tensor, "1"]) -> tuple[Source, Target]:
         rows = self.rows.index_select(0, at)[0]
@@ -85,7 +85,7 @@ class FixedFeed:
 
 
 class FreshFeed:
-    """Fresh examples: beside a GPU they are drawn in other processes, a load ahead."""
+    """Fresh examples: beside a GPU they are drawn in other processes."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
         self.data = data
@@ -94,25 +94,24 @@ class FreshFeed:
         self.source = torch.zeros(longest, rows, sample.source.shape[1], dtype=torch.int64, device=device)
         self.target = torch.zeros(longest, rows, *sample.target.shape[1:], dtype=torch.int64, device=device)
         self.drawers = ProcessPoolExecutor(DRAWERS, mp_context=get_context("spawn")) if device.type == "cuda" else None
-        self.waiting: dict[tuple[int, int], list[Future[list[Examples]]]] = {}
 
-    def prepare(self, first: int, count: int) -> None:
-        if self.drawers is not None:
-            tables = [one.config.to_json() for one in self.data]
-            self.waiting = {(first, count): [self.drawers.submit(draw, table, first, count) for table in tables]}
-
-    def load(self, first: int, count: int) -> None:
+    def find(self, first: int, count: int) -> Found:
         if self.drawers is None:
             drawn = [[one.batch(first + step) for step in range(count)] for one in self.data]
         else:
-            if (first, count) not in self.waiting:
-                self.prepare(first, count)
-            drawn = [future.result() for future in self.waiting.pop((first, count))]
-        for here, parts in (
-            (self.source, [[batch.source for batch in steps] for steps in drawn]),
-            (self.target, [[batch.target for batch in steps] for steps in drawn]),
-        ):
-            copy_to(here[:count], np.swapaxes(np.array(parts), 0, 1).reshape(here[:count].shape))
+            tables = [one.config.to_json() for one in self.data]
+            drawn = list(self.drawers.map(draw, tables, repeat(first), repeat(count)))
+        sources, targets = (
+            np.array([[getattr(batch, part) for batch in steps] for steps in drawn]) for part in ("source", "target")
+        )
+        return tuple(
+            np.swapaxes(rows, 0, 1).reshape(count, *here.shape[1:])
+            for rows, here in ((sources, self.source), (targets, self.target))
+        )
+
+    def load(self, found: Sequence[Tensor]) -> None:
+        for here, values in zip((self.source, self.target), found, strict=True):
+            here[: len(values)].copy_(values, non_blocking=True)
 
     def take(self, at: Int[Tensor, "1"]) -> tuple[Source, Target]:
         return self.source.index_select(0, at)[0], self.target.index_select(0, at)[0]
@@ -127,9 +126,3 @@ def draw(table: dict[str, Any], first: int, count: int) -> list[Examples]:
     config = RunConfig.from_json(table)
     data = TrainingData(config, make_task(config.task), {})
     return [data.batch(first + step) for step in range(count)]
-
-
-def copy_to(here: Tensor, values: np.ndarray) -> None:
-    """Copy without waiting for the device."""
-    found = torch.from_numpy(np.ascontiguousarray(values))
-    here.copy_(found.pin_memory() if here.device.type == "cuda" else found, non_blocking=True)

@@ -7,7 +7,7 @@ same dropout; their weights differ by rounding alone. A seed may stop early, or 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,12 +31,16 @@ from headway.training.feed import make_feed
 from headway.training.loop import deterministic, learning_rate, not_finite, noticing_interrupts, optimiser_groups
 from headway.training.member import Member, Report, TrainResult
 from headway.training.preparation import open_run, plan_run
-from headway.training.step import StackStep, every_row
+from headway.training.step import Load, StackStep, every_row
 
 LOADED = {"cpu": 10, "cuda": 100}
 """Steps that are put on the device at once, at most: Ctrl-C is heard, and failures are seen, between two loads."""
+STARTED = 20
+"""Steps that are given to the device before the host writes notes."""
 WRITERS = 8
 """Threads that write checkpoints."""
+COMPILED_FROM = 0
+"""Steps of a training from which on compiling for a GPU takes less time than it saves."""
 
 
 def train_stack(
@@ -163,6 +167,8 @@ class StackLoop:
         self.settings, self.device, self.total = first.config.train, first.device, first.total
         self.failures: dict[int, RunStopped] = {}
         self.taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None = None
+        self.ahead = ThreadPoolExecutor(1)
+        self.coming: tuple[tuple[int, int], Future[Load]] | None = None
         members = [member for member, _ in starts]
         for member in members:
             member.started = time.perf_counter()  # other groups may have trained since it was opened
@@ -192,6 +198,7 @@ class StackLoop:
                     raise Interrupted(f"{stopped}; --resume continues {self._names()}")
                 step = self._advance(step, last)
         finally:
+            self.ahead.shutdown()
             self.feed.close()
         return self.failures
 
@@ -216,7 +223,13 @@ class StackLoop:
         self.feed = make_feed(data, self.longest, self.device)
         try:
             self.step = StackStep(
-                self.stack, self.task, self.settings, self.feed, padded=data[0].padded(), longest=self.longest
+                self.stack,
+                self.task,
+                self.settings,
+                self.feed,
+                padded=data[0].padded(),
+                longest=self.longest,
+                compiled=self.total >= COMPILED_FROM,
             )
         except BaseException:
             self.feed.close()  # its processes would wait for ever
@@ -231,17 +244,32 @@ class StackLoop:
     def _advance(self, step: int, last: int) -> int:
         """Take as many steps as are loaded at once, up to the next validation; the step then reached.
 
-        While a GPU works on them, the host notes the steps before and prepares those to come.
+        While a GPU works on them, the host notes the steps before, and a thread prepares those to come. Only some
+        steps are given to the GPU before the notes are written: its queue is short, and a full one makes the host wait.
         """
         count = self._load_size(step, last)
-        self.step.load(step, self.total, count, [member.config.seed for member in self.members])
-        for _ in range(count):
+        self.step.load(self._found(step, count))
+        if self.device.type == "cuda" and step + count < last:
+            after = self._load_size(step + count, last)
+            self.coming = (step + count, after), self.ahead.submit(self._find, step + count, after)
+        begun = min(count, STARTED)
+        for _ in range(begun):
             self.step.replay()
-        noted, self.taken = self.taken, (step, self.step.readings(count))
-        self._note(noted)
-        if step + count < last:
-            self.feed.prepare(step + count, self._load_size(step + count, last))
+        self._catch_up()
+        for _ in range(count - begun):
+            self.step.replay()
+        self.taken = step, self.step.readings(count)
         return step + count
+
+    def _find(self, step: int, count: int) -> Load:
+        return self.step.find(step, self.total, count, [member.config.seed for member in self.members])
+
+    def _found(self, step: int, count: int) -> Load:
+        """What was prepared for these steps, or else is prepared now."""
+        coming, self.coming = self.coming, None
+        if coming is not None and coming[0] == (step, count):
+            return coming[1].result()
+        return self._find(step, count)
 
     def _load_size(self, step: int, last: int) -> int:
         every = self.settings.validate_every

@@ -19,7 +19,7 @@ from headway.config import TrainConfig
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
 from headway.tasks import Task
-from headway.training.feed import Feed, copy_to
+from headway.training.feed import Feed
 from headway.training.loop import learning_rate, noise_keys
 
 EPSILON = 1e-8
@@ -28,13 +28,30 @@ WARM_UP = 3
 """Steps before a capture, as PyTorch asks for."""
 
 
+class Load:
+    """What the device needs for some steps: noise keys, learning rates with AdamW's corrections, and examples."""
+
+    def __init__(self, keys: Tensor, rates: Tensor, *examples: Tensor):
+        self.keys, self.rates, self.examples = keys, rates, examples
+
+
 class StackStep:
     """Updates the stack's weights in place; a seed that is not alive, or whose loss is not finite, stays as it is.
 
     `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights.
     """
 
-    def __init__(self, stack: Stack, task: Task, settings: TrainConfig, feed: Feed, *, padded: bool, longest: int):
+    def __init__(
+        self,
+        stack: Stack,
+        task: Task,
+        settings: TrainConfig,
+        feed: Feed,
+        *,
+        padded: bool,
+        longest: int,
+        compiled: bool = True,
+    ):
         self.stack, self.task, self.settings, self.feed, self.padded = stack, task, settings, feed, padded
         device, n = stack.weights.device, len(stack)
         self.first, self.second, self.gradient = (torch.zeros_like(stack.weights) for _ in range(3))
@@ -48,19 +65,30 @@ class StackStep:
         self.owner = stack.layout.owners(device)
         self.loss_of: Callable[[Batch, Tensor], Tensor] = self._losses
         self.update: Callable[..., None] = adamw
-        self.replay = self._captured() if device.type == "cuda" else self.take
+        self.replay = self._captured(compiled) if device.type == "cuda" else self.take
 
-    def load(self, first: int, total: int, count: int, seeds: Sequence[int]) -> None:
-        """Put the coming `count` steps on the device."""
+    def find(self, first: int, total: int, count: int, seeds: Sequence[int]) -> "Load":
+        """The host's part of the coming `count` steps, ready to be sent."""
         steps = range(first, first + count)
-        self.feed.load(first, count)
-        copy_to(self.keys[:count], np.stack([noise_keys(seeds, step).numpy() for step in steps]))
         beta1, beta2 = self.settings.beta1, self.settings.beta2
         rates = [learning_rate(self.settings, step, total) for step in steps]
         table = [
             (rate, 1 - beta1 ** (s + 1), (1 - beta2 ** (s + 1)) ** 0.5) for rate, s in zip(rates, steps, strict=True)
         ]
-        copy_to(self.rates[:count], np.array(table))
+        keys = np.stack([noise_keys(seeds, step).numpy() for step in steps])
+        return Load(*(self._sendable(part) for part in (keys, np.array(table), *self.feed.find(first, count))))
+
+    def _sendable(self, values: np.ndarray) -> Tensor:
+        """Numbers that can be copied without waiting for the device."""
+        found = torch.from_numpy(np.ascontiguousarray(values))
+        return found.pin_memory() if self.at.device.type == "cuda" else found
+
+    def load(self, coming: "Load") -> None:
+        """Put steps on the device."""
+        count = len(coming.keys)
+        self.keys[:count].copy_(coming.keys, non_blocking=True)
+        self.rates[:count].copy_(coming.rates, non_blocking=True)
+        self.feed.load(coming.examples)
         self.at.zero_()
 
     def readings(self, count: int) -> Callable[[], tuple[Tensor, Tensor]]:
@@ -123,10 +151,11 @@ class StackStep:
         )
         return each.view(n, -1).sum(1) / (target != pad).view(n, -1).sum(1)
 
-    def _captured(self) -> Callable[[], None]:
-        """The step as one CUDA graph of compiled pieces; nobody is alive while it is warmed up and captured."""
-        self.loss_of = torch.compile(self._losses, dynamic=False)
-        self.update = torch.compile(adamw, dynamic=False)
+    def _captured(self, compiled: bool) -> Callable[[], None]:
+        """The step as one CUDA graph, of compiled pieces if wanted; nobody is alive while it is made."""
+        if compiled:
+            self.loss_of = torch.compile(self._losses, dynamic=False)
+            self.update = torch.compile(adamw, dynamic=False)
         alive = self.alive.clone()
         self.alive.zero_()
         side = torch.cuda.Stream()
