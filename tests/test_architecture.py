@@ -25,11 +25,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"config", "runs", "statistics"},
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
+    "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
     "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
-    | {"sweeps"}
+    | {"lengths", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

@@ -6,6 +6,7 @@ hw.train("addition", seed=0)                 # a recipe's name or path -> runs/a
 run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
+hw.lengths("sortedness-seed0").certified     # how far past its training it holds
 """
 
 from importlib import import_module
@@ -21,7 +22,7 @@ _PUBLIC = {
     "sweep": "headway.api",
     "compare": "headway.sweeps.compare",
 }
-_ROOMS = ("heads",)
+_ROOMS = ("heads", "lengths")
 """Packages that can be called; see headway.lazy."""
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]

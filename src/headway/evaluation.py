@@ -29,6 +29,8 @@ from headway.tasks.splits import SPLITS, Split
 
 EVALUATED = (*SPLITS, "all")
 Progress = Callable[[int, int], None]
+Observer = Callable[[Examples, np.ndarray], None]
+"""Told of some examples and, for each, whether it was answered rightly."""
 
 DECODED = 20_000
 """How many examples are decoded for real, at most."""
@@ -176,14 +178,16 @@ def evaluate_examples(
     decoded: int = DECODED,
     shown: int = SHOWN,
     progress: Progress | None = None,
+    observe: Observer = lambda examples, right: None,
 ) -> SequenceEvaluation | ClassEvaluation:
-    """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full."""
+    """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full, `observe` hears of all."""
     is_class = trained.task.kind == "class"
     count = ClassCount(trained, shown) if is_class else SequenceCount(trained, shown, size, decoded)
     done = 0
     for examples in (part for chunk in chunks for part in parts_of(chunk, trained)):
         batch = make_batch(trained.task, trained.model, examples, trained.device)
-        count.add(examples, batch, parallel_pass(trained.model, batch, trained.task.vocabulary.pad))
+        right = count.add(examples, batch, parallel_pass(trained.model, batch, trained.task.vocabulary.pad))
+        observe(examples, right)
         done += len(examples)
         if progress is not None:
             progress(done, size)
@@ -224,7 +228,8 @@ class Count:
         self.loss = 0.0
         self.kept_wrong: list[Examples] = []
 
-    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> Bool[np.ndarray, " batch"]:
+        """Count some examples, and say which of them are right."""
         right = self.task.correct(answer.predicted, batch.target)
         self.n += len(examples)
         self.wrong += int((~right).sum())
@@ -232,6 +237,7 @@ class Count:
         self.counted += answer.counted
         for row in (~right).nonzero().flatten().tolist()[: self.shown - len(self.kept_wrong)]:
             self.kept_wrong.append(examples.take([row]))
+        return right.cpu().numpy()
 
     def answers(self, batch: Batch) -> Tensor:
         """What the model answers for good."""
@@ -267,9 +273,9 @@ class ClassCount(Count):
         super().__init__(trained, shown)
         self.table = np.zeros((self.task.n_classes, self.task.n_classes), dtype=np.int64)
 
-    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
-        super().add(examples, batch, answer)
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> Bool[np.ndarray, " batch"]:
         np.add.at(self.table, (examples.target, answer.predicted.cpu().numpy()), 1)
+        return super().add(examples, batch, answer)
 
     def result(self, name: str) -> ClassEvaluation:
         present = self.table.sum(1) > 0
@@ -290,11 +296,12 @@ class SequenceCount(Count):
         self.disagreement_examples: list[dict[str, Any]] = []
         self.waiting: list[tuple[Examples, Tensor]] = []
 
-    def add(self, examples: Examples, batch: Batch, answer: Pass) -> None:
+    def add(self, examples: Examples, batch: Batch, answer: Pass) -> Bool[np.ndarray, " batch"]:
         picked = np.flatnonzero(self.chosen[self.n : self.n + len(examples)])
-        super().add(examples, batch, answer)
+        right = super().add(examples, batch, answer)
         if len(picked):
             self.waiting.append((examples.take(picked), answer.predicted[torch.from_numpy(picked)]))
+        return right
 
     def answers(self, batch: Batch) -> Tensor:
         # Past the first wrong token the parallel pass has read what the model did not write; so decode.

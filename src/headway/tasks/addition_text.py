@@ -18,7 +18,19 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, PositionKind, Prefix, Rows, Task, Vocabulary
+from headway.tasks.base import (
+    Answer,
+    Contrast,
+    Examples,
+    Keys,
+    LengthPlan,
+    Part,
+    PositionKind,
+    Prefix,
+    Rows,
+    Task,
+    Vocabulary,
+)
 from headway.tasks.columns import add, digit_counts, longest_chain, operands, order, propagates, written_columns
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
@@ -27,6 +39,7 @@ CHARACTERS = "0123456789+= "
 EOS = len(CHARACTERS) + 1
 AROUND = len(" +  = ")
 """Characters of an input that are not digits."""
+SHORTEST = AROUND + 2
 CONTRAST_DIGITS = 3
 """Digits of both operands in contrasts, unless the task's numbers are shorter."""
 NUMBER = re.compile(r"0|[1-9][0-9]*")
@@ -119,9 +132,19 @@ class AdditionText(Task):
         }
 
     def at_length(self, length: int) -> "AdditionText":
-        if length % 2 or length < AROUND + 2:
+        if length % 2 or length < SHORTEST:
             raise InputError(f"addition-text has no inputs of exactly {length} characters; an even number from 8 up")
         return AdditionText(replace(self.options, exact=length))
+
+    def length_plan(self) -> LengthPlan:
+        """Half, three quarters and all of the longest training input, then 2, 4 and 8 times it: 16 ... 256."""
+        longest = 2 * self.longest + AROUND
+        inside = {max(SHORTEST, longest * quarters // 8 * 2) for quarters in (2, 3, 4)}
+        longer = tuple(longest * times for times in (2, 4, 8))
+        return LengthPlan("characters", "characters", ("sums",), SHORTEST, longest, tuple(sorted(inside)), longer)
+
+    def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        return {"longest_chain": self.features(source)["longest_chain"]}
 
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headway.errors import InputError
+from headway.errors import InputError, suggestion
 
 Rows = Int[np.ndarray, "batch width"]
 Keys = Int[np.ndarray, "batch key"]
@@ -88,6 +88,23 @@ class Contrast:
         return Contrast(name, about, token, base=pool.take(row + turned), donor=pool.take(row + n - turned))
 
 
+@dataclass(frozen=True)
+class LengthPlan:
+    """At which lengths a task can be measured, and the kinds of set that it makes at each.
+
+    `feature` is the task's feature that is the length; `trained` are the tested lengths that training saw (they lie
+    in `shortest` to `longest`), `longer` those past it.
+    """
+
+    feature: str
+    unit: str
+    sets: tuple[str, ...]
+    shortest: int
+    longest: int
+    trained: tuple[int, ...]
+    longer: tuple[int, ...]
+
+
 def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=pad) for p in parts])
@@ -105,6 +122,12 @@ def seen_by_all(present: Bool[np.ndarray, "batch token"], chosen: Bool[np.ndarra
     [[[0, 1, 0], [0, 1, 0], [0, 0, 0]]]
     """
     return present[:, :, None] & (chosen & present)[:, None, :]
+
+
+def check_set(task: str, name: str, plan: LengthPlan) -> None:
+    """Raise unless the plan has a set of this name."""
+    if name not in plan.sets:
+        raise InputError(f"{task} has no set {name!r} of a length; {suggestion(name, plan.sets)}")
 
 
 class Task(ABC):
@@ -169,6 +192,19 @@ class Task(ABC):
     def at_length(self, length: int) -> "Task":
         """The same task with every example of exactly this length."""
         raise InputError(f"{self.name} has one length; it cannot be set to {length}")
+
+    def length_plan(self) -> LengthPlan:
+        """The lengths and sets of `headway lengths`."""
+        raise InputError(f"task {self.name!r} has one length; there is nothing to measure against it")
+
+    def for_lengths(self, name: str, length: int) -> "Task":
+        """The same task, drawing the set of this name (one of the plan's) at exactly this length."""
+        check_set(self.name, name, self.length_plan())
+        return self.at_length(length)
+
+    def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        """The features that confound length with difficulty; -1 where a row has none, such as no inverted pair."""
+        return {}
 
     def test_lengths(self) -> tuple[int, ...]:
         """The lengths at which a test set of its own is made."""

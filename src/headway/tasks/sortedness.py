@@ -13,7 +13,26 @@ from jaxtyping import Int
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, Prefix, Rows, Task, Vocabulary, seen_by_all
+from headway.tasks.base import (
+    Answer,
+    Contrast,
+    Examples,
+    Keys,
+    LengthPlan,
+    Part,
+    Prefix,
+    Rows,
+    Task,
+    Vocabulary,
+    check_set,
+    seen_by_all,
+)
+
+MOST_TRAINED_LENGTHS = 16
+"""Training lengths that are tested, at most; of a wider range, as many spread evenly."""
+
+
+LENGTH_SETS = ("swaps", "adjacent", "matched")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +143,18 @@ class Sortedness(Task):
 
         2 7 31 90 (sorted) and 2 31 7 90 (not).
         """
-        inside = np.ones((n, self.options.max_length), dtype=bool)
-        ordered = self._sorted_rows(random, inside)
-        while len(level := np.flatnonzero(ordered[:, 0] == ordered[:, -1])):  # a chance of a half at most
-            ordered[level] = self._sorted_rows(random, inside[level])
-        lengths = inside.sum(1)
-        swapped = self._disturb(random, ordered, lengths, adjacent=np.ones(n, dtype=bool))
+        ordered, swapped = self._inverted_pairs(random, np.full(n, self.options.max_length))
         one, other = (Examples(source, self.answer(source)) for source in (ordered, swapped))
         return [Contrast.both_ways("one adjacent inversion", "inversion", 0, one, other)]
+
+    def _inverted_pairs(self, random: np.random.Generator, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted rows of these lengths, and the same rows with one rising neighbouring pair swapped."""
+        inside = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        ordered = self._sorted_rows(random, inside)
+        rows = np.arange(len(lengths))
+        while len(level := np.flatnonzero(ordered[:, 0] == ordered[rows, lengths - 1])):  # a chance of a half at most
+            ordered[level] = self._sorted_rows(random, inside[level])
+        return ordered, self._disturb(random, ordered, lengths, adjacent=np.ones(len(lengths), dtype=bool))
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
         return self.answer(source)
@@ -143,6 +166,25 @@ class Sortedness(Task):
         if length < 2:
             raise InputError(f"sortedness at length {length} has no unsorted sequences; at least 2 needed")
         return Sortedness(replace(self.options, min_length=length, max_length=length))
+
+    def length_plan(self) -> LengthPlan:
+        """Every training length (16 of them at most), then 2 to 64 times the longest: 8 to 16, then 32 ... 1024."""
+        shortest, longest = self.options.min_length, self.options.max_length
+        inside = np.unique(np.linspace(shortest, longest, MOST_TRAINED_LENGTHS).round().astype(int))
+        longer = tuple(longest * 2**doubling for doubling in range(1, 7))
+        return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, tuple(inside.tolist()), longer)
+
+    def for_lengths(self, name: str, length: int) -> "Sortedness":
+        """Natural sequences with random swaps or one adjacent inversion, or matched ones with one inversion."""
+        check_set(self.name, name, self.length_plan())
+        if name == "matched":
+            return MatchedSortedness(self.options, length)
+        return Sortedness(replace(self.options, negatives=name)).at_length(length)
+
+    def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        """The gap of the inverted pair (the largest, where there are several): 2 31 7 90 has 24."""
+        gap = self.features(source)["largest_descent"]
+        return {"gap": np.where(gap > 0, gap, -1)}
 
     def widths(self) -> tuple[int, ...]:
         return (self.options.max_length,)
@@ -173,6 +215,50 @@ class Sortedness(Task):
         if type(label) is not int or label != right:
             raise InputError(f"is_sorted is {label!r:.60}; {right} is right")
         return sequence, right
+
+
+class MatchedSortedness(Sortedness):
+    """One adjacent inversion at any length, whose neighbourhood is distributed as at the training lengths.
+
+    A sequence of a training length is drawn with its inverted pair, and elements outside the pair are repeated where
+    they stand until the sequence is long enough. A sorted sequence is made the same way, without the swap.
+
+        2 7 31 90, inverted 2 31 7 90, at length 9:  2 2 2 31 7 90 90 90 90
+
+    So the gap of the inverted pair, and the steps right before and right after it (ties among them), follow the
+    training lengths exactly, and so do all rises. What cannot follow is the share of ties in the rest: 0-99 leaves
+    room for 99 rises at most, and for about 11 of a training sequence's size. At a training length nothing is
+    repeated: the set is that of natural adjacent inversions.
+    """
+
+    def __init__(self, options: SortednessOptions, length: int):
+        super().__init__(replace(options, negatives="adjacent"))
+        self.at_length(length)  # refuses what has no unsorted sequence
+        self.length = length
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        shortest, longest = self.options.min_length, self.options.max_length
+        own = np.full(n, self.length)
+        lengths = own if self.length <= longest else random.integers(shortest, longest + 1, size=n)
+        ordered, inverted = self._inverted_pairs(random, lengths)
+        places = np.repeat(np.tile(np.arange(ordered.shape[1]), n), self._copies(random, inverted, lengths).ravel())
+        wanted = np.arange(n) % 2
+        random.shuffle(wanted)
+        short = np.where(wanted[:, None] == 1, ordered, inverted)
+        source = np.take_along_axis(short, places.reshape(n, self.length), axis=1)
+        return Examples(source, self.answer(source))
+
+    def _copies(self, random: np.random.Generator, inverted: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """How often each element stands in the long row: the pair once, the others at random, padding never."""
+        inside = np.arange(inverted.shape[1]) < lengths[:, None]
+        left = np.argmax(np.diff(inverted, axis=1) < 0, axis=1)[:, None]
+        column = np.arange(inverted.shape[1])
+        free = inside & (column != left) & (column != left + 1)
+        free = np.where(free.any(1, keepdims=True), free, inside)  # a row of two elements is its pair
+        return inside + random.multinomial(self.length - lengths, free / free.sum(1, keepdims=True))
+
+    def widths(self) -> tuple[int, ...]:
+        return (self.length,)
 
 
 def _swap(source: np.ndarray, rows: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:

@@ -1,0 +1,103 @@
+"""The sets that lengths are measured on: made for one length each, shared by all seeds, and never trained on.
+
+A set is fixed by `data.seed`, its name and its length, so every seed and every recipe of one task answers the same
+questions. Past the training range nothing can have been trained on; inside it only problems of the test split appear.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from headway.errors import InputError
+from headway.evaluation import Trained
+from headway.randomness import generator
+from headway.tasks import TASKS, Examples, Task
+from headway.tasks.base import LengthPlan
+from headway.tasks.splits import SPLITS, fingerprint, problem_keys, split_of
+
+LONGEST = 65_536
+PATIENCE = 20
+"""Draws in a row without a new example after which a set counts as exhausted."""
+REMEMBERED = 64
+"""Sets that a process keeps: those of one experiment, so that its seeds do not draw them again."""
+
+
+def plan_lengths(trained: Trained, at: Sequence[int] | None = None) -> LengthPlan:
+    """The task's plan for this run; `at` replaces the lengths past the training range and adds to those inside it."""
+    plan = _known_plan(trained)
+    if at is None:
+        return plan
+    for length in at:
+        if not 2 <= length <= LONGEST:
+            raise InputError(f"--at {length}; a length from 2 to {LONGEST:,} needed")
+        for name in plan.sets:
+            trained.task.for_lengths(name, length)
+    inside = {length for length in at if length <= plan.longest}
+    longer = sorted(set(at) - inside)
+    return replace(plan, trained=tuple(sorted({*plan.trained, *inside})), longer=tuple(longer))
+
+
+def _known_plan(trained: Trained) -> LengthPlan:
+    plan = trained.task.length_plan()
+    if not trained.config.data.files:
+        return plan
+    # Files may hold other lengths than the recipe says; what was trained on is what counts.
+    lengths = trained.task.features(trained.examples("train").source)[plan.feature]
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    inside = tuple(length for length in plan.trained if shortest <= length <= longest) or (longest,)
+    return replace(plan, shortest=shortest, longest=longest, trained=inside)
+
+
+def length_set(trained: Trained, name: str, length: int, n: int) -> Examples:
+    """`n` different examples of the named set at exactly this length; the same for every seed, never trained on."""
+    if trained.config.data.files:
+        splits = [trained.examples("train"), trained.examples("validation")]
+        known = frozenset(key for examples in splits for key in problem_keys(trained.task, examples.source))
+        return _draw(trained.task, name, length, n, trained.config.data.seed, known)
+    return _remembered(trained.task.name, trained.task.options, name, length, n, trained.config.data.seed)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(task: str, options: Any, name: str, length: int, n: int, data_seed: int) -> Examples:
+    return _draw(TASKS.get(task)(options), name, length, n, data_seed, None)
+
+
+def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: frozenset[bytes] | None) -> Examples:
+    """Draw until each group has its share of different examples."""
+    plan, at_length = task.length_plan(), task.for_lengths(name, length)
+    room = {group: n // len(task.groups()) + (i < n % len(task.groups())) for i, group in enumerate(task.groups())}
+    tenfold = known is None and length <= plan.longest  # one in ten problems is of the test split
+    seen: set[int] = set()
+    kept: list[Examples] = []
+    draw = idle = 0
+    while sum(room.values()) and idle < PATIENCE:
+        drawn = at_length.draw(generator(data_seed, f"lengths/{name}/{length}", draw), n * (12 if tenfold else 1) + 16)
+        if tenfold:
+            drawn = drawn.take(split_of(task, drawn.source, data_seed) == SPLITS.index("test"))
+        elif known is not None:
+            drawn = drawn.take([key not in known for key in problem_keys(task, drawn.source)])
+        chosen = _new_rows(task, drawn, seen, room)
+        kept.append(drawn.take(chosen))
+        draw, idle = draw + 1, 0 if chosen else idle + 1
+    if sum(room.values()):
+        raise InputError(
+            f"--n {n:,}: task {task.name!r} has only {n - sum(room.values()):,} different examples at length {length} "
+            f"that training did not see (set {name!r}); ask for fewer"
+        )
+    examples = Examples.join(kept, task.vocabulary.pad)
+    return examples.take(generator(data_seed, f"lengths/{name}/{length}/order").permutation(n))
+
+
+def _new_rows(task: Task, drawn: Examples, seen: set[int], room: dict[int, int]) -> list[int]:
+    """Rows that are not among those seen and whose group has room; both are kept up to date."""
+    chosen = []
+    source = np.where(drawn.source == task.vocabulary.pad, -1, drawn.source)
+    for row, (key, group) in enumerate(zip(fingerprint(source, 0).tolist(), task.strata(drawn.source), strict=True)):
+        if room.get(int(group)) and key not in seen:
+            seen.add(key)
+            room[int(group)] -= 1
+            chosen.append(row)
+    return chosen
