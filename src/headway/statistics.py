@@ -74,6 +74,21 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -
     return (mean - half, mean + half)
 
 
+def median_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Interval of the median from order statistics, whatever the distribution; None where too few values are there.
+
+    The ends are the k-th smallest and the k-th largest of m values, with k the largest number for which
+    2 P(X < k) ≤ 1 - confidence, X ~ Binomial(m, 1/2). For 95 % that takes 6 values, and then they are the extremes.
+
+    >>> median_interval([16, 32, 64, 64, 128, 256]), median_interval([16, 32, 64, 64, 128])
+    ((16.0, 256.0), None)
+    """
+    ordered = np.sort(np.asarray(values, dtype=float))
+    m = len(ordered)
+    k = next(k for k in range(m + 2) if 2 * binom.cdf(k, m, 0.5) > 1 - confidence)
+    return None if k == 0 else (float(ordered[k - 1]), float(ordered[m - k]))
+
+
 def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Interval of the mean of paired differences, along the last axis, for differences of size about 1.
 
@@ -88,6 +103,27 @@ def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tu
     values = np.concatenate([values, ends, -ends], axis=-1)
     half = norm.ppf(0.5 + confidence / 2) * values.std(-1, ddof=1) / values.shape[-1] ** 0.5
     return np.asarray(values.mean(-1) - half), np.asarray(values.mean(-1) + half)
+
+
+def two_way_shares(table: Sequence[Sequence[float]] | np.ndarray) -> tuple[float, float, float]:
+    """How much of the differences in a table its rows explain, its columns, and neither alone; zeros if all is equal.
+
+    They are the shares of the sum of squares around the mean: that of the row means, that of the column means, and the
+    rest, which is what a row does only with some columns.
+
+    >>> two_way_shares([[0, 1], [0, 1]]), two_way_shares([[0, 0], [0, 1]])
+    ((0.0, 1.0, 0.0), (0.3333333333333333, 0.3333333333333333, 0.3333333333333334))
+    """
+    values = np.asarray(table, dtype=float)
+    if values.ndim != 2 or not values.size:
+        raise ValueError(f"a table with two axes needed, got shape {values.shape}")
+    apart = values - values[0, 0]
+    apart = apart - apart.mean()
+    total = float(np.square(apart).sum())
+    if total == 0:
+        return (0.0, 0.0, 0.0)
+    rows, columns = (float(np.square(apart.mean(1 - axis)).mean()) * values.size / total for axis in (0, 1))
+    return rows, columns, max(0.0, 1 - rows - columns)
 
 
 def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
@@ -147,6 +183,51 @@ def equivalence(lost: Counts, gained: Counts, n: Counts, margin: Shares) -> np.n
     """
     _check_share("margin", margin, 0)
     return np.asarray(np.maximum(drop_above(lost, gained, n, -margin), drop_above(gained, lost, n, -margin)))
+
+
+def welch_interval(
+    difference: Shares, errors: Sequence[Shares], sizes: Sequence[Counts], confidence: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
+    """Welch's interval for the difference of two means, from the standard error and the size of each sample.
+
+    The ends are the difference ± t e with e = √(e₁² + e₂²) and t the quantile of Student's distribution with
+    e⁴ / (e₁⁴ / (n₁ - 1) + e₂⁴ / (n₂ - 1)) degrees of freedom.
+
+    >>> [round(float(end), 3) for end in welch_interval(0.5, (0.1, 0.1), (11, 11))]
+    [0.205, 0.795]
+    """
+    error, degrees = _welch(errors, sizes)
+    half = student.ppf(0.5 + confidence / 2, degrees) * error
+    return np.asarray(difference - half), np.asarray(difference + half)
+
+
+def differs_by_more(difference: Shares, errors: Sequence[Shares], sizes: Sequence[Counts], margin: float) -> np.ndarray:
+    """P-value of "two means differ by more than the margin", either way, against "by at most that" (Welch's test).
+
+    With d the difference, e and the degrees of freedom as in `welch_interval`, it is
+    P(T > (|d| - margin) / e) + P(T > (|d| + margin) / e). Samples that do not vary leave no doubt: 0 or 1.
+
+    >>> differs_by_more(np.array([0.1, 0.5, -0.5]), (0.1, 0.1), (11, 11), 0.1).round(4)
+    array([0.5863, 0.0054, 0.0054])
+    """
+    error, degrees = _welch(errors, sizes)
+    size = np.abs(difference)
+    certain = np.where(size > margin, 0.0, 1.0)
+    scale = np.where(error > 0, error, 1.0)
+    p = student.sf((size - margin) / scale, degrees) + student.sf((size + margin) / scale, degrees)
+    return np.asarray(np.where(error > 0, np.minimum(p, 1), certain))
+
+
+def _welch(errors: Sequence[Shares], sizes: Sequence[Counts]) -> tuple[np.ndarray, np.ndarray]:
+    """The standard error of a difference of means and its degrees of freedom; those of a normal where nothing varies."""
+    squares = [np.square(np.asarray(error, dtype=float)) for error in errors]
+    for size in sizes:
+        if np.less(size, 2).any():
+            raise ValueError(f"each mean must be of at least 2 values, got {int(np.min(size))}")
+    total = squares[0] + squares[1]
+    parts = sum(square**2 / (np.asarray(size) - 1.0) for square, size in zip(squares, sizes, strict=True))
+    degrees = np.divide(total**2, parts, out=np.full(np.shape(total), np.inf), where=np.asarray(parts) > 0)
+    return np.sqrt(total), degrees
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
