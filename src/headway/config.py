@@ -78,6 +78,9 @@ class ModelConfig:
     activation: Literal["relu", "gelu"] = setting("gelu", "non-linearity of the feed-forward layer")
     causal_encoder: bool = setting(False, "the encoder sees only what came before")
     log_length_scale: bool = setting(False, "multiply attention logits by the log of the number of visible keys")
+    window: int | None = setting(
+        None, "attention reaches positions at most this far away, and tokens without a digit's place", low=0
+    )
     encoding: Choice = field(
         default_factory=lambda: Choice(name="sinusoidal"),
         metadata={"help": "positional encoding: name and its options"},
@@ -101,6 +104,10 @@ class ModelConfig:
             raise InputError(f"model.pooling needs model.shape = 'encoder', and the shape is {self.shape!r}")
         if self.causal_encoder and self.shape == "decoder":
             raise InputError("model.causal_encoder needs an encoder, and model.shape is 'decoder'")
+        if self.window is not None and self.log_length_scale:
+            raise InputError("model.window and model.log_length_scale exclude each other: a window has one length")
+        if self.window is not None and self.encoding.name == "randomized":
+            raise InputError("model.window counts places, and model.encoding = 'randomized' moves them apart")
 
     def _settle_layers(self, stack: str, *, used: bool) -> None:
         key = f"{stack}_layers"

@@ -105,14 +105,16 @@ def test_pieces_of_the_queries_give_the_whole(monkeypatch: pytest.MonkeyPatch) -
     query, key, value = (torch.randn(2, 3, length, 4, dtype=torch.float64) for length in (9, 11, 11))
     bias = torch.randn(1, 3, 9, 11, dtype=torch.float64)
     keys = torch.arange(11) < torch.tensor([[11], [6]])
-    visibility = Visibility(keys, causal=True)
+
+    def mask_of(rows: range) -> Tensor | None:
+        return Visibility(keys, causal=True).mask(rows, 9, 11, query.device)
 
     def bias_of(rows: range, dtype: torch.dtype) -> Tensor:
         return bias[:, :, rows.start : rows.stop].to(dtype)
 
-    whole = attend_in_chunks(query, key, value, visibility, bias_of)
+    whole = attend_in_chunks(query, key, value, mask_of, bias_of)
     monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", 2 * 3 * 11 * 2)  # two queries at a time
-    pieces = attend_in_chunks(query, key, value, visibility, bias_of)
+    pieces = attend_in_chunks(query, key, value, mask_of, bias_of)
     torch.testing.assert_close(pieces, whole, rtol=1e-12, atol=1e-12)
 
 

@@ -135,15 +135,16 @@ def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
     return sdpa_kernel(SDPBackend.MATH) if short and query.device.type == "cpu" else nullcontext()
 
 
+MaskOf = Callable[[range], Bool[Tensor, "#batch 1 #query key"] | None]
 BiasOf = Callable[[range, torch.dtype], Float[Tensor, "#batch #head query key"] | None]
-"""Bias of some of the queries: long sequences ask for it piece by piece."""
+"""Mask and bias of some of the queries: long sequences ask for them piece by piece."""
 
 
 def attend_in_chunks(
     query: Float[Tensor, "batch head query d_head"],
     key: Float[Tensor, "batch head key d_head"],
     value: Float[Tensor, "batch head key d_head"],
-    visibility: Visibility,
+    mask_of: MaskOf,
     bias_of: BiasOf,
 ) -> Float[Tensor, "batch head query d_head"]:
     """`attend_fast` over pieces of the queries, so that no query x key tensor is ever held whole."""
@@ -152,9 +153,8 @@ def attend_in_chunks(
     pieces = []
     for start in range(0, n_queries, size):
         rows = range(start, min(start + size, n_queries))
-        mask = visibility.mask(rows, n_queries, n_keys, query.device)
-        bias = bias_of(rows, query.dtype)
-        pieces.append(attend_fast(query[:, :, rows.start : rows.stop], key, value, mask, bias))
+        piece = query[:, :, rows.start : rows.stop]
+        pieces.append(attend_fast(piece, key, value, mask_of(rows), bias_of(rows, query.dtype)))
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
 
 
@@ -180,12 +180,25 @@ class Place:
     """Where queries and keys stand: the encoding's two hooks for attention, bound to positions.
 
     `kind` is the attention's kind (encoder, decoder or cross), for encodings that learn one bias for each.
+    With a `window`, a query sees keys up to that far away. Among the places of digits, what is not a digit (at 0) has
+    no distance: every query sees it, and it sees nothing but its like.
     """
 
     encoding: Encoding
     kind: str
     query_positions: Int[Tensor, "#batch query"]
     key_positions: Int[Tensor, "#batch key"]
+    window: int | None = None
+
+    def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"] | None:
+        """Which keys are inside the window, for some of the queries; None without a window."""
+        if self.window is None:
+            return None
+        query, key = self.query_positions[:, queries.start : queries.stop, None], self.key_positions[:, None, :]
+        inside = (query - key).abs() <= self.window
+        if self.encoding.position_kind != "index":
+            inside = (inside & (query > 0)) | (key == 0)
+        return inside[:, None]
 
     def rotate_query(self, query: Heads) -> Heads:
         return self.encoding.rotate(query, self.query_positions)
@@ -254,14 +267,20 @@ class MultiHeadAttention(nn.Module):
         if self.log_length_scale:
             seen = visibility.count(query.shape[2], key.shape[2], query.device)
             query = query * seen.to(query.dtype).log()[:, None, :, None]
+        n_queries, n_keys = query.shape[2], key.shape[2]
+
+        def mask_of(queries: range) -> Bool[Tensor, "#batch 1 #query key"] | None:
+            mask, near = visibility.mask(queries, n_queries, n_keys, x.device), place.near(queries)
+            return near if mask is None else mask if near is None else mask & near
+
         bias_of = self._bias_of(place)
         drops = self.training and self.dropout.share > 0
         if record is None and self.kept and not drops:
-            mixed = attend_in_chunks(query, key, value, visibility, bias_of)
+            mixed = attend_in_chunks(query, key, value, mask_of, bias_of)
         else:
-            everything = range(query.shape[2])
-            mask = visibility.mask(everything, query.shape[2], key.shape[2], query.device)
-            mixed, weights = attend(query, key, value, mask, bias_of(everything, query.dtype), self.dropout)
+            everything = range(n_queries)
+            bias = bias_of(everything, query.dtype)
+            mixed, weights = attend(query, key, value, mask_of(everything), bias, self.dropout)
             if record is not None:
                 record[name] = weights
         return mixed.transpose(1, 2)

@@ -120,8 +120,11 @@ class Transformer(nn.Module):
         return self._embed(inputs.source, inputs.source_positions)
 
     def encoder_view(self, inputs: Inputs) -> View:
-        place = Place(self.encoding, "encoder", inputs.source_positions, inputs.source_positions)
+        place = self._place("encoder", inputs.source_positions, inputs.source_positions)
         return View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
+
+    def _place(self, kind: str, query: Positions, key: Int[Tensor, "#batch key"]) -> Place:
+        return Place(self.encoding, kind, query, key, self.config.window)
 
     def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
         """Read the source once, before any of the answer is written."""
@@ -154,9 +157,9 @@ class Transformer(nn.Module):
         if self.config.shape == "decoder":
             tokens, positions, visible = self._joined(inputs)
         else:
-            place = Place(self.encoding, "cross", positions[:, start:], inputs.source_positions)
+            place = self._place("cross", positions[:, start:], inputs.source_positions)
             across = View(place, Visibility(inputs.source_visible))
-        place = Place(self.encoding, "decoder", positions[:, start:], positions)
+        place = self._place("decoder", positions[:, start:], positions)
         x = self._embed(tokens[:, start:], positions[:, start:])
         return x, View(place, Visibility(visible, causal=True)), across
 

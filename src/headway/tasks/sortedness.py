@@ -43,6 +43,9 @@ class SortednessOptions:
     negatives: Literal["swaps", "adjacent", "mixed"] = setting(
         "swaps", "max(2, length // 3) random swaps, exactly one adjacent inversion, or half of each"
     )
+    spread: Literal["whole", "bands"] = setting(
+        "whole", "a sequence's values come from all of them, or from a band of random width: many ties and small gaps"
+    )
     test_lengths: tuple[int, ...] = setting(
         (32, 64, 128, 256), "lengths with a test set of their own", low=2, high=65_536
     )
@@ -88,7 +91,16 @@ class Sortedness(Task):
 
     def _sorted_rows(self, random: np.random.Generator, inside: np.ndarray) -> np.ndarray:
         values = random.integers(0, self.options.values, size=inside.shape)
+        if self.options.spread == "bands":
+            low, width = self._bands(random, len(inside))
+            values = low + values * width // self.options.values
         return np.sort(np.where(inside, values, self.vocabulary.pad), axis=1)
+
+    def _bands(self, random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest value and width of each row's band; small and large widths, from 2 on, are equally likely by factor."""
+        least, most = np.log(2), np.log(self.options.values + 1)
+        width = np.exp(least + random.random((n, 1)) * (most - least)).astype(np.int64).clip(max=self.options.values)
+        return (random.random((n, 1)) * (self.options.values - width + 1)).astype(np.int64), width
 
     def _adjacent_rows(self, random: np.random.Generator, n: int) -> np.ndarray:
         if self.options.negatives == "mixed":
@@ -177,9 +189,10 @@ class Sortedness(Task):
     def for_lengths(self, name: str, length: int) -> "Sortedness":
         """Natural sequences with random swaps or one adjacent inversion, or matched ones with one inversion."""
         check_set(self.name, name, self.length_plan())
+        natural = replace(self.options, spread="whole")
         if name == "matched":
-            return MatchedSortedness(self.options, length)
-        return Sortedness(replace(self.options, negatives=name)).at_length(length)
+            return MatchedSortedness(natural, length)
+        return Sortedness(replace(natural, negatives=name)).at_length(length)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """The gap of the inverted pair (the largest, where there are several): 2 31 7 90 has 24."""

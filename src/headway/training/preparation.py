@@ -18,7 +18,7 @@ import torch
 
 from headway.config import ModelConfig, RunConfig, build, differences, options_of, to_table, with_options
 from headway.errors import InputError
-from headway.model.encodings import ENCODINGS
+from headway.model.encodings import ENCODINGS, position_kind_of
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
 from headway.runs import RunDirectory
@@ -36,7 +36,7 @@ def resolve(config: RunConfig, task: Task) -> RunConfig:
         pooling: Any = options_of(POOLINGS.get(model.pooling.name).Options, model.pooling, "model.pooling")
         model = replace(model, pooling=with_options(model.pooling, pooling))
     _check_size_once(json.dumps(to_table(model)), len(task.vocabulary), task.n_classes)
-    task.check_positions(ENCODINGS.get(model.encoding.name).position_kind)
+    task.check_positions(position_kind_of(model.encoding))
     return replace(config, task=with_options(config.task, task.options), model=model)
 
 

@@ -39,8 +39,8 @@ STARTED = 20
 """Steps that are given to the device before the host writes notes."""
 WRITERS = 8
 """Threads that write checkpoints."""
-COMPILED_FROM = 0
-"""Steps of a training from which on compiling for a GPU takes less time than it saves."""
+COMPILED_FROM = 100_000
+"""Steps times seeds from which on compiling for a GPU, a minute or so, takes less time than it saves."""
 
 
 def train_stack(
@@ -229,7 +229,7 @@ class StackLoop:
                 self.feed,
                 padded=data[0].padded(),
                 longest=self.longest,
-                compiled=self.total >= COMPILED_FROM,
+                compiled=self.total * len(members) >= COMPILED_FROM,
             )
         except BaseException:
             self.feed.close()  # its processes would wait for ever

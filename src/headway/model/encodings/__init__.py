@@ -1,7 +1,7 @@
 """Positional encodings: each is three hooks that default to nothing; see `base.Encoding`."""
 
 from headway.config import Choice, options_of
-from headway.model.encodings.base import Encoding, Sizes
+from headway.model.encodings.base import Encoding, PositionKind, Sizes
 from headway.registry import Registry
 
 ENCODINGS: Registry[Encoding] = Registry(
@@ -29,4 +29,10 @@ def make_encoding(choice: Choice, sizes: Sizes) -> Encoding:
     return cls(options_of(cls.Options, choice, "model.encoding"), sizes)
 
 
-__all__ = ["ENCODINGS", "Encoding", "Sizes", "make_encoding"]
+def position_kind_of(choice: Choice) -> PositionKind:
+    """The positions that the encoding of a recipe needs, without making it."""
+    cls = ENCODINGS.get(choice.name)
+    return getattr(options_of(cls.Options, choice, "model.encoding"), "positions", cls.position_kind)
+
+
+__all__ = ["ENCODINGS", "Encoding", "Sizes", "make_encoding", "position_kind_of"]

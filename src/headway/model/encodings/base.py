@@ -21,6 +21,7 @@ from headway.model.noise import Noise
 
 Positions = Int[Tensor, "#batch position"]
 Heads = Float[Tensor, "batch head position d_head"]
+PositionKind = Literal["index", "coupled", "abacus"]
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,11 @@ class Encoding(nn.Module):
     """Does nothing in every hook; a real encoding overrides the hooks it needs."""
 
     Options: ClassVar[type] = NoOptions
-    position_kind: ClassVar[Literal["index", "coupled", "abacus"]] = "index"
+    position_kind: PositionKind = "index"
 
     def __init__(self, options: Any, sizes: Sizes):
         super().__init__()
+        self.position_kind = getattr(options, "positions", self.position_kind)
         self.options, self.sizes, self.noise = options, sizes, Noise()
 
     def place(

@@ -7,12 +7,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headway.config import setting
-from headway.model.encodings.base import Encoding, Sizes
+from headway.model.encodings.base import Encoding, PositionKind, Sizes
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedOptions:
     clip: int = setting(16, "largest distance with a number of its own", low=1, high=65_536)
+    positions: PositionKind = setting(
+        "index", "what distances are counted in: places in the text, coupled or abacus places of digits"
+    )
 
 
 class Clipped(Encoding):
