@@ -28,9 +28,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
     "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
+    "studies": BASE
+    | {"api", "config", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics", "sweeps"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
-    | {"lengths", "sweeps"}
+    | {"lengths", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

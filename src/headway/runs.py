@@ -9,6 +9,11 @@
       analysis/         what later commands found
       report/figures/   figures drawn from it
       tensorboard/      a mirror of metrics.jsonl, if one was asked for
+    studies/<name>/
+      study.json        the plan: arms, seeds, how runs are measured
+      runs/<name>/      ordinary runs
+      analysis/         what they say together
+      report/figures/   figures drawn from it
     sweeps/<name>/
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
@@ -284,7 +289,7 @@ class RunDirectory:
 
 
 class StudyDirectory:
-    """Several runs and what they say together: study.json, runs/, analysis/."""
+    """Several runs and what they say together: study.json, runs/, analysis/, report/figures/."""
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
@@ -300,8 +305,13 @@ class StudyDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(path, plan)
 
-    def write_summary(self, content: Mapping[str, Any]) -> Path:
-        path = self.path / "analysis" / "summary.json"
+    @property
+    def figures(self) -> Path:
+        return self.path / "report" / "figures"
+
+    def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
+        """Write what the runs say together, in place of what was written before."""
+        path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         write_json(path, content)
         return path

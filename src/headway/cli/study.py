@@ -1,86 +1,129 @@
 """headway study"""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.cli.compare import as_text
 from headway.cli.evaluate import measure, summary
-from headway.cli.options import Device, Json, Quiet, parse_seeds, say, show
-from headway.cli.train import train_all
-from headway.errors import InputError, suggestion
+from headway.cli.grid import duration
+from headway.cli.options import Device, Json, Quiet, parse_seeds, progress, say, show
+from headway.cli.train import train_all, train_several
+from headway.errors import InputError, Interrupted, suggestion
+from headway.studies.plan import Plan, Study, plan_study
+from headway.studies.presets import PRESETS
 
 if TYPE_CHECKING:
-    from headway.runs import RunDirectory
+    from headway.runs import RunDirectory, StudyDirectory
 
-PRESETS: dict[str, dict[str, tuple[str, str]]] = {
-    "addition": {
-        "quick": ("quick-addition", "0"),
-        "standard": ("addition", "0"),
-        "full": ("addition", "0-4"),
-    },
-    "sortedness": {
-        "quick": ("quick-sortedness", "0"),
-        "standard": ("sortedness", "0"),
-        "full": ("sortedness", "0-4"),
-    },
+SHOWN_SETS = {
+    "adjacent": "accuracy on one adjacent inversion",
+    "swaps": "accuracy on random swaps",
+    "sums": "exact match, by the characters of the question",
 }
-"""experiment -> preset -> (recipe, seeds)."""
+"""Sets whose accuracies are printed; the figures and lengths.json have all."""
 
 
 def study(
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="addition or sortedness.")],
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="addition, sortedness or long-addition.")],
     preset: Annotated[str, typer.Option(help="quick, standard or full.")] = "standard",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Do only these parts of the study, e.g. course,fresh.")] = None,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The study's directory.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a whole experiment: train each seed, evaluate it, and say what was found.
+    """Run a whole experiment: train every run of it, measure each, and say what was found.
 
     Started again, it continues where it stopped.
 
-    Example: headway study addition --preset quick
+    Example: headway study sortedness --preset quick
     """
-    from headway.api import default_run, find_recipe, read_recipe
     from headway.batches import pick_device
     from headway.runs import StudyDirectory
 
+    whole = plan_study(chosen(experiment, preset), None if seeds is None else parse_seeds(seeds))
+    part = whole if arms is None else whole.part([name.strip() for name in arms.split(",")])
+    pick_device(device)
+    directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
+    directory.begin(whole.to_json(experiment, preset))
+    failed = train_missing(part, directory, device=device, quiet=quiet)
+    tell = told_by_accuracy if whole.study.measured == "accuracy" else told_by_lengths
+    name = "summary" if whole.study.measured == "accuracy" else "lengths"
+    document, lines = tell(whole, part, directory, failed, device=device, quiet=quiet)
+    path = directory.write_analysis(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
+    if "cells" in document and (figures := draw(document["cells"], directory)):
+        lines.append(f"{len(figures):,} figures are in {directory.figures}")
+    lines.append(f"the study is in {directory.path}, its summary in {path}")
+    show({"study": str(directory.path), **document}, lines, as_json=json)
+    if failed:
+        raise typer.Exit(1)
+
+
+def chosen(experiment: str, preset: str) -> Study:
+    """The study of that name and size."""
     if experiment not in PRESETS:
         raise InputError(f"unknown study {experiment!r}; {suggestion(experiment, PRESETS)}")
     if preset not in PRESETS[experiment]:
         raise InputError(f"--preset {preset!r}; {suggestion(preset, PRESETS[experiment])}")
-    recipe, preset_seeds = PRESETS[experiment][preset]
-    chosen = parse_seeds(seeds or preset_seeds)
-    pick_device(device)
-    directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
-    directory.begin({"form": 1, "experiment": experiment, "preset": preset, "recipe": recipe, "seeds": chosen})
-    configs = [read_recipe(recipe, seed=seed)[1] for seed in chosen]
-    runs = [directory.run(default_run(find_recipe(recipe), seed).name) for seed in chosen]
-    trained = train_all(configs, [run.path for run in runs], device=device, resume=True, data=None, quiet=quiet)
-    found = [evaluated(run, training, device=device, quiet=quiet) for run, training in zip(runs, trained, strict=True)]
-    path = directory.write_summary({"form": 1, "experiment": experiment, "runs": found})
-    lines = [line for seed, run, row in zip(chosen, runs, found, strict=True) for line in told(seed, run, row)]
-    lines.append(f"the study is in {directory.path}, its summary in {path}")
-    show({"study": str(directory.path), "runs": found}, lines, as_json=json)
-    if any(row["evaluation"] is None or row["evaluation"].get("real_disagreements") for row in found):
-        raise typer.Exit(1)
+    return PRESETS[experiment][preset]
 
 
-def evaluated(run: "RunDirectory", training: dict[str, Any], *, device: str, quiet: bool) -> dict[str, Any]:
+def train_missing(plan: Plan, directory: "StudyDirectory", *, device: str, quiet: bool) -> dict[str, str]:
+    """Train the runs that are not finished; why some failed, by their names."""
+    from headway.studies.runner import left_to_train
+
+    total = sum(len(cell.trials) for cell in plan.cells)
+    left = left_to_train(plan.cells, directory)
+    if not left:
+        return {}
+    # A study of a single run shows that run; in any other, a run that fails must not end the study.
+    train = train_all if total == 1 else train_several
+    places = [directory.run(trial.name).path for trial in left]
+    try:
+        records = train([trial.config for trial in left], places, device=device, resume=True, data=None, quiet=quiet)
+    except Interrupted:
+        finished = total - len(left_to_train(plan.cells, directory))
+        raise Interrupted(
+            f"{directory.path}: {finished:,} of {total:,} runs are trained; the same command continues"
+        ) from None
+    return {trial.name: one["error"] for trial, one in zip(left, records, strict=True) if "error" in one}
+
+
+# Accuracy
+
+
+def told_by_accuracy(
+    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """The accuracy of every run, on the whole domain where the task can list it."""
+    rows, lines = [], []
+    for trial in (trial for cell in part.cells for trial in cell.trials):
+        run = directory.run(trial.name)
+        row = evaluated(run, failed.get(trial.name), device=device, quiet=quiet)
+        if row["evaluation"] is not None and row["evaluation"].get("real_disagreements"):
+            failed[trial.name] = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
+            say(f"headway: {failed[trial.name]}")
+        rows.append(row)
+        lines += told(trial.seed, run, row)
+    return {"runs": rows}, lines
+
+
+def evaluated(run: "RunDirectory", error: str | None, *, device: str, quiet: bool) -> dict[str, Any]:
     """The record of a seed with its accuracy, measured unless that was done before; none for a seed that failed."""
     from headway.evaluation import load
+    from headway.studies.runner import training_of
 
-    if "error" in training:
-        return {"training": training, "evaluation": None}
+    if error is not None:
+        return {"training": {"run": str(run.path), "error": error}, "evaluation": None}
     opened = load(run, device=device)
     split = "all" if opened.task.domain_size() else "test"
     earlier = (run.read_analysis("evaluation") or {}).get(split, {})
     result = earlier if earlier.get("step") == opened.step else measure(opened, split, quiet=quiet)
-    if result.get("real_disagreements"):
-        say("headway: decoding and the parallel pass disagree; the accuracy of this run cannot be trusted")
-    return {"training": training, "evaluation": result}
+    return {"training": training_of(run), "evaluation": result}
 
 
 def told(seed: int, run: "RunDirectory", row: dict[str, Any]) -> list[str]:
@@ -90,3 +133,124 @@ def told(seed: int, run: "RunDirectory", row: dict[str, Any]) -> list[str]:
         return [f"seed {seed}: failed, {training['error']}"]
     head = f"seed {seed}: trained {training['steps']:,} steps in {training['seconds']:.0f} s"
     return [head, *summary(run.path, row["evaluation"])]
+
+
+# Lengths
+
+
+def told_by_lengths(
+    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Accuracy against length of every run that is trained, what it adds up to, and its figures."""
+    from headway.studies.answer import answer, decisions
+    from headway.studies.runner import findings
+    from headway.studies.tables import costs
+
+    try:
+        measured = measure_runs(whole, part, directory, failed, device=device, quiet=quiet)
+        explain_runs(whole, directory, measured, failed, device=device, quiet=quiet)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"{directory.path}: all runs are trained, not all measured; the same command continues"
+        ) from None
+    cells = findings(whole, directory, measured, failed)
+    document = {
+        "arms": whole.arms(),
+        "n": whole.study.n,
+        "cells": cells,
+        "decisions": decisions(cells),
+        "costs": costs(cells),
+        "answer": answer(cells),
+    }
+    return document, told_lengths(document, failed)
+
+
+def measure_runs(
+    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
+) -> dict[str, dict[str, Any]]:
+    """The lengths.json of every run that has one, by the run's name; those of this part are measured first."""
+    from headway.studies.runner import attempt, known_lengths, lengths_of
+
+    names = [trial.name for cell in part.cells for trial in cell.trials if trial.name not in failed]
+    with progress(f"measure {directory.path.name}", quiet=quiet) as meter:
+        for done, name in enumerate(names):
+            meter(done, len(names), name)
+            run = directory.run(name)
+            _, error = attempt(run, partial(lengths_of, run, whole.study, device=device))
+            if error is not None:
+                note_failure(failed, name, error)
+        meter(len(names), len(names))
+    runs = [directory.run(trial.name) for cell in whole.cells for trial in cell.trials if trial.name not in failed]
+    found = {run.name: known_lengths(run, whole.study) for run in runs}
+    return {name: document for name, document in found.items() if document is not None}
+
+
+def explain_runs(
+    plan: Plan,
+    directory: "StudyDirectory",
+    measured: dict[str, dict[str, Any]],
+    failed: dict[str, str],
+    *,
+    device: str,
+    quiet: bool,
+) -> None:
+    """Ask of the runs that the study says why they fail; what is found is added to their documents."""
+    from headway.studies.runner import asked_why, attempt, explain
+
+    names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in plan.cells]
+    chosen_names = asked_why(names, measured, plan.study.mechanism)
+    with progress(f"explain {directory.path.name}", quiet=quiet or not chosen_names) as meter:
+        for done, name in enumerate(chosen_names):
+            meter(done, len(chosen_names), name)
+            run = directory.run(name)
+            found, error = attempt(run, partial(explain, run, measured[name], device=device))
+            if error is not None:
+                note_failure(failed, name, f"its mechanism: {error}")
+            measured[name] = found or measured[name]
+        meter(len(chosen_names), len(chosen_names))
+
+
+def note_failure(failed: dict[str, str], name: str, error: str) -> None:
+    failed[name] = error
+    say(f"headway: {name} failed: {error}")
+
+
+def draw(cells: list[dict[str, Any]], directory: "StudyDirectory") -> list[Path]:
+    """Write the figures of every arm, in a folder of its own where there are several, and say where."""
+    from headway.report.lengths import write_figures
+
+    arms = list(dict.fromkeys(cell["arm"] for cell in cells))
+    paths = []
+    for arm in arms:
+        runs = [(cell["label"], run) for cell in cells if cell["arm"] == arm for run in cell["runs"]]
+        folder = directory.figures / arm if len(arms) > 1 else directory.figures
+        if runs:
+            paths += write_figures([run for _, run in runs], folder, groups=[label for label, _ in runs])
+    return paths
+
+
+def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:
+    """Tables and the answer, as a person reads them."""
+    from headway.studies.answer import measured, sets_of
+    from headway.studies.tables import accuracy_table, certified_table, chain_table, seed_table
+
+    cells = measured(document["cells"])
+    lines = []
+    for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
+        lines += [f"{SHOWN_SETS[name]}:", *as_text(accuracy_table(cells, name), 1), ""]
+    if cells:
+        lines += ["certified lengths:", *as_text(certified_table(cells), 3), ""]
+    if chains := chain_table(cells):
+        lines += ["by longest chain of carries, mean over seeds:", *as_text(chains, 1), ""]
+        lines += ["every run:", *as_text(seed_table(cells), 1), ""]
+    for arm in document["arms"]:
+        lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]
+    lines += [f"{name}: failed, {why}" for name, why in failed.items()]
+    lines += [cost_line(cost) for cost in document["costs"]]
+    return [*lines, "", *document["answer"]]
+
+
+def cost_line(cost: dict[str, Any]) -> str:
+    runs = f"{cost['runs']:,} run{'s' * (cost['runs'] > 1)}"
+    where = " and ".join(cost["devices"])
+    return f"{cost['arm']}: {runs}, {cost['steps']:,} steps of training in {duration(cost['seconds'])} ({where})"

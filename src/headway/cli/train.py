@@ -75,11 +75,25 @@ def train_all(
     log: str | None = None,
 ) -> list[dict[str, Any]]:
     """Train one seed, or several with one display; a record for each, a `TrainResult` or its `error`."""
+    if len(configs) == 1:
+        return [asdict(run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log))]
+    return train_several(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
+
+
+def train_several(
+    configs: "list[RunConfig]",
+    places: list[Path],
+    *,
+    device: str,
+    resume: bool,
+    data: Path | None,
+    quiet: bool,
+    log: str | None = None,
+) -> list[dict[str, Any]]:
+    """Train runs with one display; one that fails has a record with its `error`, and the others go on."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
 
-    if len(configs) == 1:
-        return [asdict(run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log))]
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
     with grid_progress("train", quiet=quiet) as show_progress:
 

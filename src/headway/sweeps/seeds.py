@@ -1,7 +1,8 @@
-"""Several seeds of one recipe, in the way that is fastest here: one stack on a GPU, a process each on a CPU."""
+"""Several runs in the way that is fastest here: seeds of one recipe as a stack on a GPU, a process each on a CPU."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from headway.batches import pick_device
@@ -37,14 +38,14 @@ def train_seeds(
     command: Sequence[str] = (),
     report: Report = lambda event: None,
 ) -> SeedsResult:
-    """Train configs that differ in their seeds alone, each into a run directory of its own.
+    """Train every config into a run directory of its own; neighbours that differ in their seeds alone can be a stack.
 
-    A seed that fails does not stop the others. What would be refused is refused before any training begins.
+    A run that fails does not stop the others. What would be refused is refused before any training begins.
     """
     check_log(log)
-    where, task = pick_device(device).type, make_task(configs[0].task)
+    where = pick_device(device).type
     for config, place in zip(configs, places, strict=True):
-        plan_run(RunDirectory(place), config, task, resume=resume, data=data)
+        plan_run(RunDirectory(place), config, make_task(config.task), resume=resume, data=data)
     trials = [Trial(place.name, {}, config) for config, place in zip(configs, places, strict=True)]
     report({"event": "planned", "total": len(trials), "finished": 0})
     ended: dict[str, Outcome] = {}
@@ -78,9 +79,17 @@ def _in_stacks(
     done: Callable[[Sequence[Outcome]], None],
     report: Report,
 ) -> None:
-    for start in range(0, len(trials), LARGEST_STACK):
-        part = slice(start, start + LARGEST_STACK)
+    for part in stacks(trials):
         for trial in trials[part]:
             total = trial.config.train.total_steps(trial.config.data)
             report({"event": "started", "trial": trial.name, "total": total})
         done(run_job(trials[part], places[part], how, report))
+
+
+def stacks(trials: Sequence[Trial]) -> Iterator[slice]:
+    """Where each stack begins and ends: neighbours that differ in their seeds alone, up to the largest stack."""
+    start = 0
+    for _, alike in groupby(trials, key=lambda trial: replace(trial.config, seed=0)):
+        end = start + len(list(alike))
+        yield from (slice(at, min(at + LARGEST_STACK, end)) for at in range(start, end, LARGEST_STACK))
+        start = end

@@ -1,0 +1,186 @@
+"""The plain answer of a study of lengths, from its documents alone: how far each cell holds, and what decides it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from statistics import fmean, median
+from typing import Any
+
+from headway.statistics import two_way_shares
+from headway.studies.plan import ENCODING, POOLING
+from headway.studies.runner import accuracies
+
+Document = Mapping[str, Any]
+ENOUGH_SEEDS = 6
+WORTH_EXPLAINING = 0.05
+"""Cells whose mean accuracies lie closer together than this do not differ in anything that could be explained."""
+
+
+def measured(cells: Iterable[Document]) -> list[Document]:
+    return [cell for cell in cells if cell["runs"]]
+
+
+def sets_of(cells: Sequence[Document]) -> list[str]:
+    """The sets that were measured, in the documents' order."""
+    return list(dict.fromkeys(row["negatives"] for cell in cells for run in cell["runs"] for row in run["lengths"]))
+
+
+def certified(cell: Document, name: str) -> list[int]:
+    """Every seed's certified length on a set."""
+    return [run["certified"][name] for run in cell["runs"]]
+
+
+def past_training(run: Document, name: str) -> float:
+    """The mean of a run's accuracies on a set over the tested lengths that training did not have."""
+    found = accuracies(run, name)
+    return fmean(value for length, value in found.items() if length > run["training"]["longest"])
+
+
+def answer(cells: Sequence[Document]) -> list[str]:
+    """What a reader should know, a sentence a line."""
+    there = measured(cells)
+    if not there:
+        return ["nothing was measured"]
+    lines = [furthest(there, name) for name in sets_of(there)]
+    lines += decided(there)
+    lines += constants(there)
+    lines += [why for cell in there for run in cell["runs"] for why in explanation(run)]
+    fewest = min(len(cell["runs"]) for cell in there)
+    if fewest < ENOUGH_SEEDS:
+        seeds = f"{fewest} seed{'s' * (fewest > 1)}"
+        lines.append(f"with {seeds} of a combination all of this is descriptive")
+    return lines
+
+
+def explanation(run: Document) -> list[str]:
+    """What its mechanism says, for a run that was asked why it fails."""
+    found = run.get("mechanism")
+    return [f"why {PurePath(run['run']).name} fails: {' '.join(found['words'])}"] if found else []
+
+
+# How far
+
+
+def furthest(cells: Sequence[Document], name: str) -> str:
+    """Which cells are certified furthest on a set, by the median over seeds, and how many seeds come how far."""
+    longest = cells[0]["runs"][0]["training"]["longest"]
+    best = max(median(certified(cell, name)) for cell in cells)
+    if best <= longest:
+        cell = max(cells, key=lambda one: fmean(past_training(run, name) for run in one["runs"]))
+        mean = fmean(past_training(run, name) for run in cell["runs"])
+        return (
+            f"{name}: no combination is certified past {longest}, the longest training length; "
+            f"best in the mean of the longer lengths is {cell['cell']} with {mean:.3f}"
+        )
+    winners = [cell for cell in cells if median(certified(cell, name)) == best]
+    tested = max(row["length"] for row in winners[0]["runs"][0]["lengths"] if row["negatives"] == name)
+    names = "; ".join(f"{cell['cell']} ({seeds_text(certified(cell, name))})" for cell in winners)
+    limit = ", the longest that was tested" if best == tested else ""
+    return (
+        f"{name}: certified to {best:,g}{limit}, {best / longest:g} times the training length, in the median: {names}"
+    )
+
+
+def seeds_text(values: Sequence[int]) -> str:
+    """Every seed's value; once where all are alike."""
+    if len(set(values)) == 1:
+        return f"{values[0]:,} in each of {len(values)} seeds" if len(values) > 1 else f"{values[0]:,}, one seed"
+    return "seeds: " + ", ".join(f"{value:,}" for value in values)
+
+
+# What decides
+
+
+def decided(cells: Sequence[Document]) -> list[str]:
+    """For each arm that varies both: how much encoding and pooling explain of the accuracy past training."""
+    return [decision_text(one) for one in decisions(cells)]
+
+
+def decisions(cells: Sequence[Document]) -> list[dict[str, Any]]:
+    """Encoding against pooling in every arm and on every set, with each seed as a unit of its own.
+
+    Shares are of the sum of squares between the cells of one seed; the rest is what the two do only in combination.
+    Seeds that lack a cell are left out.
+    """
+    found = []
+    for arm in dict.fromkeys(cell["arm"] for cell in cells):
+        grid = [cell for cell in cells if cell["arm"] == arm and {ENCODING, POOLING} <= cell["settings"].keys()]
+        for name in sets_of(grid):
+            tables = complete_tables(grid, name)
+            if tables:
+                found.append({"arm": arm, "set": name, **comparison(grid, tables)})
+    return found
+
+
+Table = dict[tuple[str, str], float]
+"""(encoding, pooling) -> mean accuracy past training, of one seed."""
+
+
+def complete_tables(grid: Sequence[Document], name: str) -> dict[int, Table]:
+    """For each seed that has every combination: its table; none unless both settings have two values."""
+    encodings = {cell["settings"][ENCODING] for cell in grid}
+    poolings = {cell["settings"][POOLING] for cell in grid}
+    tables: dict[int, Table] = {}
+    for cell in grid:
+        place = (cell["settings"][ENCODING], cell["settings"][POOLING])
+        for run in cell["runs"]:
+            tables.setdefault(run["seed"], {})[place] = past_training(run, name)
+    size = len(encodings) * len(poolings)
+    return {
+        seed: table for seed, table in tables.items() if min(len(encodings), len(poolings)) > 1 and len(table) == size
+    }
+
+
+def comparison(grid: Sequence[Document], tables: Mapping[int, Table]) -> dict[str, Any]:
+    encodings = list(dict.fromkeys(cell["settings"][ENCODING] for cell in grid))
+    poolings = list(dict.fromkeys(cell["settings"][POOLING] for cell in grid))
+    values = [[[table[one, other] for other in poolings] for one in encodings] for table in tables.values()]
+    means = {place: fmean(table[place] for table in tables.values()) for place in next(iter(tables.values()))}
+    shares = [two_way_shares(table) for table in values]
+    return {
+        "seeds": list(tables),
+        "lowest": min(means.values()),
+        "highest": max(means.values()),
+        "encoding": {one: fmean(means[one, other] for other in poolings) for one in encodings},
+        "pooling": {other: fmean(means[one, other] for one in encodings) for other in poolings},
+        "shares": {
+            key: [share[place] for share in shares] for place, key in enumerate(("encoding", "pooling", "together"))
+        },
+    }
+
+
+def decision_text(found: Document) -> str:
+    where = f"{found['arm']}, {found['set']}"
+    low, high, n = found["lowest"], found["highest"], len(found["seeds"])
+    if high - low < WORTH_EXPLAINING:
+        return f"{where}: nothing decides; every combination has {low:.3f} to {high:.3f} past training"
+    parts = {key: fmean(values) for key, values in found["shares"].items()}
+    words = {"encoding": "encodings", "pooling": "poolings", "together": "what only a combination of the two does"}
+    ranked = sorted(parts, key=lambda key: -parts[key])
+    shares = ", ".join(f"{words[key]} {parts[key]:.0%}" for key in ranked)
+    levels = [f"{one} {mean:.3f}" for key in ("pooling", "encoding") for one, mean in by_size(found[key])]
+    only = f"these {len(found['encoding'])} encodings and {len(found['pooling'])} poolings only"
+    return (
+        f"{where}: of the differences between the combinations past training, {shares} "
+        f"(mean of {n} seed{'s' * (n > 1)}, {only}); mean accuracy past training: {', '.join(levels)}"
+    )
+
+
+def by_size(means: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(means.items(), key=lambda one: -one[1])
+
+
+# Who answers one class
+
+
+def constants(cells: Sequence[Document]) -> list[str]:
+    """The cells in which a seed gives one answer whatever it sees: their accuracy there says nothing of the task."""
+    parts = []
+    for cell in cells:
+        found = [run["constant"] for run in cell["runs"] if run["constant"]]
+        if found:
+            start = min(one["from"] for one in found)
+            answers = " or ".join(sorted({str(one["answer"]) for one in found}))
+            parts.append(f"{cell['cell']} ({answers}, from {start:,} on, {len(found)} of {len(cell['runs'])} seeds)")
+    if not parts:
+        return []
+    return [f"one answer whatever is asked, so that accuracy is the share of that class: {'; '.join(parts)}"]

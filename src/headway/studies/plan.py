@@ -1,0 +1,152 @@
+"""What a study trains: arms (a recipe, what is changed in it, what is varied), and from these cells of seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+from headway.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from headway.config import RunConfig
+    from headway.sweeps.plan import Trial
+
+FORM = 2
+"""Version of the form of study.json."""
+ENCODING, POOLING = "model.encoding.name", "model.pooling.name"
+ALLOWED = "allowed"
+"""In place of a list of encodings: every registered one that the task has positions for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """A recipe, the settings changed in it, and the settings varied over it; every combination is a cell.
+
+    `seeds` are its own where they differ from the study's.
+    """
+
+    name: str
+    recipe: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+    vary: Mapping[str, Sequence[Any] | str] = field(default_factory=dict)
+    seeds: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Arms and seeds, and how every run is measured: its accuracy, or accuracy against length.
+
+    `at` are the lengths past training, with `n` examples of each set at each length. `mechanism` says for which runs
+    it is asked why they fail: the one that loses most, or one of every cell that fails.
+    """
+
+    arms: tuple[Arm, ...]
+    seeds: Sequence[int]
+    measured: Literal["accuracy", "lengths"] = "lengths"
+    at: tuple[int, ...] = ()
+    n: int = 2_000
+    mechanism: Literal["none", "worst", "failing"] = "none"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one setting of an arm, one a seed."""
+
+    arm: str
+    settings: Mapping[str, Any]
+    trials: "tuple[Trial, ...]"
+
+    @property
+    def label(self) -> str:
+        """The varied values, or the arm where it varies none: `rotary, mean`."""
+        return ", ".join(map(str, self.settings.values())) or self.arm
+
+    @property
+    def name(self) -> str:
+        """The arm and the varied values: `course: rotary, mean`."""
+        return f"{self.arm}: {self.label}" if self.settings else self.arm
+
+    @property
+    def config(self) -> "RunConfig":
+        return self.trials[0].config
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study before it is run: its cells, and for every arm the encodings that its task refuses, with the reason."""
+
+    study: Study
+    cells: tuple[Cell, ...]
+    refused: Mapping[str, Mapping[str, str]]
+
+    def part(self, names: Sequence[str]) -> "Plan":
+        """The same plan with the cells of some arms."""
+        known = [arm.name for arm in self.study.arms]
+        for name in names:
+            if name not in known:
+                raise InputError(f"--arms {name!r}; {suggestion(name, known)}")
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.arm in names))
+
+    def arms(self) -> list[dict[str, Any]]:
+        """Every arm in plain words: what is set and varied, with which seeds, and what is refused."""
+        return [
+            {
+                "name": arm.name,
+                "recipe": arm.recipe,
+                "set": dict(arm.set),
+                "vary": {key: list(values) for key, values in arm.vary.items()},
+                "seeds": [trial.seed for trial in next(cell for cell in self.cells if cell.arm == arm.name).trials],
+                "refused": dict(self.refused[arm.name]),
+            }
+            for arm in self.study.arms
+        ]
+
+    def to_json(self, experiment: str, preset: str) -> dict[str, Any]:
+        """Everything that decides what is trained and measured."""
+        measured = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
+        return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": self.arms()}
+
+
+def plan_study(study: Study, seeds: Sequence[int] | None = None) -> Plan:
+    """The cells of every arm; `seeds` take the place of the study's and of its arms' own."""
+    arms, cells, refused = [], [], {}
+    for arm in study.arms:
+        chosen, refused[arm.name] = spelled_out(arm)
+        arms.append(chosen)
+        cells += cells_of(chosen, seeds or arm.seeds or study.seeds)
+    return Plan(replace(study, arms=tuple(arms)), tuple(cells), refused)
+
+
+def cells_of(arm: Arm, seeds: Sequence[int]) -> list[Cell]:
+    """Every combination of what the arm varies, with every seed; a run is named after arm, values and seed."""
+    from headway.api import find_recipe
+    from headway.sweeps.plan import plan_grid
+
+    grid = plan_grid(find_recipe(arm.recipe), list(arm.set.items()), dict(arm.vary), seeds)
+    found = []
+    for _, alike in groupby(grid.trials, key=lambda trial: trial.settings):
+        trials = tuple(alike)
+        words = [arm.name, *map(str, trials[0].settings.values())]
+        named = tuple(replace(trial, name="-".join([*words, f"seed{trial.seed}"])) for trial in trials)
+        found.append(Cell(arm.name, trials[0].settings, named))
+    return found
+
+
+def spelled_out(arm: Arm) -> tuple[Arm, dict[str, str]]:
+    """The arm with its encodings listed where it says `ALLOWED`, and why the others are refused."""
+    if arm.vary.get(ENCODING) != ALLOWED:
+        return arm, {}
+    from headway.api import find_recipe, read_recipe
+    from headway.model.encodings import ENCODINGS
+    from headway.tasks import make_task
+    from headway.training.preparation import resolve
+
+    refused = {}
+    for name in ENCODINGS.names():
+        try:
+            _, config = read_recipe(arm.recipe, set=[*arm.set.items(), (ENCODING, name)])
+            resolve(config, make_task(config.task))
+        except InputError as error:
+            refused[name] = str(error).removeprefix(f"{find_recipe(arm.recipe)}: ")
+    allowed = [name for name in ENCODINGS.names() if name not in refused]
+    return replace(arm, vary={**arm.vary, ENCODING: allowed}), refused

@@ -1,0 +1,112 @@
+"""The studies that come with headway, as data: experiment -> preset -> arms, seeds, lengths and sizes."""
+
+from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study
+
+LONG = (32, 64, 128, 256, 512, 1_024)
+"""Lengths past the 16 of training: up to 64 times as long."""
+CHARACTERS = (64, 128, 256)
+"""Inputs past the 32 characters of training: 29, 61 and 125 digits."""
+COURSE_POOLINGS = ("mean", "max", "multi-feature")
+
+ADDITION = {
+    "quick": Study(arms=(Arm(name="quick-addition", recipe="quick-addition"),), seeds=(0,), measured="accuracy"),
+    "standard": Study(arms=(Arm(name="addition", recipe="addition"),), seeds=(0,), measured="accuracy"),
+    "full": Study(arms=(Arm(name="addition", recipe="addition"),), seeds=range(5), measured="accuracy"),
+}
+
+SORTEDNESS = {
+    "quick": Study(
+        arms=(
+            Arm(
+                name="swaps",
+                recipe="quick-sortedness",
+                vary={ENCODING: ("sinusoidal", "learned", "none"), POOLING: ("mean", "multi-feature")},
+            ),
+        ),
+        seeds=(0, 1),
+        at=(32, 64, 128, 256),
+        n=500,
+        mechanism="worst",
+    ),
+    "standard": Study(
+        arms=(
+            Arm(
+                name="course",
+                recipe="sortedness-course",
+                vary={ENCODING: ("sinusoidal", "learned", "none", "one-hot"), POOLING: ("mean", "multi-feature")},
+            ),
+        ),
+        seeds=(0,),
+        at=LONG,
+        n=1_000,
+        mechanism="failing",
+    ),
+    "full": Study(
+        arms=(
+            Arm(
+                name="course",
+                recipe="sortedness-course",
+                vary={ENCODING: ALLOWED, POOLING: COURSE_POOLINGS},
+            ),
+            Arm(
+                name="fresh",
+                recipe="sortedness-course",
+                set={"data.fresh": True, "task.negatives": "mixed", "train.steps": 6_000, "train.batch_size": 256},
+                vary={ENCODING: ALLOWED, POOLING: COURSE_POOLINGS},
+            ),
+        ),
+        seeds=range(5),
+        at=LONG,
+        mechanism="failing",
+    ),
+}
+
+LONG_ADDITION = {
+    "quick": Study(
+        arms=(
+            Arm(
+                name="encoder-decoder",
+                recipe="long-addition",
+                set={
+                    "model.d_model": 64,
+                    "model.n_heads": 4,
+                    "model.d_ff": 128,
+                    "task.max_characters": 16,
+                    "train.steps": 1_000,
+                    "train.batch_size": 64,
+                    "train.validate_every": 250,
+                    "data.validation": 500,
+                },
+            ),
+        ),
+        seeds=(0, 1),
+        at=(20, 24, 32),
+        n=500,
+    ),
+    "standard": Study(arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS),
+    "full": Study(
+        arms=(
+            Arm(name="encoder-decoder", recipe="long-addition"),
+            Arm(
+                name="decoder",
+                recipe="long-addition",
+                set={"model.shape": "decoder", "model.encoder_layers": 0, "model.decoder_layers": 4},
+            ),
+            Arm(
+                name="most-significant-first",
+                recipe="long-addition",
+                set={"task.order": "most-significant-first"},
+                seeds=(0,),
+            ),
+            Arm(name="encodings", recipe="long-addition", vary={ENCODING: ALLOWED}, seeds=(0,)),
+        ),
+        seeds=range(5),
+        at=CHARACTERS,
+    ),
+}
+
+PRESETS: dict[str, dict[str, Study]] = {
+    "addition": ADDITION,
+    "sortedness": SORTEDNESS,
+    "long-addition": LONG_ADDITION,
+}
