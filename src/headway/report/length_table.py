@@ -1,0 +1,102 @@
+"""The table of lengths: what every group gets right at each length, and how far it is certified."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from headway.report.length_groups import (
+    Group,
+    certified,
+    groups_of,
+    lengths_of,
+    point,
+    set_name,
+    sets_of,
+    trained_range,
+)
+from headway.report.style import Document
+
+COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
+"""The lengths that have a column, where they were measured."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The mean over seeds with its 95 % interval, and whether every seed gives one answer to everything there."""
+
+    mean: float
+    interval: tuple[float, float] | None
+    constant: bool
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One group on one set; `at` maps each length of the table to a cell, or to None where it was not measured."""
+
+    set: str
+    group: str
+    seeds: int
+    at: dict[int, Cell | None]
+    certified: list[int]
+
+    @property
+    def median(self) -> float | None:
+        return median(self.certified) if self.certified else None
+
+
+def length_table(documents: Sequence[Document], groups: Sequence[str] | None = None) -> list[TableRow]:
+    """A row for each set and group, every row with the same lengths."""
+    found = groups_of(documents, groups)
+    columns = table_lengths(found)
+    return [table_row(group, name, columns) for name in sets_of(found) for group in found]
+
+
+def table_lengths(groups: Sequence[Group]) -> list[int]:
+    """16, 32, ... as far as they were measured, and the longest trained length; all of them where none of those was."""
+    there = sorted({length for name in sets_of(groups) for length in lengths_of(groups, name)})
+    usual = {*COLUMNS, trained_range(groups)[1]}
+    past = [length for length in there if length > trained_range(groups)[1]]
+    if set(past) <= usual:
+        return [length for length in there if length in usual] or there
+    return [length for length in there if length in past or length == trained_range(groups)[1]]
+
+
+def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
+    at: dict[int, Cell | None] = {}
+    for length in columns:
+        one = point(group, name, length)
+        at[length] = None if one is None else Cell(one.mean, one.interval, one.constant)
+    held = [value for document in group.documents if (value := certified(document, name)) is not None]
+    return TableRow(name, group.name, group.seeds, at, sorted(held))
+
+
+def cell_text(cell: Cell | None) -> str:
+    """Three decimals, 1 only where nothing is wrong; a star where the answer is always the same.
+
+    >>> [cell_text(cell) for cell in (Cell(1.0, None, False), Cell(0.99996, None, False), Cell(0.5, None, True), None)]
+    ['1', '>.999', '.500*', '–']
+    """
+    if cell is None:
+        return "–"
+    text = "1" if cell.mean == 1 else ">.999" if cell.mean >= 0.9995 else f"{cell.mean:.3f}".removeprefix("0")
+    return text + "*" * cell.constant
+
+
+def markdown(rows: Sequence[TableRow]) -> str:
+    """The rows as tables in Markdown, one for each set; certified lengths are those of every seed, smallest first."""
+    blocks = []
+    for name in dict.fromkeys(row.set for row in rows):
+        own = [row for row in rows if row.set == name]
+        heads = ["group", "seeds", *(f"{length:,}" for length in own[0].at), "certified", "median"]
+        lines = [f"**{set_name(name)}**", "", _line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+        for row in own:
+            held = " ".join(f"{value:,}" for value in row.certified) or "–"
+            middle = "–" if row.median is None else f"{row.median:,g}"
+            lines.append(_line([row.group, str(row.seeds), *map(cell_text, row.at.values()), held, middle]))
+        blocks.append("\n".join(lines))
+    stars = any(cell and cell.constant for row in rows for cell in row.at.values())
+    return "\n\n".join(blocks) + ("\n\n\\* every answer there is the same" if stars else "") + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

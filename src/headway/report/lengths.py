@@ -1,0 +1,75 @@
+"""Every figure of lengths, drawn from lengths.json of one run or of many."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from headway.report.length_bars import bars, certified_lengths, plan_sets
+from headway.report.length_curves import answers, curves, plan_panels
+from headway.report.length_gaps import maps, sets_by
+from headway.report.length_groups import Group, groups_of, is_class
+from headway.report.length_table import length_table, markdown
+from headway.report.positions import biases, encodings, identities, learned_table
+from headway.report.style import Document, save
+
+__all__ = ["length_table", "markdown", "planned", "write_figures"]
+
+Plan = Iterator[tuple[str, Callable[[], Figure]]]
+"""Names of files without their ending, and how to draw each."""
+
+
+def write_figures(
+    documents: Sequence[Document],
+    folder: Path,
+    *,
+    groups: Sequence[str] | None = None,
+    patterns: Document | None = None,
+) -> list[Path]:
+    """Write every figure that the documents have the findings for, as PNG and as SVG, and say where.
+
+    `groups` has a name for each document; documents of one name differ in their seed. By default encoding and pooling
+    are the name. With `patterns` (of `encoding_patterns`) all encodings are shown side by side too.
+    """
+    plans = planned(groups_of(documents, groups), patterns)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for name, draw in plans for path in save(draw(), folder, name)]
+
+
+def planned(groups: Sequence[Group], patterns: Document | None = None) -> Plan:
+    """Curves, answers, bars, certified lengths, maps by what is hard, positions; what was not measured is left out."""
+    for name, panels in plan_panels(groups):
+        yield file_name("lengths-curves", name), partial(curves, panels)
+        if is_class(groups):
+            yield file_name("lengths-answers", name), partial(answers, panels)
+    for name, sets in plan_sets(groups):
+        yield file_name("lengths-bars", name), partial(bars, groups, sets)
+        yield file_name("lengths-certified", name), partial(certified_lengths, groups, sets)
+    for by, name in sets_by(groups):
+        yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
+    for group in groups:
+        yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+    if patterns is not None:
+        yield "encodings", partial(encodings, patterns)
+
+
+def planned_positions(document: Document, name: str) -> Plan:
+    """What the encoding of a group's first run learned; seeds learn different tables, and one shows what they are."""
+    found = document.get("positions") or {}
+    if found.get("table"):
+        yield file_name("positions-table", name), partial(learned_table, found)
+    if found.get("biases"):
+        yield file_name("positions-bias", name), partial(biases, found, document["training"]["longest"])
+    if found.get("identities"):
+        yield file_name("positions-identities", name), partial(identities, found)
+
+
+def file_name(*parts: str) -> str:
+    """Lower-case words with hyphens between them.
+
+    >>> file_name("positions-table", "Rotary, mean"), file_name("lengths-longest_chain", "")
+    ('positions-table-rotary-mean', 'lengths-longest-chain')
+    """
+    return "-".join(re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-") for part in parts if part)

@@ -1,0 +1,116 @@
+"""Made-up findings of the form of lengths.json: what a figure may meet, without training anything."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.statistics import wilson_interval
+
+TRAINED = range(8, 17)
+LONG = (32, 64, 128, 256, 512, 1024)
+SETS = ("swaps", "adjacent", "matched")
+N = 2000
+Curve = Callable[[int, str], float]
+"""(length, set) -> the share of right answers."""
+
+
+def holds(until: float, end: float = 0.5) -> Curve:
+    """Right up to some length, then falling to `end` over two octaves; sooner for one adjacent inversion."""
+
+    def curve(length: int, name: str) -> float:
+        limit = until if name == "swaps" else until / 3 if name == "adjacent" else until / 2
+        fall = 1 / (1 + math.exp(3 * (math.log2(length) - math.log2(max(limit, 18)) - 1)))
+        return end + (0.9995 - end) * fall
+
+    return curve
+
+
+def perfect(length: int, name: str) -> float:
+    return 1.0
+
+
+def gaps(length: int, name: str, share: float, random: np.random.Generator) -> list[dict[str, Any]]:
+    """Small gaps are harder and, in longer natural sequences, the rule."""
+    scale = 1 + (8 if name == "matched" else 130 / length)
+    drawn = np.minimum(random.geometric(1 / scale, N // 2), 80)
+    rows = []
+    for gap, n in zip(*np.unique(drawn, return_counts=True), strict=True):
+        wrong = int(random.binomial(n, (1 - share) * math.exp(-(gap - 1) / 12)))
+        rows.append(row(int(n), wrong) | {"value": int(gap)})
+    return rows
+
+
+def row(n: int, wrong: int) -> dict[str, Any]:
+    interval = list(wilson_interval(n - wrong, n))
+    return {"n": n, "wrong": wrong, "accuracy": (n - wrong) / n, "interval": interval}
+
+
+def make_lengths(
+    encoding: str = "rotary",
+    pooling: str | None = "mean",
+    seed: int = 0,
+    curve: Curve = perfect,
+    *,
+    sets: Sequence[str] = SETS,
+    lengths: Sequence[int] = (*TRAINED, *LONG),
+    constant: tuple[str, int] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A run of sortedness; `constant` is (answer, from which length on)."""
+    random = np.random.default_rng([seed, len(encoding), len(pooling or "")])
+    rows = []
+    for name in sets:
+        for length in lengths:
+            share = curve(length, name)
+            fixed = constant[0] if constant and length >= constant[1] else None
+            wrong = N // 2 if fixed else int(random.binomial(N, 1 - share))
+            says = float(fixed) if fixed else 0.5 + 0.9 * wrong / N
+            rows.append(
+                row(N, wrong)
+                | {"length": length, "negatives": name, "trained": length in TRAINED}
+                | {"balanced_accuracy": 1 - wrong / N, "target_shares": {"0": 0.5, "1": 0.5}}
+                | {"answer_shares": {"0": 1 - says, "1": says}, "constant": fixed}
+                | {"by": {"gap": gaps(length, name, share, random)}}
+            )
+    held = {name: certify([one for one in rows if one["negatives"] == name]) for name in sets}
+    return {
+        "form": 1,
+        "task": "sortedness",
+        "run": f"{encoding}-{pooling}-seed{seed}",
+        "seed": seed,
+        "encoding": encoding,
+        "pooling": pooling,
+        "negatives_trained": "mixed",
+        "checkpoint": {"step": 2400, "chosen_on": "validation loss at training lengths"},
+        "training": {"shortest": 8, "longest": 16},
+        "n": N,
+        "threshold": 0.99,
+        "confidence": 0.95,
+        "lengths": rows,
+        "certified": held,
+        "certified_length": min(held.values(), default=0),
+        "constant": {"answer": constant[0], "from": constant[1]} if constant else None,
+        "positions": None,
+        "mechanism": None,
+        **more,
+    }
+
+
+def certify(rows: Sequence[dict[str, Any]]) -> int:
+    held = 0
+    for one in rows:
+        if one["interval"][0] < 0.99:
+            break
+        held = one["length"]
+    return held
+
+
+def make_sums(encoding: str = "coupled", seed: int = 0, until: int = 128) -> dict[str, Any]:
+    """A run of long addition: whole answers, no classes, chains of carries."""
+    found = make_lengths(encoding, None, seed, holds(until, 0.0), sets=["sums"], lengths=(16, 24, 32, 64, 128, 256))
+    for one in found["lengths"]:
+        one.update(answer_shares=None, target_shares=None, balanced_accuracy=None, trained=one["length"] <= 32)
+        one["by"] = {"longest_chain": one["by"]["gap"]}
+    return {**found, "task": "addition-text", "training": {"shortest": 16, "longest": 32}, "negatives_trained": None}
