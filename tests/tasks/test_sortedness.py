@@ -213,3 +213,27 @@ def test_the_swapped_pair_of_the_contrast_stands_anywhere():
 
 def test_a_class_is_the_only_answer_to_name():
     assert task_of().answer_names(1) == ["class"]
+
+
+def test_bands_have_many_ties_and_small_gaps_and_every_width() -> None:
+    whole, bands = (task_of(spread=spread, negatives="adjacent") for spread in ("whole", "bands"))
+    examples = bands.draw(np.random.default_rng(0), 4_000)
+    assert examples.target.mean() == 0.5
+    assert np.array_equal(bands.answer(examples.source), examples.target)
+    inside = np.where(examples.source == bands.vocabulary.pad, -1, examples.source)
+    highest, lowest = inside.max(1), np.where(inside < 0, 99, inside).min(1)
+    assert (lowest.min(), highest.max()) == (0, 99)
+    spread = highest - lowest + 1
+    # Widths are log-uniform from 2 to 100: 20 % of them lie under 4.4, and 20 % over 45.
+    assert 0.15 < (spread < 4.4).mean() < 0.35
+    assert 0.05 < (spread > 45).mean() < 0.25
+    natural = whole.draw(np.random.default_rng(0), 4_000).source
+    ties = [(task.features(source)["ties"] > 0).mean() for task, source in ((whole, natural), (bands, examples.source))]
+    assert ties[1] > 1.3 * ties[0]
+
+
+def test_sets_for_lengths_are_natural_whatever_training_draws() -> None:
+    for name in ("swaps", "adjacent", "matched"):
+        one, other = (task_of(spread=spread).for_lengths(name, 32) for spread in ("whole", "bands"))
+        drawn = [task.draw(np.random.default_rng(1), 20).source for task in (one, other)]
+        assert np.array_equal(*drawn)

@@ -51,6 +51,7 @@ RECIPES = {
     "randomized": recipe(ADDITION, model={"encoding": "randomized"}),
     "coupled": recipe(ADDITION, model={"encoding": "coupled"}),
     "decoder": recipe(TEXT, model={"encoding": "t5"}),
+    "window": recipe(SORTEDNESS, model={"encoding": "clipped", "window": 1, "pooling": "max"}),
     "pruned": recipe(ADDITION, model={"kept_heads": ["enc0.self.h1", "dec0.cross.h0"]}),
 }
 
