@@ -1,5 +1,6 @@
 """headway study"""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,7 @@ SHOWN_SETS = {
     "sums": "exact match, by the characters of the question",
 }
 """Sets whose accuracies are printed; the figures and lengths.json have all."""
+DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
 
 
 def study(
@@ -32,6 +34,7 @@ def study(
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
     arms: Annotated[str | None, typer.Option(help="Do only these parts of the study, e.g. course,fresh.")] = None,
     device: Device = "auto",
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
     out: Annotated[Path | None, typer.Option(help="The study's directory.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -55,8 +58,8 @@ def study(
     name = "summary" if whole.study.measured == "accuracy" else "lengths"
     document, lines = tell(whole, part, directory, failed, device=device, quiet=quiet)
     path = directory.write_analysis(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
-    if "cells" in document and (figures := draw(document["cells"], directory)):
-        lines.append(f"{len(figures):,} figures are in {directory.figures}")
+    if figures and "cells" in document and (drawn := draw(document["cells"], directory)):
+        lines.append(f"{len(drawn):,} figures are in {directory.figures}")
     lines.append(f"the study is in {directory.path}, its summary in {path}")
     show({"study": str(directory.path), **document}, lines, as_json=json)
     if failed:
@@ -105,8 +108,7 @@ def told_by_accuracy(
         run = directory.run(trial.name)
         row = evaluated(run, failed.get(trial.name), device=device, quiet=quiet)
         if row["evaluation"] is not None and row["evaluation"].get("real_disagreements"):
-            failed[trial.name] = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
-            say(f"headway: {failed[trial.name]}")
+            note_failure(failed, trial.name, DISAGREE)
         rows.append(row)
         lines += told(trial.seed, run, row)
     return {"runs": rows}, lines
@@ -176,13 +178,19 @@ def measure_runs(
         for done, name in enumerate(names):
             meter(done, len(names), name)
             run = directory.run(name)
-            _, error = attempt(run, partial(lengths_of, run, whole.study, device=device))
+            found, error = attempt(run, partial(lengths_of, run, whole.study, device=device))
             if error is not None:
                 note_failure(failed, name, error)
+            elif found is not None and disagrees(found):
+                note_failure(failed, name, DISAGREE)
         meter(len(names), len(names))
     runs = [directory.run(trial.name) for cell in whole.cells for trial in cell.trials if trial.name not in failed]
-    found = {run.name: known_lengths(run, whole.study) for run in runs}
-    return {name: document for name, document in found.items() if document is not None}
+    known = {run.name: known_lengths(run, whole.study) for run in runs}
+    return {name: document for name, document in known.items() if document is not None}
+
+
+def disagrees(document: dict[str, Any]) -> bool:
+    return any((row["decoded"] or {}).get("real_disagreements") for row in document["lengths"])
 
 
 def explain_runs(
@@ -232,14 +240,16 @@ def draw(cells: list[dict[str, Any]], directory: "StudyDirectory") -> list[Path]
 def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
-    from headway.studies.tables import accuracy_table, certified_table, chain_table, seed_table
+    from headway.studies.tables import certified_table, chain_table, reach_table, seed_table
 
     cells = measured(document["cells"])
     lines = []
     for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
         lines += [f"{SHOWN_SETS[name]}:", *as_text(accuracy_table(cells, name), 1), ""]
     if cells:
-        lines += ["certified lengths:", *as_text(certified_table(cells), 3), ""]
+        lines += ["certified length of each seed:", *as_text(certified_table(cells), 1), ""]
+    if len(reached := reach_table(cells)) > 1:
+        lines += ["seeds that reach a multiple of the training length:", *as_text(reached, 2), ""]
     if chains := chain_table(cells):
         lines += ["by longest chain of carries, mean over seeds:", *as_text(chains, 1), ""]
         lines += ["every run:", *as_text(seed_table(cells), 1), ""]
@@ -248,6 +258,20 @@ def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:
     lines += [f"{name}: failed, {why}" for name, why in failed.items()]
     lines += [cost_line(cost) for cost in document["costs"]]
     return [*lines, "", *document["answer"]]
+
+
+def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[str]]:
+    """Mean accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
+    from headway.report.length_table import length_table
+
+    pairs = [(cell["cell"], run) for cell in cells for run in cell["runs"]]
+    rows = length_table([run for _, run in pairs], groups=[cell for cell, _ in pairs])
+    rows = [row for row in rows if row.set == name]
+    table = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
+    for row in rows:
+        numbers = ["" if one is None else f"{one.mean:.3f}{'c' * one.constant}" for one in row.at.values()]
+        table.append([row.group, str(row.seeds), *numbers])
+    return table
 
 
 def cost_line(cost: dict[str, Any]) -> str:

@@ -156,11 +156,11 @@ def decision_text(found: Document) -> str:
     parts = {key: fmean(values) for key, values in found["shares"].items()}
     words = {"encoding": "encodings", "pooling": "poolings", "together": "what only a combination of the two does"}
     ranked = sorted(parts, key=lambda key: -parts[key])
-    shares = ", ".join(f"{words[key]} {parts[key]:.0%}" for key in ranked)
+    shares = ", ".join(f"{words[key]} {100 * parts[key]:.0f} %" for key in ranked)
     levels = [f"{one} {mean:.3f}" for key in ("pooling", "encoding") for one, mean in by_size(found[key])]
     only = f"these {len(found['encoding'])} encodings and {len(found['pooling'])} poolings only"
     return (
-        f"{where}: of the differences between the combinations past training, {shares} "
+        f"{where}: what explains the differences between the combinations past training: {shares} "
         f"(mean of {n} seed{'s' * (n > 1)}, {only}); mean accuracy past training: {', '.join(levels)}"
     )
 

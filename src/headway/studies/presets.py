@@ -6,7 +6,7 @@ LONG = (32, 64, 128, 256, 512, 1_024)
 """Lengths past the 16 of training: up to 64 times as long."""
 CHARACTERS = (64, 128, 256)
 """Inputs past the 32 characters of training: 29, 61 and 125 digits."""
-COURSE_POOLINGS = ("mean", "max", "multi-feature")
+POOLINGS = ("mean", "max", "multi-feature")
 
 ADDITION = {
     "quick": Study(arms=(Arm(name="quick-addition", recipe="quick-addition"),), seeds=(0,), measured="accuracy"),
@@ -46,14 +46,15 @@ SORTEDNESS = {
             Arm(
                 name="course",
                 recipe="sortedness-course",
-                vary={ENCODING: ALLOWED, POOLING: COURSE_POOLINGS},
+                vary={ENCODING: ALLOWED, POOLING: POOLINGS},
             ),
             Arm(
                 name="fresh",
                 recipe="sortedness-course",
                 set={"data.fresh": True, "task.negatives": "mixed", "train.steps": 6_000, "train.batch_size": 256},
-                vary={ENCODING: ALLOWED, POOLING: COURSE_POOLINGS},
+                vary={ENCODING: ALLOWED, POOLING: POOLINGS},
             ),
+            Arm(name="long", recipe="sortedness-long"),
         ),
         seeds=range(5),
         at=LONG,
@@ -92,13 +93,15 @@ LONG_ADDITION = {
                 recipe="long-addition",
                 set={"model.shape": "decoder", "model.encoder_layers": 0, "model.decoder_layers": 4},
             ),
+            Arm(name="most-significant-first", recipe="addition-text", seeds=(0,)),
+            # Without the window, which counts places for every encoding that does not count columns.
             Arm(
-                name="most-significant-first",
+                name="encodings",
                 recipe="long-addition",
-                set={"task.order": "most-significant-first"},
+                set={"model.window": None},
+                vary={ENCODING: ALLOWED},
                 seeds=(0,),
             ),
-            Arm(name="encodings", recipe="long-addition", vary={ENCODING: ALLOWED}, seeds=(0,)),
         ),
         seeds=range(5),
         at=CHARACTERS,

@@ -12,48 +12,40 @@ HIT = 0.005
 """Accuracy below which it is not worth asking which sums are right."""
 
 
-def accuracy_table(cells: Sequence[Document], name: str) -> Table:
-    """Mean accuracy over seeds on a set, at the longest training length and past it; `c` where all give one answer."""
-    there = measured(cells)
-    lengths = shown_lengths(there, name)
-    table = [["combination", "seeds", *(f"{length:,}" for length in lengths)]]
-    for cell in there:
-        rows = [[row for row in run["lengths"] if row["negatives"] == name] for run in cell["runs"]]
-        numbers = [accuracy_text([row for run in rows for row in run if row["length"] == length]) for length in lengths]
-        table.append([cell["cell"], str(len(cell["runs"])), *numbers])
-    return table
-
-
 def shown_lengths(cells: Sequence[Document], name: str) -> list[int]:
     """The longest training length, and every tested one past it."""
     rows = [(run["training"]["longest"], row) for cell in cells for run in cell["runs"] for row in run["lengths"]]
     return sorted({row["length"] for longest, row in rows if row["negatives"] == name and row["length"] >= longest})
 
 
-def accuracy_text(rows: Sequence[Document]) -> str:
-    if not rows:
-        return ""
-    constant = "c" if all(row["constant"] is not None for row in rows) else ""
-    return f"{fmean(row['accuracy'] for row in rows):.3f}{constant}"
-
-
 def certified_table(cells: Sequence[Document]) -> Table:
-    """For each cell and set: every seed's certified length, the median, and how many seeds reach 4, 16 and 64 times."""
+    """For each cell and set: every seed's certified length, and the median of several."""
     there = measured(cells)
-    times = sorted({reach["times"] for cell in there for one in sets_together(cell).values() for reach in one["reach"]})
-    table = [["combination", "set", "certified length of each seed", "median", *(f"{one}x" for one in times)]]
+    names = sets_of(there)
+    table = [["combination", *names]]
     for cell in there:
-        for name, found in sets_together(cell).items():
-            reach = {one["times"]: f"{one['seeds']} of {cell['together']['n_seeds']}" for one in found["reach"]}
-            seeds = " ".join(map(str, found["certified"]))
-            table.append([cell["cell"], name, seeds, f"{found['median']:g}", *(reach.get(one, "") for one in times)])
+        found = [cell["together"]["sets"].get(name) for name in names]
+        table.append([cell["cell"], *("" if one is None else certified_text(one) for one in found)])
     return table
 
 
-def sets_together(cell: Document) -> Mapping[str, Any]:
-    """What the seeds of a cell say together of each set."""
-    found: Mapping[str, Any] = cell["together"]["sets"]
-    return found
+def certified_text(found: Document) -> str:
+    """`16 16 64 (median 16)`."""
+    seeds = " ".join(map(str, found["certified"]))
+    return f"{seeds} (median {found['median']:g})" if len(found["certified"]) > 1 else seeds
+
+
+def reach_table(cells: Sequence[Document]) -> Table:
+    """How many seeds of a cell reach multiples of the training length, and the interval of that share; where any do."""
+    table = [["combination", "set", "times", "length", "seeds", "95 % interval of the share"]]
+    for cell in measured(cells):
+        for name, found in cell["together"]["sets"].items():
+            for reach in (reach for reach in found["reach"] if reach["seeds"]):
+                low, high = reach["interval"]
+                seeds = f"{reach['seeds']} of {cell['together']['n_seeds']}"
+                numbers = [f"{reach['times']}x", f"{reach['length']:,}", seeds, f"{low:.2f} to {high:.2f}"]
+                table.append([cell["cell"], name, *numbers])
+    return table
 
 
 def chain_table(cells: Sequence[Document]) -> Table:
@@ -65,8 +57,9 @@ def chain_table(cells: Sequence[Document]) -> Table:
             rows = [row for run in cell["runs"] for row in run["lengths"] if row["length"] == length]
             found: dict[str, list[float]] = {}
             for part in (part for row in rows for part in row["by"].get("longest_chain", [])):
-                values[str(part["value"])] = part["low"]
-                found.setdefault(str(part["value"]), []).append(part["accuracy"])
+                words = str(part["value"]) if part["from"] == part["value"] else f"{part['from']}-{part['value']}"
+                values[words] = part["value"]
+                found.setdefault(words, []).append(part["accuracy"])
             if fmean(row["accuracy"] for row in rows) >= HIT:
                 lines.append((f"{cell['cell']} at {length:,}", found))
     columns = sorted(values, key=values.__getitem__)
@@ -83,7 +76,7 @@ def seed_table(cells: Sequence[Document]) -> Table:
     for cell in there:
         for run, training in zip(cell["runs"], cell["training"], strict=True):
             rows = {row["length"]: row for row in run["lengths"] if row["negatives"] == name}
-            numbers = [accuracy_text([rows[length]] if length in rows else []) for length in lengths]
+            numbers = [f"{rows[length]['accuracy']:.3f}" if length in rows else "" for length in lengths]
             cost = [f"{training['steps']:,}", f"{training['seconds']:.0f}", str(training["device"])]
             table.append([training["run"].rpartition("/")[2], *numbers, *cost])
     return table

@@ -1,0 +1,180 @@
+"""The plain answer says what made-up documents hold: who is furthest, what decides, who gives one answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from headway.lengths.certified import certified_lengths, constant_answer
+from headway.lengths.together import together
+from headway.statistics import two_way_shares, wilson_interval
+from headway.studies.answer import answer, decisions, furthest
+from headway.studies.plan import ENCODING, POOLING
+from headway.studies.runner import asked_why, loss_of, main_set
+from headway.studies.tables import certified_table, chain_table, costs, reach_table, seed_table
+
+N = 1_000
+
+
+def row(name: str, length: int, accuracy: float, constant: str | None = None) -> dict[str, Any]:
+    right = round(accuracy * N)
+    chains = [{"from": 5, "value": 8, "n": N, "wrong": N - right, "accuracy": right / N, "interval": [0, 1]}]
+    return {
+        "length": length,
+        "negatives": name,
+        "trained": length <= 16,
+        "n": N,
+        "wrong": N - right,
+        "accuracy": right / N,
+        "interval": list(wilson_interval(right, N)),
+        "constant": constant,
+        "by": {"longest_chain": chains} if name == "sums" else {},
+    }
+
+
+def run(seed: int, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    certified = certified_lengths(rows)
+    return {
+        "task": "sortedness",
+        "run": f"studies/x/runs/some-seed{seed}",
+        "seed": seed,
+        "n": N,
+        "threshold": 0.99,
+        "negatives_trained": "swaps",
+        "training": {"shortest": 8, "longest": 16},
+        "lengths": list(rows),
+        "certified": certified,
+        "certified_length": min(certified.values()),
+        "constant": constant_answer(rows),
+        "mechanism": None,
+        **more,
+    }
+
+
+def cell(name: str, runs: list[dict[str, Any]], settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    training = [{"run": one["run"], "steps": 50, "seconds": 2.0, "device": "cpu"} for one in runs]
+    return {
+        "cell": name,
+        "arm": name.partition(":")[0],
+        "settings": dict(settings or {}),
+        "failed": {},
+        "training": training,
+        "runs": runs,
+        "together": together(runs) if runs else None,
+    }
+
+
+def held_to(length: int, name: str = "adjacent") -> list[dict[str, Any]]:
+    return [row(name, one, 1.0 if one <= length else 0.6) for one in (16, 32, 64)]
+
+
+def grid(accuracy: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
+    return [
+        cell(
+            f"grid: {one}, {other}",
+            [run(seed, [row("swaps", 16, 1), row("swaps", 32, value)]) for seed in (0, 1)],
+            {ENCODING: one, POOLING: other},
+        )
+        for (one, other), value in accuracy.items()
+    ]
+
+
+def test_the_furthest_cell_is_named_with_every_seed() -> None:
+    cells = [
+        cell("good", [run(0, held_to(64)), run(1, held_to(32)), run(2, held_to(64))]),
+        cell("bad", [run(0, held_to(16))]),
+    ]
+    text = "adjacent: certified to 64, the longest that was tested, 4 times the training length, in the median: "
+    assert furthest(cells, "adjacent") == f"{text}good (seeds: 64, 32, 64)"
+
+
+def test_where_nothing_holds_the_best_mean_past_training_is_named() -> None:
+    worse = [row("adjacent", 16, 1), row("adjacent", 32, 0.5), row("adjacent", 64, 0.52)]
+    better = [row("adjacent", 16, 0.9), row("adjacent", 32, 0.7), row("adjacent", 64, 0.6)]
+    said = furthest([cell("worse", [run(0, worse)]), cell("better", [run(0, better)])], "adjacent")
+    assert said == (
+        "adjacent: no combination is certified past 16, the longest training length; "
+        "best in the mean of the longer lengths is better with 0.650"
+    )
+
+
+def test_pooling_decides_where_only_pooling_differs() -> None:
+    cells = grid({("a", "mean"): 0.5, ("a", "max"): 0.9, ("b", "mean"): 0.5, ("b", "max"): 0.9})
+    (found,) = decisions(cells)
+    assert (found["arm"], found["set"], found["seeds"]) == ("grid", "swaps", [0, 1])
+    assert found["pooling"] == pytest.approx({"mean": 0.5, "max": 0.9})
+    assert found["shares"]["pooling"] == pytest.approx([1, 1])
+    assert "past training: poolings 100 %, encodings 0 %" in answer(cells)[1]
+
+
+def test_a_grid_with_a_hole_or_without_differences_is_not_explained() -> None:
+    everywhere = {("a", "mean"): 0.5, ("a", "max"): 0.52, ("b", "mean"): 0.5, ("b", "max"): 0.51}
+    assert "nothing decides; every combination has 0.500 to 0.520 past training" in answer(grid(everywhere))[1]
+    holes = grid(everywhere)
+    holes[2]["runs"] = []
+    assert decisions(holes) == []
+    assert decisions(grid({("a", "mean"): 0.5, ("a", "max"): 0.9})) == []
+
+
+def test_shares_of_a_table_add_up() -> None:
+    # Around the mean of .45: 3 x 2 x .05^2 for rows, 2 x (.3^2 + 2 x .15^2) for columns, .535 in all.
+    shares = two_way_shares([[0.2, 0.4, 0.9], [0.1, 0.8, 0.3]])
+    assert shares == pytest.approx((0.015 / 0.535, 0.27 / 0.535, 0.25 / 0.535))
+    assert two_way_shares([[1, 1], [0, 0]]) == (1, 0, 0)
+    assert two_way_shares([[0.3, 0.3], [0.3, 0.3]]) == (0, 0, 0)
+    with pytest.raises(ValueError, match="two axes needed"):
+        two_way_shares([])
+
+
+def test_one_answer_and_a_mechanism_are_told() -> None:
+    rows = [row("swaps", 16, 1), row("swaps", 32, 0.5, "1"), row("swaps", 64, 0.5, "1")]
+    asked = run(4, held_to(16, "swaps"), mechanism={"words": ["enc1.self.h2 looks away.", "So it fails."]})
+    lines = answer([cell("flat", [run(0, rows), run(1, held_to(64, "swaps"))]), cell("told", [asked])])
+    assert any(line.endswith("that class: flat (1, from 32 on, 1 of 2 seeds)") for line in lines)
+    assert "why some-seed4 fails: enc1.self.h2 looks away. So it fails." in lines
+    assert answer([cell("empty", [])]) == ["nothing was measured"]
+
+
+def test_the_run_that_loses_most_is_asked_why() -> None:
+    fine, falls = run(0, held_to(64, "swaps")), run(1, held_to(16, "swaps"))
+    unlearned = run(2, [row("swaps", 16, 0.5), row("swaps", 32, 0.2)])
+    assert [round(loss_of(one), 2) for one in (fine, falls, unlearned)] == [0, 0.4, 0]
+    known = {
+        "fine": fine,
+        "falls": falls,
+        "unlearned": unlearned,
+        "deeper": run(3, [row("swaps", 16, 1), row("swaps", 32, 0.3)]),
+    }
+    cells = [["fine", "falls"], ["unlearned"], ["deeper"], []]
+    assert asked_why(cells, known, "failing") == ["falls", "deeper"]
+    assert asked_why(cells, known, "worst") == ["deeper"]
+    assert asked_why(cells, known, "none") == []
+    assert asked_why([["fine"]], known, "worst") == []
+
+
+@pytest.mark.parametrize(
+    ("trained", "sets", "expected"),
+    [("swaps", "swaps adjacent", "swaps"), ("mixed", "swaps adjacent", "adjacent"), (None, "sums", "sums")],
+)
+def test_the_set_that_counts_is_the_one_trained_on(trained: str | None, sets: str, expected: str) -> None:
+    assert main_set(run(0, [row(name, 16, 1) for name in sets.split()], negatives_trained=trained)) == expected
+
+
+def test_tables_hold_the_documents_numbers() -> None:
+    cells = [cell("a", [run(0, held_to(64)), run(1, held_to(32))]), cell("b", []), cell("c", [run(0, held_to(16))])]
+    assert certified_table(cells) == [["combination", "adjacent"], ["a", "64 32 (median 48)"], ["c", "16"]]
+    assert reach_table(cells)[1:] == [["a", "adjacent", "4x", "64", "1 of 2", "0.01 to 0.99"]]
+    assert [(one["arm"], one["runs"], one["steps"], one["seconds"]) for one in costs(cells)] == [
+        ("a", 2, 100, 4.0),
+        ("c", 1, 50, 2.0),
+    ]
+    for training in cells[0]["training"]:
+        training["device"] = "NVIDIA H200"
+    assert costs(cells)[0]["seconds"] == 2.0  # two seeds in one stack
+    sums = [cell("sums", [run(0, [row("sums", 16, 1), row("sums", 32, 0.25), row("sums", 64, 0)])])]
+    assert chain_table(sums) == [
+        ["longest chain of carries", "5-8"],
+        ["sums at 16", "1.000"],
+        ["sums at 32", "0.250"],
+    ]
+    assert seed_table(sums)[1] == ["some-seed0", "1.000", "0.250", "0.000", "50", "2", "cpu"]

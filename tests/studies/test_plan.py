@@ -1,0 +1,69 @@
+"""A study's cells are what its arms say, and every preset that comes with headway can be planned."""
+
+import pytest
+
+from headway.config import RunConfig
+from headway.errors import InputError
+from headway.model.encodings import ENCODINGS
+from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study, plan_study
+from headway.studies.presets import PRESETS
+from headway.sweeps.plan import Trial
+from headway.sweeps.seeds import stacks
+from headway.tasks import make_task
+from headway.training.preparation import resolve
+
+
+@pytest.mark.parametrize("experiment", PRESETS)
+def test_every_preset_is_made_of_configs_that_can_be_trained(experiment: str) -> None:
+    for study in PRESETS[experiment].values():
+        cells = plan_study(study).cells
+        names = [trial.name for cell in cells for trial in cell.trials]
+        assert len(set(names)) == len(names)
+        for cell in cells:
+            resolve(cell.config, make_task(cell.config.task))
+
+
+def test_the_full_grid_of_sortedness_has_every_encoding_that_the_task_allows() -> None:
+    plan = plan_study(PRESETS["sortedness"]["full"])
+    course = [cell for cell in plan.cells if cell.arm == "course"]
+    allowed = [name for name in ENCODINGS.names() if name not in ("abacus", "coupled")]
+    assert list(dict.fromkeys(cell.settings[ENCODING] for cell in course)) == allowed
+    assert {cell.settings[POOLING] for cell in course} == {"mean", "max", "multi-feature"}
+    assert all(len(cell.trials) >= 5 for cell in course)
+    assert plan.refused["course"].keys() == {"abacus", "coupled"}
+    assert "has no abacus positions" in plan.refused["course"]["abacus"]
+
+
+def test_an_arm_changes_its_recipe_and_has_its_own_seeds_unless_told_otherwise() -> None:
+    arm = Arm(name="a", recipe="quick-sortedness", set={"train.epochs": 1}, vary={POOLING: ("max",)}, seeds=(7,))
+    study = Study(
+        arms=(arm, Arm(name="b", recipe="sortedness-course", set={"model.encoding.name": "none"})), seeds=(0, 1)
+    )
+    first, second = plan_study(study).cells
+    assert [trial.name for trial in first.trials] == ["a-max-seed7"]
+    assert (first.name, first.label, second.name, second.label) == ("a: max", "max", "b", "b")
+    assert (first.config.train.epochs, first.config.model.pooling.name) == (1, "max")  # type: ignore[union-attr]
+    assert [trial.config.seed for trial in second.trials] == [0, 1]
+    assert [len(cell.trials) for cell in plan_study(study, (4, 5, 6)).cells] == [3, 3]
+
+
+def test_an_encoding_that_the_recipe_cannot_have_is_refused_with_the_reason() -> None:
+    arm = Arm(name="a", recipe="sortedness-course", vary={ENCODING: ALLOWED}, set={"model.window": 1})
+    plan = plan_study(Study(arms=(arm,), seeds=(0,)))
+    assert plan.refused["a"]["randomized"].startswith("model.window")
+    assert "randomized" not in [cell.label for cell in plan.cells]
+    assert plan.to_json("sortedness", "mine")["arms"][0]["refused"] == plan.refused["a"]
+
+
+def test_an_unknown_recipe_is_refused() -> None:
+    with pytest.raises(InputError, match="no recipe 'sortednes'"):
+        plan_study(Study(arms=(Arm(name="a", recipe="sortednes"),), seeds=(0,)))
+
+
+def test_neighbours_that_differ_in_their_seeds_alone_are_one_stack() -> None:
+    def trial(seed: int, steps: int) -> Trial:
+        table = {"task": {"name": "addition"}, "train": {"steps": steps}, "seed": seed}
+        return Trial(f"{steps}-{seed}", {}, RunConfig.from_json({"form": 1, **table}))
+
+    trials = [trial(0, 5), trial(1, 5), trial(0, 6), trial(2, 5)]
+    assert list(stacks(trials)) == [slice(0, 2), slice(2, 3), slice(3, 4)]
