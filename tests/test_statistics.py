@@ -7,18 +7,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import binom, binomtest, norm, sem
+from scipy.stats import binom, binomtest, norm, sem, ttest_ind
 from scipy.stats import t as student
 
 from headway.statistics import (
     clopper_pearson,
     difference_interval,
+    differs_by_more,
     drop_above,
     equivalence,
     holm,
     mcnemar,
+    median_interval,
     paired_interval,
     t_interval,
+    welch_interval,
     wilson_interval,
 )
 
@@ -365,3 +368,56 @@ def test_the_interval_of_differences_turns_with_its_sign() -> None:
     turned_low, turned_high = difference_interval(-values)
     np.testing.assert_allclose(turned_low, -high, rtol=1e-12)
     np.testing.assert_allclose(turned_high, -low, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("m", "interval"), [(5, None), (6, (0, 5)), (8, (0, 7)), (9, (1, 7)), (20, (5, 14))])
+def test_the_interval_of_a_median_is_made_of_order_statistics(m: int, interval: tuple[float, float] | None) -> None:
+    """As in every table of the sign test: for 95 % the second smallest of 9 values and the sixth smallest of 20."""
+    assert median_interval(np.random.default_rng(m).permutation(m)) == interval
+    assert median_interval([]) is None
+
+
+def test_the_interval_of_a_median_covers_it_at_least_as_often_as_it_says() -> None:
+    drawn = np.random.default_rng(0).exponential(size=(3_000, 11))
+    ends = [median_interval(row) for row in drawn]
+    inside = [end is not None and end[0] <= np.log(2) <= end[1] for end in ends]
+    # The exact coverage for 11 values is 0.988; four standard errors of 3,000 are 0.008.
+    assert abs(np.mean(inside) - 0.988) < 0.008
+
+
+def two_samples(seed: int) -> tuple[float, tuple[float, float], tuple[int, int], np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    one, other = random.normal(size=9), random.normal(1, 3, size=14)
+    return float(other.mean() - one.mean()), (float(sem(one)), float(sem(other))), (9, 14), one, other
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_means_are_compared_as_scipy_does(seed: int) -> None:
+    difference, errors, sizes, one, other = two_samples(seed)
+    expected = ttest_ind(other, one, equal_var=False)
+    assert differs_by_more(difference, errors, sizes, 0.0) == pytest.approx(expected.pvalue, rel=1e-9)
+    for confidence in (0.5, 0.95):
+        ends = expected.confidence_interval(confidence)
+        assert welch_interval(difference, errors, sizes, confidence) == pytest.approx((ends.low, ends.high), rel=1e-9)
+
+
+def test_a_difference_within_the_margin_is_found_at_most_as_often_as_the_test_says() -> None:
+    random = np.random.default_rng(0)
+    one, other = random.normal(size=(2, 4_000, 20))
+    other = 2 * other + 1  # the means differ by exactly the margin, the hardest case
+    errors = (np.asarray(sem(one, axis=1)), np.asarray(sem(other, axis=1)))
+    found = differs_by_more(other.mean(1) - one.mean(1), errors, (20, 20), 1.0) < 0.05
+    # The other tail adds almost nothing: 0.05 and four standard errors of 4,000.
+    assert abs(found.mean() - 0.05) < 0.014
+
+
+def test_means_of_samples_that_do_not_vary_differ_for_sure_or_not_at_all() -> None:
+    difference = np.array([0.3, 0.1, -0.3])
+    assert differs_by_more(difference, (0.0, 0.0), (5, 5), 0.1).tolist() == [0, 1, 0]
+    low, high = welch_interval(difference, (0.0, 0.0), (5, 5))
+    assert low.tolist() == high.tolist() == difference.tolist()
+
+
+def test_a_mean_of_one_value_is_not_compared() -> None:
+    with pytest.raises(ValueError, match=r"^each mean must be of at least 2 values, got 1$"):
+        welch_interval(0.1, (0.1, 0.1), (4, 1))

@@ -227,7 +227,7 @@ def _welch(errors: Sequence[Shares], sizes: Sequence[Counts]) -> tuple[np.ndarra
     total = squares[0] + squares[1]
     parts = sum(square**2 / (np.asarray(size) - 1.0) for square, size in zip(squares, sizes, strict=True))
     degrees = np.divide(total**2, parts, out=np.full(np.shape(total), np.inf), where=np.asarray(parts) > 0)
-    return np.sqrt(total), degrees
+    return np.asarray(np.sqrt(total)), np.asarray(degrees)
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -201,6 +201,26 @@ def test_outcomes_do_not_depend_on_the_size_of_a_batch(name: str, monkeypatch: p
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4, atol=1e-4)  # fp32, other blocks of sums
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_margin_is_the_right_tokens_smallest_lead(name: str) -> None:
+    trained = randomised(SHAPES[name])
+    examples = trained.examples("test").take(slice(0, 12))
+    plan = one_at_a_time(len(heads_of(trained)))
+    found = run_variants(trained, examples, plan, make_fillings(trained, examples, ["zero"])[0], keep_margin=True)
+    assert found.margin is not None
+    assert ((found.margin > 0) == found.right).all()
+    with torch.inference_mode():
+        logits = trained.model(make_batch(trained.task, trained.model, examples, CPU).inputs)
+    logits = logits.reshape(len(examples), -1, logits.shape[-1])
+    for row, target in enumerate(examples.target.reshape(len(examples), -1)):
+        leads = []
+        for place in np.flatnonzero(found.counted[row]):
+            others = [x for token, x in enumerate(logits[row, place].tolist()) if token != target[place]]
+            leads.append(float(logits[row, place, target[place]]) - max(others))
+        assert found.margin[0, row] == pytest.approx(min(leads), abs=1e-4)  # fp32, other blocks of sums
+    assert run_variants(trained, examples, plan[:1], []).margin is None
+
+
 # Donors
 
 

@@ -129,12 +129,12 @@ def score_heads(trained: Trained, examples: Examples) -> HeadScores:
             trained.model(batch.inputs, record)
         parts = task_parts(trained, batch)
         for site in trained.model.sites:
-            for name, (values, uniform) in _scores_of(trained, batch, site, record[site.name], parts).items():
+            for name, (values, uniform) in site_scores(trained, batch, site, record[site.name], parts).items():
                 sums.add(site, name, values, uniform)
     return sums.result(len(examples))
 
 
-def _scores_of(
+def site_scores(
     trained: Trained, batch: Batch, site: HeadSite, weights: Tensor, parts: dict[str, Tensor]
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Every score of one site for each example: `batch head`, and what even attention would give."""

@@ -42,6 +42,8 @@ class Outcomes:
     loss: Float[np.ndarray, "variant example"]
     counted: Bool[np.ndarray, "example answer"]
     predicted: Int[np.ndarray, "variant example answer"] | None = None
+    margin: Float[np.ndarray, "variant example"] | None = None
+    """The right token's logit less the best other one's, the smallest over an answer: above 0 where it is right."""
 
     def __len__(self) -> int:
         return len(self.right)
@@ -74,6 +76,7 @@ def run_variants(
     report: Report = lambda done, total: None,
     *,
     keep_predicted: bool = False,
+    keep_margin: bool = False,
 ) -> Outcomes:
     """One parallel pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
     pad = trained.task.vocabulary.pad
@@ -83,6 +86,7 @@ def run_variants(
     token_right = np.ones((variants, *target.shape), dtype=bool)
     loss = np.zeros((variants, n), dtype=np.float32)
     predicted = np.full((variants, *target.shape), pad, dtype=np.int32) if keep_predicted else None
+    margin = np.zeros((variants, n), dtype=np.float32) if keep_margin else None
     done = 0
     for part in parts_of(examples, trained):
         rows = slice(done, done + len(part))
@@ -90,11 +94,13 @@ def run_variants(
         walk = Walk(trained.model, batch.inputs)
         tokens = batch.target.reshape(len(part), -1)
         found = torch.empty(variants, *tokens.shape, dtype=torch.int32, device=trained.device)
-        found_loss = torch.empty(variants, len(part), device=trained.device)
+        found_loss, found_margin = torch.empty(2, variants, len(part), device=trained.device)
 
         def note(alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
             index = torch.from_numpy(alike).to(logits.device)
             found[index], found_loss[index] = _score(logits, tokens, pad)  # noqa: B023  called before the next round
+            if keep_margin:
+                found_margin[index] = _margin(logits, tokens, pad)  # noqa: B023
 
         run_tree(walk, plan, [filling(walk, rows) for filling in fillings], note)
         width = tokens.shape[1]
@@ -102,9 +108,11 @@ def run_variants(
         loss[:, rows] = found_loss.cpu().numpy()
         if predicted is not None:
             predicted[:, rows, :width] = found.cpu().numpy()
+        if margin is not None:
+            margin[:, rows] = found_margin.cpu().numpy()
         done += len(part)
         report(done, n)
-    return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted)
+    return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted, margin)
 
 
 def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tuple[Tensor, Tensor]:
@@ -112,6 +120,19 @@ def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tup
     logits = logits.reshape(*target.shape, -1).float()
     lost = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=pad, reduction="none")
     return logits.argmax(-1).int(), lost.sum(1)
+
+
+def _margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Float[Tensor, " batch"]:
+    """By how much the right token leads, where it leads least; padding does not count.
+
+    Logits 3, 1, 2 of which the first is right have the margin 1; -1 if the third is.
+    """
+    logits = logits.reshape(*target.shape, -1).float()
+    inside = target != pad
+    chosen = target.masked_fill(~inside, 0)[..., None]
+    best_other = logits.scatter(-1, chosen, -torch.inf).amax(-1)
+    lead = logits.gather(-1, chosen)[..., 0] - best_other
+    return lead.masked_fill(~inside, torch.inf).amin(1)
 
 
 def zero(walk: Walk, rows: slice) -> Filling:

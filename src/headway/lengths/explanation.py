@@ -1,0 +1,124 @@
+"""Why a model fails at a length, in sentences: the head that changed first, its numbers, and what the check says."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Found = Mapping[str, Any]
+
+HELPS = 1.0
+"""Points of accuracy that a repair must bring for sure."""
+REPAIRS = {"reach": "seeing no further than at {}", "profile": "looking by offset as on average at {}"}
+
+
+def tell(found: Found) -> list[str]:
+    """The findings as sentences: does it fail, which head changed first, what if it is taken away or put right."""
+    return [_failing(found), _changed(found), *_without(found), *_repaired(found)]
+
+
+def _failing(found: Found) -> str:
+    rows = {row["length"]: row for row in found["lengths"]}
+    base, longest = found["reference"], max(rows)
+    start = f"Accuracy at {base} (set {found['set']!r}) is {_accuracy(rows[base])}"
+    if found["fails_at"] is None:
+        return f"{start}; no tested length up to {longest} is significantly worse and below 99 %."
+    failing = rows[found["fails_at"]]
+    return (
+        f"{start}; the first length that fails is {found['fails_at']}: {_accuracy(failing)}. "
+        f"The mean margin of the right answer goes from {rows[base]['margin']:.1f} to {failing['margin']:.1f}."
+    )
+
+
+def _changed(found: Found) -> str:
+    first, large = found["first"], found["large"]
+    if first is None:
+        return (
+            f"No head changes with length: none by more than {large['attention']:g} in where it looks or by more than "
+            f"{large['effect']:g} of the margin in what it brings ({found['family']:,} comparisons, Holm)."
+        )
+    low, high = first["interval"]
+    sure = f"(change {first['change']:+.2f}, {low:+.2f} to {high:+.2f}; Holm p {_p(first['p_holm'])})"
+    if first["about"] == "effect":
+        return (
+            f"No head looks elsewhere up to {first['length']}, but {first['head']} brings something else: what the "
+            f"margin loses without it ({first['what']} ablation) is {first['after']:.2f} of the margin at "
+            f"{found['reference']}; there it was {first['before']:.2f} {sure}."
+        )
+    return f"{first['head']} changes first, at {first['length']}: {_look(found, first)} {sure}.{_also(found)}"
+
+
+def _look(found: Found, first: Found) -> str:
+    base = found["reference"]
+    if first["what"] == "entropy":
+        return (
+            f"the entropy of its attention is {first['after']:.2f} of the largest possible, "
+            f"{first['before']:.2f} at {base}"
+        )
+    places = [row["length"] for row in found["lengths"]]
+    along = next(row for row in found["heads"] if row["head"] == first["head"])["scores"][first["what"]]
+    now, then = along[places.index(first["length"])], along[places.index(base)]
+    return (
+        f"it puts {now['share']:.2f} of its attention on the {first['what'].replace('_', ' ')} "
+        f"(even attention: {now['even']:.2f}), {then['share']:.2f} at {base} (even: {then['even']:.2f})"
+    )
+
+
+def _also(found: Found) -> str:
+    """How many other heads look elsewhere at the same length."""
+    first = found["first"]
+    others = {
+        change["head"]
+        for change in found["changes"]
+        if change["length"] == first["length"] and change["about"] == "attention" and change["head"] != first["head"]
+    }
+    if not others:
+        return ""
+    return (
+        f" So {'does' if len(others) == 1 else 'do'} {len(others)} more of {len(found['heads'])} heads at that length."
+    )
+
+
+def _without(found: Found) -> Iterator[str]:
+    """What the failing length is like without the head that changed first."""
+    first, fails_at = found["first"], found["fails_at"]
+    if first is None or fails_at is None:
+        return
+    if first["length"] > fails_at:
+        yield f"That is past {fails_at}, so it is not why the model fails there."
+        return
+    place = [row["length"] for row in found["lengths"]].index(fails_at)
+    kinds = next(row for row in found["heads"] if row["head"] == first["head"])["effects"]
+    shown = " and ".join(f"{100 * along[place]['accuracy']:.1f} % ({kind})" for kind, along in kinds.items())
+    yield f"Without {first['head']} accuracy at {fails_at} is {shown}."
+
+
+def _repaired(found: Found) -> Iterator[str]:
+    """The repair of the fewest heads that is as good as the best."""
+    if found["check"] is None:
+        return
+    base, length, rows = found["reference"], found["check"]["length"], found["check"]["repairs"]
+    best = max((row["at"] for row in rows), key=lambda at: at["rise_interval"][0], default=None)
+    if best is None or best["rise_interval"][0] <= HELPS:
+        yield (
+            f"Making heads look as they did at {base} (within its reach, or by its mean profile; {len(rows)} repairs "
+            f"tried) does not surely raise accuracy at {length}: where they look is not shown to be why it fails."
+        )
+        return
+    as_good = [row for row in rows if row["at"]["rise"] >= best["rise_interval"][0]]
+    chosen = min(as_good, key=lambda row: (len(row["heads"]), -row["at"]["rise"]))
+    at, (low, high) = chosen["at"], chosen["at"]["rise_interval"]
+    whole = at["interval"][1] >= next(row for row in found["lengths"] if row["length"] == base)["interval"][0]
+    yield (
+        f"With {chosen['who']} {REPAIRS[chosen['repair']].format(base)}, accuracy at {length} is {_accuracy(at)}: "
+        f"{at['rise']:+.1f} points ({low:+.1f} to {high:+.1f}; {len(rows)} repairs tried). "
+        f"So where {'this head looks' if len(chosen['heads']) == 1 else 'these heads look'} is "
+        f"{'why' if whole else 'a part of why'} it fails at {length}."
+    )
+
+
+def _accuracy(row: Found) -> str:
+    low, high = row["interval"]
+    return f"{100 * row['accuracy']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

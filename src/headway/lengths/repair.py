@@ -1,0 +1,116 @@
+"""Is it where the heads look? At a length that fails, some heads are made to look as they did in training.
+
+    reach      the head sees no further than it could at the training length, 15 places either way of 16. At the
+               training length this changes nothing.
+    profile    every query looks at its neighbours as the head did on average: so much of its attention on the key that
+               stands d places after the query. What an example says no longer matters for where it looks, so this may
+               cost accuracy at the training length too; that is measured as a control.
+
+A model that gets better by it failed, at least in part, because of where those heads look. One that does not may have
+failed for other reasons, or the repair was not the right one: that is no proof.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, parts_of
+from headway.heads.walk import State, Walk
+from headway.lengths.behaviour import recorded
+from headway.model.attention import HeadOutputs, Place
+from headway.model.sites import Head, HeadSite
+from headway.tasks import Examples
+
+Profile = Float[Tensor, " offset"]
+"""Attention by offset, from -(n - 1) to n - 1; it sums to 1."""
+Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
+"""What all heads of a site bring when they look as they did in training."""
+
+
+def repairs_for(trained: Trained, examples: Examples) -> dict[str, Repair]:
+    """Both repairs, as the examples say, which are all of the training length."""
+    tokens = examples.source.shape[1] + (examples.target.shape[1] if trained.model.config.shape == "decoder" else 0)
+    return {"reach": partial(within_reach, tokens - 1), "profile": partial(by_offset, profiles_of(trained, examples))}
+
+
+@torch.inference_mode()
+def repaired(trained: Trained, examples: Examples, heads: Sequence[Head], repair: Repair) -> Bool[np.ndarray, " _"]:
+    """Which examples are right with the chosen heads of self-attention repaired."""
+    found = []
+    for part in parts_of(examples, trained):
+        batch = make_batch(trained.task, trained.model, part, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        state = walk.start()
+        for site in walk.sites:
+            outputs = walk.look(state, site)
+            chosen = torch.tensor([head in heads for head in site.heads], device=trained.device)
+            if chosen.any():
+                outputs = torch.where(chosen[:, None], repair(walk, state, site), outputs)
+            state = walk.go_on(state, site, outputs)
+        found.append(trained.task.correct(walk.logits(state).argmax(-1), batch.target).cpu().numpy())
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Nearby(Place):
+    """A place whose queries see nothing that is more than `reach` tokens away."""
+
+    reach: int = 0
+
+    def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"]:
+        device = self.key_positions.device
+        query = torch.arange(queries.start, queries.stop, device=device)[:, None]
+        inside = (query - torch.arange(self.key_positions.shape[1], device=device)).abs() <= self.reach
+        before = super().near(queries)
+        return inside[None, None] if before is None else before & inside
+
+
+def within_reach(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if they see tokens up to `reach` away."""
+    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    assert view is not None
+    place = Nearby(**vars(view.place), reach=reach)
+    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+
+
+@torch.inference_mode()
+def profiles_of(trained: Trained, examples: Examples) -> dict[Head, Profile]:
+    """The profile of every head of self-attention on the examples, which are of one length."""
+    sums: dict[Head, Tensor] = {}
+    for _, record in recorded(trained, examples):
+        for site in trained.model.sites:
+            if site.across:
+                continue
+            for head, band in zip(site.heads, _by_offset(record[site.name]), strict=True):
+                before = sums.get(head, torch.zeros_like(band))
+                longer = (len(band) - len(before)) // 2  # answers may differ by a token
+                sums[head] = F.pad(before, (max(0, longer),) * 2) + F.pad(band, (max(0, -longer),) * 2)
+    return {head: (total / total.sum()).float() for head, total in sums.items()}
+
+
+def _by_offset(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head offset"]:
+    """The mean weight of the pairs at each offset, summed over the batch."""
+    n = weights.shape[-1]
+    means = [weights.diagonal(offset, dim1=-2, dim2=-1).double().mean(-1).sum(0) for offset in range(1 - n, n)]
+    return torch.stack(means, dim=-1)
+
+
+def by_offset(profiles: Mapping[Head, Profile], walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if every query looks as their profiles say, at the keys that are there."""
+    block = walk.block(site)
+    read = block.own_norm(state.hidden) if block.pre_norm else state.hidden
+    values = block.own.split(block.own.value(read)).transpose(2, 3)  # batch head d_head key
+    found = []
+    for place, head in enumerate(site.heads):
+        value, kernel = values[:, place], profiles[head].to(values)[None, None]
+        mixed = F.conv1d(value.flatten(0, 1)[:, None], kernel, padding="same").view_as(value)
+        there = F.conv1d(torch.ones_like(value[:1, :1]), kernel, padding="same")
+        found.append(mixed / there.clamp(min=torch.finfo(value.dtype).tiny))
+    return torch.stack(found, dim=1).permute(0, 3, 1, 2)
