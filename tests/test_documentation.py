@@ -114,6 +114,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.cli.options",
         "headway.cli.evaluate",
         "headway.cli.compare",
+        "headway.cli.lengths",
+        "headway.lengths.certified",
         "headway.sweeps.comparison",
         "headway.report.settings",
     ],

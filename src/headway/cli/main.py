@@ -10,6 +10,7 @@ from headway.cli.compare import compare
 from headway.cli.data import data
 from headway.cli.evaluate import evaluate
 from headway.cli.heads import heads
+from headway.cli.lengths import lengths
 from headway.cli.options import discard, is_read_by_nobody, say
 from headway.cli.prune import prune
 from headway.cli.runs import runs
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, prune, sweep, compare, data, runs):
+for command in (study, train, evaluate, heads, lengths, prune, sweep, compare, data, runs):
     app.command()(command)
 
 

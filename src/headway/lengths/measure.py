@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,17 @@ import numpy as np
 from headway.errors import InputError
 from headway.evaluation import ClassEvaluation, SequenceEvaluation, Trained, evaluate_examples, load
 from headway.lengths.certified import THRESHOLD, certified_lengths, constant_answer
+from headway.lengths.mechanism import mechanism as compare_heads
+from headway.lengths.positions import positions
 from headway.lengths.sets import length_set, plan_lengths
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
+from headway.tasks.base import LengthPlan
 
 FORM = 1
 EXAMPLES = 2_000
 """Examples of each set at each length."""
+MOST_EXAMPLES = 1_000_000
 DECODED = 64
 """Answers of each set that are decoded for real, at most."""
 CONFIDENCE = 0.95
@@ -80,20 +85,20 @@ def measure_lengths(
     *,
     at: Sequence[int] | None = None,
     n: int = EXAMPLES,
-    threshold: float = THRESHOLD,
+    mechanism: bool = False,
     report: Progress = lambda done, total: None,
 ) -> Lengths:
     """Accuracy of a run on every set at every length, and the lengths up to which it is certified; writes nothing.
 
     `at` are lengths to test in place of the task's own past its training range. A run is opened at the checkpoint that
-    validation chose, which knows training lengths only.
+    validation chose, which knows training lengths only. With `mechanism` every head is compared across the lengths too.
 
     >>> hw.lengths("sortedness-seed0").certified   # doctest: +SKIP
     {'swaps': 256, 'adjacent': 64, 'matched': 128}
     """
     trained = run if isinstance(run, Trained) else load(run)
-    if n < 2:
-        raise InputError(f"--n {n}; at least 2 examples of a set needed")
+    if not 2 <= n <= MOST_EXAMPLES:
+        raise InputError(f"--n {n}; 2 to {MOST_EXAMPLES:,} examples of a set needed")
     plan = plan_lengths(trained, at)
     tested = [(name, length) for name in plan.sets for length in (*plan.trained, *plan.longer)]
     tokens = n * sum(length for _, length in tested)
@@ -103,7 +108,7 @@ def measure_lengths(
         rows.append({"length": length, "negatives": name, "trained": length in plan.trained})
         rows[-1] |= _measure(trained, name, examples, lambda k, _: report(done + k * length, tokens))  # noqa: B023
         done += n * length
-    certified = certified_lengths(rows, threshold)
+    certified = certified_lengths(rows)
     return Lengths(
         {
             "form": FORM,
@@ -114,16 +119,21 @@ def measure_lengths(
             "unit": plan.unit,
             "training": {"shortest": plan.shortest, "longest": plan.longest},
             "n": n,
-            "threshold": threshold,
+            "threshold": THRESHOLD,
             "confidence": CONFIDENCE,
             "lengths": rows,
             "certified": certified,
             "certified_length": min(certified.values()),
             "constant": constant_answer(rows),
-            "positions": None,
-            "mechanism": None,
+            "positions": positions(trained).to_json(),
+            "mechanism": _mechanism(trained, plan, report) if mechanism else None,
         }
     )
+
+
+def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> dict[str, Any]:
+    """What each head does at the longest training length and past it."""
+    return compare_heads(trained, [plan.longest, *plan.longer], report=report).to_json()
 
 
 def _recipe(trained: Trained) -> dict[str, Any]:
@@ -200,25 +210,16 @@ def _decoding(found: SequenceEvaluation | ClassEvaluation) -> dict[str, Any]:
 def by_doubling(value: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
     """Accuracy for the values 0, 1, 2, 3, 4, then 5 to 8, 9 to 16, ...: the same ranges at every length.
 
-    Values below 0 count nowhere; a range that no example falls into is left out.
+    A range is named by its ends, `from` and `value`. Values below 0 count nowhere; an empty range is left out.
     """
-    edges = [0, 1, 2, 3, 4]
+    edges = [-1, 0, 1, 2, 3, 4]
     while edges[-1] < value.max(initial=0):
         edges.append(2 * edges[-1])
     rows = []
-    for low, high in zip([-1, *edges], edges, strict=False):
-        inside = (value > low) & (value <= high)
-        if n := int(inside.sum()):
-            good = int(right[inside].sum())
-            rows.append(
-                {
-                    "value": high if high == low + 1 else f"{low + 1} to {high}",
-                    "low": low + 1,
-                    "high": high,
-                    "n": n,
-                    "wrong": n - good,
-                    "accuracy": good / n,
-                    "interval": list(wilson_interval(good, n)),
-                }
-            )
+    for below, top in pairwise(edges):
+        inside = (value > below) & (value <= top)
+        n, good = int(inside.sum()), int(right[inside].sum())
+        counts = {"n": n, "wrong": n - good, "interval": list(wilson_interval(good, n))}
+        if n:
+            rows.append({"from": below + 1, "value": top, "accuracy": good / n, **counts})
     return rows

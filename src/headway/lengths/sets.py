@@ -16,11 +16,13 @@ from headway.evaluation import Trained
 from headway.randomness import generator
 from headway.tasks import TASKS, Examples, Task
 from headway.tasks.base import LengthPlan
-from headway.tasks.splits import SPLITS, fingerprint, problem_keys, split_of
+from headway.tasks.splits import LARGEST_DRAW, SPLITS, fingerprint, problem_keys, split_of
 
 LONGEST = 65_536
 PATIENCE = 20
 """Draws in a row without a new example after which a set counts as exhausted."""
+MOST_AT_ONCE = 65_536
+"""Examples that are drawn at once, at most; long ones are also held to the tokens that splits are."""
 REMEMBERED = 64
 """Sets that a process keeps: those of one experiment, so that its seeds do not draw them again."""
 
@@ -70,11 +72,12 @@ def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: fro
     plan, at_length = task.length_plan(), task.for_lengths(name, length)
     room = {group: n // len(task.groups()) + (i < n % len(task.groups())) for i, group in enumerate(task.groups())}
     tenfold = known is None and length <= plan.longest  # one in ten problems is of the test split
+    size = min(n * (12 if tenfold else 1) + 16, MOST_AT_ONCE, max(64, LARGEST_DRAW // length))
     seen: set[int] = set()
     kept: list[Examples] = []
     draw = idle = 0
     while sum(room.values()) and idle < PATIENCE:
-        drawn = at_length.draw(generator(data_seed, f"lengths/{name}/{length}", draw), n * (12 if tenfold else 1) + 16)
+        drawn = at_length.draw(generator(data_seed, f"lengths/{name}/{length}", draw), size)
         if tenfold:
             drawn = drawn.take(split_of(task, drawn.source, data_seed) == SPLITS.index("test"))
         elif known is not None:

@@ -40,6 +40,8 @@ EOS = len(CHARACTERS) + 1
 AROUND = len(" +  = ")
 """Characters of an input that are not digits."""
 SHORTEST = AROUND + 2
+SHORTEST_TESTED = AROUND + 6
+"""Fewer than three digits leave too few sums of the test split to measure on."""
 CONTRAST_DIGITS = 3
 """Digits of both operands in contrasts, unless the task's numbers are shorter."""
 NUMBER = re.compile(r"0|[1-9][0-9]*")
@@ -139,7 +141,7 @@ class AdditionText(Task):
     def length_plan(self) -> LengthPlan:
         """Half, three quarters and all of the longest training input, then 2, 4 and 8 times it: 16 ... 256."""
         longest = 2 * self.longest + AROUND
-        inside = {max(SHORTEST, longest * quarters // 8 * 2) for quarters in (2, 3, 4)}
+        inside = {min(longest, max(SHORTEST_TESTED, longest * quarters // 8 * 2)) for quarters in (2, 3, 4)}
         longer = tuple(longest * times for times in (2, 4, 8))
         return LengthPlan("characters", "characters", ("sums",), SHORTEST, longest, tuple(sorted(inside)), longer)
 

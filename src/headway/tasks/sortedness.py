@@ -240,7 +240,7 @@ class MatchedSortedness(Sortedness):
 
     So the gap of the inverted pair, and the steps right before and right after it (ties among them), follow the
     training lengths exactly, and so do all rises. What cannot follow is the share of ties in the rest: 0-99 leaves
-    room for 99 rises at most, and for about 11 of a training sequence's size. At a training length nothing is
+    room for 99 rises at most, and for about 10 of the size that training has. At a training length nothing is
     repeated: the set is that of natural adjacent inversions.
     """
 

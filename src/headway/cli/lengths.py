@@ -1,0 +1,261 @@
+"""headway lengths"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.errors import InputError
+
+if TYPE_CHECKING:
+    from headway.evaluation import Trained
+
+Document = Mapping[str, Any]
+NEARLY = 0.98
+"""A share of one answer from which on a row is said to be nearly constant."""
+
+
+def lengths(
+    run: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
+    ],
+    at: Annotated[
+        str | None, typer.Option(metavar="32,64", help="Lengths past training to test, in place of the task's own.")
+    ] = None,
+    n: Annotated[int, typer.Option(help="Examples of each set at each length.")] = 2_000,
+    mechanism: Annotated[
+        bool, typer.Option("--mechanism/--no-mechanism", help="Also compare every head across the lengths.")
+    ] = False,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where several runs are put together.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """How far past its training lengths a run holds: accuracy at each length, and the certified length.
+
+    The checkpoint is the one that validation chose, on training lengths alone.
+    Exits with 1 if decoding disagrees with the parallel pass by more than a near-tie.
+
+    Example: headway lengths sortedness-seed0 sortedness-seed1 --at 32,64,128
+    """
+    from headway.evaluation import load
+
+    chosen = None if at is None else parse_lengths(at)
+    if out is not None and out.is_file():
+        raise InputError(f"--out {out} is a file; a directory needed")
+    opened = [load(one, device=device) for one in run]
+    one_recipe = are_seeds_of_one_recipe(opened)
+    found = [_measure(trained, chosen, n, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened]
+    result, lines = _told(found, one_recipe)
+    if out is not None:
+        lines.append(_write_together(result, found, out, figures=figures))
+    show(result, lines, as_json=json)
+    if any((row["decoded"] or {}).get("real_disagreements") for document in found for row in document["lengths"]):
+        say("headway: decoding and the parallel pass disagree; these accuracies cannot be trusted")
+        raise typer.Exit(1)
+
+
+def parse_lengths(text: str) -> list[int]:
+    """`32,64` -> the lengths.
+
+    >>> parse_lengths("64, 32")
+    [32, 64]
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,9}", part) for part in parts):
+        raise InputError(f"--at {text!r:.80}: write lengths as 32,64,128")
+    return sorted({int(part) for part in parts})
+
+
+def are_seeds_of_one_recipe(opened: "Sequence[Trained]") -> bool:
+    """Whether the runs differ in their seeds alone and can be put together; a run named twice is refused."""
+    from dataclasses import replace
+
+    paths = [trained.directory.path.resolve() for trained in opened]
+    if len(set(paths)) < len(paths):
+        raise InputError("a run is named twice; every seed counts once")
+    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
+    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)
+
+
+def _measure(
+    trained: "Trained", at: Sequence[int] | None, n: int, *, mechanism: bool, figures: bool, quiet: bool
+) -> dict[str, Any]:
+    """Measure a run with a progress display, add the result to it and draw it."""
+    from headway.lengths.measure import measure_lengths
+
+    for warning in trained.warnings:
+        say(f"headway: warning: {warning}")
+    with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
+        document = measure_lengths(trained, at=at, n=n, mechanism=mechanism, report=meter).to_json()
+    trained.directory.replace_analysis("lengths", document)
+    if figures:
+        _draw([document], trained.directory.figures)
+    return document
+
+
+def _draw(documents: Sequence[Document], folder: Path) -> None:
+    from headway.report.lengths import write_figures
+
+    for earlier in folder.glob("lengths-*"):  # what was drawn before shows another measurement
+        earlier.unlink()
+    write_figures(documents, folder)
+
+
+def _told(found: Sequence[dict[str, Any]], one_recipe: bool) -> tuple[dict[str, Any], list[str]]:
+    """The document of one run or of several, and the lines that tell it."""
+    from headway.lengths.together import together
+
+    lines = [line for document in found for line in [*summary(document), ""]][:-1]
+    if len(found) == 1:
+        return found[0], lines
+    whole = together(found) if one_recipe else None
+    word = ["the runs are not seeds of one recipe, so nothing is said of them together"]
+    return {"runs": list(found), "together": whole}, [*lines, "", *(summary_of_seeds(whole) if whole else word)]
+
+
+def _write_together(result: Document, found: Sequence[Document], out: Path, *, figures: bool) -> str:
+    """Write the document of all runs and its figures into a directory of its own."""
+    from headway.runs import StudyDirectory
+
+    out.mkdir(parents=True, exist_ok=True)
+    directory = StudyDirectory(out)
+    path = directory.write_analysis("lengths", result)
+    if figures:
+        _draw(found, directory.figures)
+    return f"written to {path}"
+
+
+def summary(found: Document) -> list[str]:
+    """One run for a person: the table, the certified lengths, and whether the model answers at all."""
+    training, step = found["training"], found["checkpoint"]["step"]
+    name = "exact match" if found["constant"] is None and found["pooling"] is None else "accuracy"
+    inside = f"trained on {training['shortest']} to {training['longest']} {found['unit']}"
+    lines = [
+        f"{found['run']} (step {step:,}, chosen on {found['checkpoint']['chosen_on']}), {inside}",
+        f"{name}, {found['n']:,} examples of each set at each length; + is certain to be at least "
+        f"{found['threshold']:.0%} (95 %), * always the same answer",
+        *table(found),
+    ]
+    reached = ", ".join(f"{name} {certified_in_words(found, name)}" for name in found["certified"])
+    lines.append(f"certified length: {reached}")
+    lines += constant_in_words(found) + too_few(found) + decoding_in_words(found)
+    if found["mechanism"] is not None:
+        lines += found["mechanism"]["words"]
+    return lines
+
+
+def table(found: Document) -> list[str]:
+    """A line a set: the worst training length, the longest, and every one past it."""
+    longest, threshold = found["training"]["longest"], found["threshold"]
+    shown = sorted({row["length"] for row in found["lengths"] if row["length"] >= longest})
+    lines = [["set", "worst trained", *(f"{length:,}" for length in shown)]]
+    for name in found["certified"]:
+        rows = {row["length"]: row for row in found["lengths"] if row["negatives"] == name}
+        worst = min((row for row in rows.values() if row["trained"]), key=lambda row: float(row["accuracy"]))
+        cells = [cell(rows[length], threshold) for length in shown]
+        lines.append([name, f"{cell(worst, threshold)} at {worst['length']}", *cells])
+    return aligned(lines)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def cell(row: Document, threshold: float) -> str:
+    """Accuracy with its marks: .998+ is certain to be high enough, .500* is one answer throughout.
+
+    >>> cell({"accuracy": 0.9995, "interval": [0.997, 1], "constant": None}, 0.99)
+    '.9995+'
+    """
+    return short(row["accuracy"]) + "+" * (row["interval"][0] >= threshold) + "*" * (row["constant"] is not None)
+
+
+def short(share: float) -> str:
+    """Three decimals, and a fourth where three would make it 1.
+
+    >>> short(0.5), short(0.9995), short(1.0)
+    ('.500', '.9995', '1')
+    """
+    return "1" if share == 1 else f"{share:.{4 if share >= 0.9995 else 3}f}".removeprefix("0")
+
+
+def certified_in_words(found: Document, name: str) -> str:
+    """`64 (4 times the training length)`."""
+    reached, longest = found["certified"][name], found["training"]["longest"]
+    tested = max(row["length"] for row in found["lengths"] if row["negatives"] == name)
+    times = f" ({reached / longest:g} times the training length)" if reached > longest else ""
+    return f"{reached:,}{times}{', the longest tested' if reached == tested else ''}"
+
+
+def constant_in_words(found: Document) -> list[str]:
+    """What a model that gives one answer does, and where its accuracy then comes from."""
+    constant = found["constant"]
+    if constant is not None:
+        answer, start = constant["answer"], constant["from"]
+        rows = [row for row in found["lengths"] if row["length"] >= start]
+        shares = sorted({f"{row['target_shares'][answer]:.3f}".removeprefix("0") for row in rows})
+        return [
+            f"answers {answer} whatever it sees, from length {start:,} on: {' to '.join(shares[:1] + shares[1:][-1:])} "
+            "is the share of such examples, not an accuracy"
+        ]
+    return [
+        f"nearly one answer: {label} for {share:.1%} of {row['negatives']} at {row['length']:,}"
+        for row in found["lengths"]
+        for label, share in (row["answer_shares"] or {}).items()
+        if share >= NEARLY
+    ]
+
+
+def too_few(found: Document) -> list[str]:
+    """A word where even a model without an error could not be certified."""
+    from headway.lengths.certified import fewest_examples
+
+    needed = fewest_examples(found["threshold"])
+    if found["n"] >= needed:
+        return []
+    return [f"--n {found['n']} is too few to certify anything: even without an error {needed} are needed"]
+
+
+def decoding_in_words(found: Document) -> list[str]:
+    decoded = [row["decoded"] for row in found["lengths"] if row["decoded"]]
+    if not decoded:
+        return []
+    count, apart = (sum(one[key] for one in decoded) for key in ("n", "disagreements"))
+    return [f"decoded for real: {count:,}, disagreements with the parallel pass {apart:,}"]
+
+
+def summary_of_seeds(whole: Document) -> list[str]:
+    """Several seeds for a person: every seed's certified length, the median, and how many reach how far."""
+    few = "; fewer than 6: descriptive" if whole["descriptive"] else ""
+    lines = [f"{whole['n_seeds']} seeds together{few}"]
+    for name, found in whole["sets"].items():
+        interval = "" if found["interval"] is None else " ({:g} to {:g})".format(*found["interval"])
+        every = ", ".join(f"{value:,}" for value in found["certified"])
+        lines.append(f"  {name}: certified {every}; median {found['median']:,g}{interval}; {_reach(found, whole)}")
+    lines += ["  " + line for line in mean_table(whole)]
+    if whole["constant_seeds"]:
+        lines.append(f"  {whole['constant_seeds']} of {whole['n_seeds']} give one answer at the longest lengths")
+    return lines
+
+
+def mean_table(whole: Document) -> list[str]:
+    """The mean accuracy over seeds of every set, from the longest training length on."""
+    longest = max(row["length"] for row in whole["lengths"] if row["trained"])
+    shown = sorted({row["length"] for row in whole["lengths"] if row["length"] >= longest})
+    means = {(row["negatives"], row["length"]): short(row["mean"]) for row in whole["lengths"]}
+    lines = [["mean over seeds", *(f"{length:,}" for length in shown)]]
+    return aligned(lines + [[name, *(means[name, length] for length in shown)] for name in whole["sets"]])
+
+
+def _reach(found: Document, whole: Document) -> str:
+    parts = []
+    for row in found["reach"]:
+        low, high = row["interval"]
+        parts.append(f"{row['seeds']} of {whole['n_seeds']} reach {row['times']}x ({low:.0%} to {high:.0%})")
+    return ", ".join(parts) or "no multiple of the training length was tested"

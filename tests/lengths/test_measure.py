@@ -1,0 +1,179 @@
+"""Accuracy against length on models whose answers are known in advance."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import headway as hw
+from headway import evaluation
+from headway.errors import InputError
+from headway.evaluation import Trained, evaluate_examples
+from headway.lengths.measure import Lengths, by_doubling, measure_lengths
+from headway.lengths.sets import length_set
+from headway.statistics import wilson_interval
+from tests.heads.small import untrained
+from tests.lengths.small_runs import ENOUGH, SORTEDNESS, fails_at, is_sorted, planted, small_sortedness, small_text
+
+AT = [32, 64, 128]
+SETS = ("swaps", "adjacent", "matched")
+
+
+def constant_model() -> Trained:
+    """Weights of 0 everywhere, and a readout that prefers class 1."""
+    trained = untrained(SORTEDNESS)
+    with torch.no_grad():
+        for weight in trained.model.parameters():
+            weight.zero_()
+        trained.model.readout.bias.copy_(torch.tensor([0.0, 1.0]))
+    return trained
+
+
+def test_a_planted_constant_model_has_certified_length_0_and_is_called_constant() -> None:
+    found = measure_lengths(constant_model(), at=AT, n=ENOUGH)
+    assert found.certified == dict.fromkeys(SETS, 0)
+    assert found.certified_length == 0
+    assert found.document["constant"] == {"answer": "1", "from": 4}
+    for row in found.rows:
+        assert (row["accuracy"], row["balanced_accuracy"], row["constant"]) == (0.5, 0.5, "1")
+        assert (row["answer_shares"], row["target_shares"]) == ({"0": 0.0, "1": 1.0}, {"0": 0.5, "1": 0.5})
+
+
+def test_a_planted_oracle_is_certified_to_the_longest_length() -> None:
+    found = measure_lengths(planted(is_sorted), at=AT, n=ENOUGH)
+    assert found.certified == dict.fromkeys(SETS, 128)
+    assert found.document["constant"] is None
+    assert {row["wrong"] for row in found.rows} == {0}
+    assert [row["length"] for row in found.rows] == [4, 5, 6, *AT] * 3
+    assert [row["trained"] for row in found.rows[:6]] == [True] * 3 + [False] * 3
+
+
+def test_a_model_that_fails_at_64_is_certified_to_32_even_where_128_is_right() -> None:
+    found = measure_lengths(planted(fails_at(64)), at=AT, n=ENOUGH)
+    assert found.certified == dict.fromkeys(SETS, 32)
+    assert found.at(128, "adjacent")["wrong"] == 0 < found.at(64, "adjacent")["wrong"]
+
+
+def test_a_model_that_fails_inside_the_training_lengths_is_certified_below_it() -> None:
+    assert measure_lengths(planted(fails_at(5)), at=[12], n=ENOUGH).certified_length == 4
+    assert measure_lengths(planted(fails_at(4)), at=[12], n=ENOUGH).certified_length == 0
+
+
+def test_answers_that_become_one_past_training_are_called_constant_from_there() -> None:
+    def rule(source: torch.Tensor) -> torch.Tensor:
+        return is_sorted(source) if source.shape[1] < 32 else torch.zeros(len(source), dtype=torch.long)
+
+    found = measure_lengths(planted(rule), at=[16, 32, 64], n=ENOUGH)
+    assert found.document["constant"] == {"answer": "0", "from": 32}
+    assert found.certified == dict.fromkeys(SETS, 16)
+
+
+def test_accuracy_by_gap_counts_unsorted_examples_alone() -> None:
+    """A model that misses inversions of 1 and 2, and nothing else."""
+
+    def rule(source: torch.Tensor) -> torch.Tensor:
+        return (source.diff(dim=1) >= -2).all(1).long()
+
+    found = measure_lengths(planted(rule), at=[40], n=200)
+    row = found.at(40, "adjacent")
+    accuracy = {entry["value"]: entry["accuracy"] for entry in row["by"]["gap"]}
+    assert accuracy.pop(1) == accuracy.pop(2) == 0
+    assert set(accuracy.values()) == {1.0} and max(accuracy) >= 8
+    assert sum(entry["n"] for entry in row["by"]["gap"]) == 100
+    assert sum(entry["wrong"] for entry in row["by"]["gap"]) == row["wrong"]
+
+
+def test_ranges_double_from_4_on_and_leave_out_what_is_empty() -> None:
+    value, right = np.array([-1, 0, 1, 5, 8, 9, 33]), np.array([0, 1, 0, 1, 0, 1, 1], dtype=bool)
+    found = by_doubling(value, right)
+    assert [(row["from"], row["value"], row["n"], row["wrong"]) for row in found] == [
+        (0, 0, 1, 0),
+        (1, 1, 1, 1),
+        (5, 8, 2, 1),
+        (9, 16, 1, 0),
+        (33, 64, 1, 0),
+    ]
+    assert found[2]["interval"] == list(wilson_interval(1, 2))
+    assert by_doubling(np.array([], dtype=int), np.array([], dtype=bool)) == []
+
+
+def test_written_answers_are_measured_in_parallel_and_decoded_for_real() -> None:
+    trained = small_text()
+    found = measure_lengths(trained, at=[20], n=30)
+    assert found.document["unit"] == "characters" and found.certified == {"sums": 0}
+    row = found.at(20)
+    assert (row["answer_shares"], row["constant"], row["decoded"]["n"]) == (None, None, 30)
+    assert row["decoded"]["real_disagreements"] == 0
+    assert sum(entry["n"] for entry in row["by"]["longest_chain"]) == 30
+    examples = length_set(trained, "sums", 20, 30)
+    assert row["wrong"] == evaluate_examples(trained, "sums", iter([examples]), 30).wrong
+
+
+def test_a_decoder_that_writes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = evaluation.decode
+    monkeypatch.setattr(evaluation, "decode", lambda *given, **how: (decode(*given, **how) + 1) % 10)
+    assert measure_lengths(small_text(), at=[20], n=10).at(20)["decoded"]["real_disagreements"] > 0
+
+
+def test_the_document_round_trips_says_what_it_is_of_and_shows_itself() -> None:
+    found = measure_lengths(small_sortedness(), at=[9], n=20)
+    document = found.to_json()
+    assert Lengths.from_json(json.loads(json.dumps(document, allow_nan=False))) == found
+    said = {key: document[key] for key in ("form", "task", "seed", "encoding", "pooling", "negatives_trained", "n")}
+    assert said == {
+        "form": 1,
+        "task": "sortedness",
+        "seed": 0,
+        "encoding": "sinusoidal",
+        "pooling": "mean",
+        "negatives_trained": "swaps",
+        "n": 20,
+    }
+    assert (document["training"], document["threshold"]) == ({"shortest": 4, "longest": 6}, 0.99)
+    assert "<th>9</th>" in found._repr_html_() and "matched" in found._repr_html_()
+
+
+def test_heads_are_compared_across_lengths_when_asked() -> None:
+    found = measure_lengths(small_sortedness(), at=[9], n=40, mechanism=True)
+    assert [row["length"] for row in found.document["mechanism"]["lengths"]] == [6, 9]
+
+
+def test_progress_ends_at_the_whole() -> None:
+    told: list[tuple[int, int]] = []
+    measure_lengths(small_sortedness(), at=[9], n=20, report=lambda done, total: told.append((done, total)))
+    total = 3 * 20 * (4 + 5 + 6 + 9)
+    assert told[-1] == (total, total)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+def test_hw_lengths_is_the_room_and_its_function() -> None:
+    assert hw.lengths(small_sortedness(), at=[9], n=20) == measure_lengths(small_sortedness(), at=[9], n=20)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: measure_lengths(small_sortedness(), n=1), "--n 1; 2 to 1,000,000 examples of a set needed"),
+        (lambda: Lengths.from_json({"form": 9}), "lengths.json has form 9; this version reads 1"),
+        (
+            lambda: measure_lengths(small_sortedness(), at=[9], n=20).at(8, "swaps"),
+            "'swaps' was not measured at 8; measured: swaps at 4, swaps at 5",
+        ),
+        (
+            lambda: measure_lengths(replace(small_sortedness(), task=_one_length())),
+            "task 'addition' has one length; there is nothing to measure against it",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_words(call, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def _one_length():  # type: ignore[no-untyped-def]
+    from headway.config import Choice
+    from headway.tasks import make_task
+
+    return make_task(Choice(name="addition", options={}))
