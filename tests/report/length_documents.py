@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,17 @@ def gaps(length: int, name: str, share: float, random: np.random.Generator) -> l
     rows = []
     for gap, n in zip(*np.unique(drawn, return_counts=True), strict=True):
         wrong = int(random.binomial(n, (1 - share) * math.exp(-(gap - 1) / 12)))
-        rows.append(row(int(n), wrong) | {"value": int(gap)})
+        rows.append({"value": int(gap), "n": int(n), "wrong": wrong, "accuracy": 1 - wrong / int(n)})
     return rows
 
 
+@cache
+def interval_of(n: int, wrong: int) -> tuple[float, float]:
+    return wilson_interval(n - wrong, n)
+
+
 def row(n: int, wrong: int) -> dict[str, Any]:
-    interval = list(wilson_interval(n - wrong, n))
-    return {"n": n, "wrong": wrong, "accuracy": (n - wrong) / n, "interval": interval}
+    return {"n": n, "wrong": wrong, "accuracy": (n - wrong) / n, "interval": list(interval_of(n, wrong))}
 
 
 def make_lengths(
@@ -85,6 +90,7 @@ def make_lengths(
         "negatives_trained": "mixed",
         "checkpoint": {"step": 2400, "chosen_on": "validation loss at training lengths"},
         "training": {"shortest": 8, "longest": 16},
+        "unit": "elements",
         "n": N,
         "threshold": 0.99,
         "confidence": 0.95,
@@ -113,4 +119,4 @@ def make_sums(encoding: str = "coupled", seed: int = 0, until: int = 128) -> dic
     for one in found["lengths"]:
         one.update(answer_shares=None, target_shares=None, balanced_accuracy=None, trained=one["length"] <= 32)
         one["by"] = {"longest_chain": one["by"]["gap"]}
-    return {**found, "task": "addition-text", "training": {"shortest": 16, "longest": 32}, "negatives_trained": None}
+    return {**found, "task": "addition-text", "training": {"shortest": 16, "longest": 32}, "unit": "characters"}

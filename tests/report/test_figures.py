@@ -195,5 +195,6 @@ def test_the_typesetter_sees_texts_that_overlap() -> None:
 
 
 def test_neither_torch_nor_a_window_is_needed() -> None:
-    code = "import sys, headway.report.figures as f; print({'torch', 'matplotlib.pyplot'} & set(sys.modules))"
+    rooms = "headway.report.figures, headway.report.lengths"
+    code = f"import sys, {rooms}; print({{'torch', 'matplotlib.pyplot'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

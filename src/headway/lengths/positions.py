@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.lengths.identities import CHECKED, FEWEST_PAIRS, Identities, measure_identities, rotation_error, short
 from headway.model.encodings.base import NoOptions, Sizes
@@ -95,12 +96,12 @@ def positions(trained: Trained) -> Positions:
 
 
 def start_rows(trained: Trained, key: str) -> np.ndarray | None:
-    """The table at step 0; None where that is damaged, or where step 0 is another run's model."""
-    if "made_from" in trained.directory.provenance():
-        return None
+    """The table at step 0; None where that cannot be read, or where step 0 is another run's model."""
     try:
+        if "made_from" in trained.directory.provenance():
+            return None
         return _rows(trained.directory.read_checkpoint(0).model[key])
-    except (DamagedCheckpoint, KeyError):
+    except (DamagedCheckpoint, InputError, KeyError):
         return None
 
 
@@ -179,9 +180,10 @@ def say(table: Table | None, biases: list[Bias], identities: Mapping[str, Identi
         words.append(f"{table.untrained_rows:,} of {table.rows:,} rows are as they were at step 0")
     if table is not None:
         words.append(table.past)
-        if table.rows > MOST_ROWS or table.coordinates > MOST_COORDINATES:
-            shown = f"{min(table.rows, MOST_ROWS):,} rows and {min(table.coordinates, MOST_COORDINATES)} coordinates"
-            words.append(f"the first {shown} are kept here")
+        if table.rows > MOST_ROWS:
+            words.append(f"the first {MOST_ROWS} rows are shown")
+        if table.coordinates > MOST_COORDINATES:
+            words.append(f"the first {MOST_COORDINATES} of {table.coordinates} coordinates are shown")
         if "learned" not in identities:
             words.append(f"too few rows in a row are trained to measure the identities: {FEWEST_PAIRS + 1} are needed")
     if biases and not any(any(bias.values) for bias in biases):

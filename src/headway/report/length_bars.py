@@ -20,6 +20,7 @@ from headway.report.length_groups import (
     seeds_remark,
     set_name,
     sets_of,
+    threshold_of,
     trained_range,
     unit,
 )
@@ -50,8 +51,9 @@ def bar_lengths(groups: Sequence[Group], name: str) -> list[int]:
 
 
 @style()
-def bars(groups: Sequence[Group], sets: Sequence[str], threshold: float = 0.99) -> Figure:
+def bars(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     """Accuracy of every group at a few lengths: the bar is the mean, the line its interval, rings are seeds."""
+    threshold = threshold_of(groups)
     left = EDGE + 0.1 + text_width(group.name for group in groups)
     columns = max(len(bar_lengths(groups, name)) for name in sets)
     across = max(left + columns * (COLUMN + BETWEEN) + EDGE, 4.2)
@@ -133,12 +135,18 @@ def certified_lengths(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     left = EDGE + 0.1 + text_width(group.name for group in groups)
     width, height, above = 3.4, max(1.15 * ROW * len(groups), 0.3), 0.4
     step = above + height + 0.2
-    across = left + width + 0.3
-    lines = remark_lines([seeds_remark(groups), "dots are seeds", "box: median", median_remark(groups)], across)
+    across = max(left + width + 0.3, 4.8)
+    several = any(group.seeds > 1 for group in groups)
+    remarks = [
+        f"up to it, every 95 % interval lies above {100 * threshold_of(groups):g} %",
+        seeds_remark(groups),
+        "dots are seeds, the box their median" if several else "",
+        median_remark(groups),
+    ]
+    lines = remark_lines(remarks, across)
     start = below_heading(lines) - 0.08
     figure = Figure((across, start + len(sets) * step + 0.25))
-    threshold = groups[0].documents[0].get("threshold", 0.99)
-    heading(figure, f"Certified length: at least {100 * threshold:g} % at every length up to it", lines)
+    heading(figure, "Certified lengths", lines)
     lengths = sorted({length for name in sets_of(groups) for length in lengths_of(groups, name)})
     for place, name in enumerate(sets):
         top = start + place * step
@@ -159,10 +167,11 @@ def median_remark(groups: Sequence[Group]) -> str:
 def draw_certified(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequence[int]) -> None:
     """Octaves along the axis; a run that fails at the first length stands at 0, an octave before it."""
     shortest, longest = trained_range(groups)
-    zero = math.log2(lengths[0]) - 1
+    first = math.log2(min(lengths[0], shortest))
+    zero = first - 1
     axes.set(xlim=(zero - 0.35, math.log2(max(lengths[-1], longest)) + 0.3), ylim=(len(groups) - 0.5, -0.5))
     axes.axvspan(math.log2(shortest) - 0.08, math.log2(longest) + 0.08, color=SHADE, linewidth=0, zorder=0)
-    octaves = range(math.ceil(math.log2(lengths[0])), math.floor(axes.get_xlim()[1]) + 1)
+    octaves = range(math.ceil(first), math.floor(axes.get_xlim()[1]) + 1)
     axes.set_xticks([zero, *octaves], ["0", *(f"{2**one:,}" for one in octaves)])
     for times in (1, 4, 16, 64):
         if math.log2(times * longest) < axes.get_xlim()[1]:
@@ -177,7 +186,8 @@ def draw_certified(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequ
         places = [place_of(value, zero) for value in [*held, float(np.median(held)), *(median_interval(held) or ())]]
         seeds, middle, ends = places[: len(held)], places[len(held)], places[len(held) + 1 :]
         box: dict[str, Any] = {"facecolor": "#cfe6f5", "edgecolor": BLUE, "linewidth": 0.8, "zorder": 3}
-        axes.add_patch(Rectangle((middle - 0.16, line - 0.42), 0.32, 0.84, **box))
+        if len(held) > 1:
+            axes.add_patch(Rectangle((middle - 0.16, line - 0.42), 0.32, 0.84, **box))
         axes.hlines([line] if ends else [], *(ends or (0, 0)), color=BLUE, linewidth=1.2, zorder=2.5)
         axes.scatter(seeds, spread(seeds, line), s=9, color=INK, linewidths=0, zorder=4)
     axes.tick_params(axis="y", length=0)

@@ -27,6 +27,7 @@ from headway.report.length_groups import (
     set_name,
     set_style,
     sets_of,
+    threshold_of,
     trained_range,
     unit,
 )
@@ -71,18 +72,19 @@ def split_panels(groups: Sequence[Group], name: str) -> list[Panel]:
 
 
 @style()
-def curves(panels: Sequence[Panel], threshold: float = 0.99) -> Figure:
+def curves(panels: Sequence[Panel]) -> Figure:
     """Accuracy against length, the trained lengths shaded; a thin line is a seed, a thick one the mean."""
     groups = all_groups(panels)
+    threshold = threshold_of(groups)
     hollow = any(p.constant for panel in panels for g in panel.groups for p in points(g, panel.set))
     remarks = [
+        only_set(panels),
         seeds_remark(groups),
         "thin lines are seeds" if any(group.seeds > 1 for group in groups) else "",
         f"band: {band_remark(groups)}" if band_remark(groups) else "",
         "hollow: one answer to everything" if hollow else "",
     ]
-    title = f"Right answers against length{set_title(panels)}"
-    figure, places = lay_out(panels, title, remarks)
+    figure, places = lay_out(panels, "Right answers against length", remarks)
     lowest = min((p.mean for panel in panels for g in panel.groups for p in points(g, panel.set)), default=0.0)
     bottom = max(-0.03, min(0.42, lowest - 0.06)) if is_class(groups) else -0.03
     for axes, panel in places:
@@ -98,19 +100,20 @@ def curves(panels: Sequence[Panel], threshold: float = 0.99) -> Figure:
 def answers(panels: Sequence[Panel]) -> Figure:
     """How often the last class is answered at each length; a model that answers one class runs along an edge."""
     groups = all_groups(panels)
-    label = max(label for g in groups for d in g.documents for row in d["lengths"] for label in row["answer_shares"])
+    rows = (row for group in groups for document in group.documents for row in document["lengths"])
+    label = max(label for row in rows for label in row.get("answer_shares") or {})
 
     def read(row: Row) -> float | None:
         return known((row.get("answer_shares") or {}).get(label))
 
     remarks = [
+        only_set(panels),
         seeds_remark(groups),
         "hollow: one answer to everything",
         *constant_words(groups)[:4],
         f"and {len(constant_words(groups)) - 4} more" if len(constant_words(groups)) > 4 else "",
     ]
-    title = f"How often the answer is {label}{set_title(panels)}"
-    figure, places = lay_out(panels, title, remarks)
+    figure, places = lay_out(panels, f"How often the answer is {label}", remarks)
     for axes, panel in places:
         draw_lines(axes, panel, read, groups)
         axes.set_ylim(-0.06, 1.06)
@@ -130,10 +133,10 @@ def all_groups(panels: Sequence[Panel]) -> list[Group]:
     return list({group.name: group for panel in panels for group in panel.groups}.values())
 
 
-def set_title(panels: Sequence[Panel]) -> str:
+def only_set(panels: Sequence[Panel]) -> str:
     """The set, where every panel shows the same."""
     sets = {panel.set for panel in panels}
-    return f": {set_name(sets.pop())}" if len(sets) == 1 else ""
+    return set_name(sets.pop()) if len(sets) == 1 else ""
 
 
 def lay_out(panels: Sequence[Panel], title: str, remarks: Sequence[str]) -> tuple[Figure, list[tuple[Axes, Panel]]]:

@@ -70,6 +70,7 @@ def maps(groups: Sequence[Group], by: str, name: str) -> Figure:
     across = max(end + 0.75, 4.4)
     small = any(found.n < FEW for cells in counted for found in cells.values())
     remarks = [
+        set_name(name),
         seeds_remark(groups),
         "unsorted sequences only" if by == "gap" else "",
         f"cells of fewer than {FEW} examples a seed say how many" if small else "",
@@ -78,7 +79,7 @@ def maps(groups: Sequence[Group], by: str, name: str) -> Figure:
     lines = remark_lines(remarks, across)
     start, step = below_heading(lines), above + height + 0.14
     figure = Figure((across, start - (-len(shown) // beside) * step + 0.45))
-    heading(figure, f"Right answers by {WORDS.get(by, by)}: {set_name(name)}", lines)
+    heading(figure, f"Right answers by {WORDS.get(by, by)}", lines)
     scale = share_scale()
     for place, (group, cells) in enumerate(zip(shown, counted, strict=True)):
         line, column = divmod(place, beside)
@@ -143,7 +144,7 @@ def whole_percent(share: float) -> str:
 
 
 def name_cells(axes: Axes, columns: Sequence[Sequence[int]], bins: Sequence[Bin], *, rows: bool, below: bool) -> None:
-    names = [f"{some[0]}–{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in columns]
+    names = [f"{some[0]}–{some[-1]}" if len(some) > 1 else f"{some[0]:,}" for some in columns]
     axes.set_xticks(np.arange(len(columns)) + 0.5, names if below else [])
     axes.set_yticks(np.arange(len(bins)) + 0.5, [_bin_name(one) for one in bins] if rows else [])
     axes.tick_params(length=0, pad=2)

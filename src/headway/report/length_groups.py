@@ -157,6 +157,11 @@ def certified(document: Document, name: str) -> int | None:
     return None if value is None else int(value)
 
 
+def threshold_of(groups: Sequence[Group]) -> float:
+    """The accuracy that a certified length asks for."""
+    return float(groups[0].documents[0].get("threshold", 0.99))
+
+
 def is_class(groups: Sequence[Group]) -> bool:
     """Whether answers are classes, so that some accuracy is chance."""
     return any(row.get("answer_shares") for group in groups for doc in group.documents for row in doc["lengths"])
@@ -164,16 +169,17 @@ def is_class(groups: Sequence[Group]) -> bool:
 
 def unit(groups: Sequence[Group]) -> str:
     """What a length counts."""
-    return "elements" if groups[0].documents[0].get("task") == "sortedness" else "characters"
+    return str(groups[0].documents[0].get("unit", "tokens"))
 
 
 def seeds_remark(groups: Sequence[Group]) -> str:
-    """How many seeds a group has, and what that allows."""
+    """Which group is shown if there is only one, how many seeds a group has, and what that allows."""
     counts = sorted({group.seeds for group in groups})
+    alone = f"{groups[0].name}; " if len(groups) == 1 else ""
     if counts == [1]:
-        return "one seed" if len(groups) == 1 else "one seed each"
+        return f"{alone}one seed" if alone else "one seed each"
     several = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
-    return several + (" (fewer than 6: descriptive)" if counts[0] < ENOUGH_SEEDS else "")
+    return alone + several + (" (fewer than 6: descriptive)" if counts[0] < ENOUGH_SEEDS else "")
 
 
 def band_remark(groups: Sequence[Group]) -> str:

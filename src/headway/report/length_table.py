@@ -16,9 +16,6 @@ from headway.report.length_groups import (
 )
 from headway.report.style import Document
 
-COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
-"""The lengths that have a column, where they were measured."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -52,13 +49,9 @@ def length_table(documents: Sequence[Document], groups: Sequence[str] | None = N
 
 
 def table_lengths(groups: Sequence[Group]) -> list[int]:
-    """16, 32, ... as far as they were measured, and the longest trained length; all of them where none of those was."""
+    """The longest trained length and every one past it; all lengths where none of those was measured."""
     there = sorted({length for name in sets_of(groups) for length in lengths_of(groups, name)})
-    usual = {*COLUMNS, trained_range(groups)[1]}
-    past = [length for length in there if length > trained_range(groups)[1]]
-    if set(past) <= usual:
-        return [length for length in there if length in usual] or there
-    return [length for length in there if length in past or length == trained_range(groups)[1]]
+    return [length for length in there if length >= trained_range(groups)[1]] or there
 
 
 def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
