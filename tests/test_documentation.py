@@ -118,6 +118,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.lengths.certified",
         "headway.sweeps.comparison",
         "headway.report.settings",
+        "headway.report.lengths",
+        "headway.report.length_bars",
+        "headway.report.length_gaps",
+        "headway.report.length_table",
+        "headway.report.positions",
+        "headway.lengths.identities",
     ],
 )
 def test_examples_in_docstrings_are_right(module: str) -> None:
