@@ -273,7 +273,7 @@ def test_too_few_examples_an_unknown_set_and_no_heads_are_refused() -> None:
 
 
 def test_longer_sequences_get_fewer_examples() -> None:
-    assert [examples_at(500, length) for length in (16, 128, 256, 1_024)] == [500, 500, 250, 100]
+    assert [examples_at(500, length) for length in (16, 128, 256, 1_024)] == [500, 500, 250, 64]
     assert [examples_at(40, length) for length in (16, 1_024)] == [40, 40]
     assert [captured_at(length) for length in (16, 256, 512, 1_024, 4_096)] == [64, 64, 32, 16, 16]
 

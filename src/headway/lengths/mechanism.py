@@ -29,7 +29,7 @@ from headway.tasks import Examples
 FORM = 1
 EXAMPLES, FEWEST, FULL_LENGTH = 500, 20, 128
 """Examples up to a length; past it fewer, so that all lengths have about as many tokens."""
-FEWEST_LONG = 100
+FEWEST_LONG = 64
 LARGE = 0.1
 """Of the attention, above what length alone explains."""
 LARGE_EFFECT = 0.25
@@ -134,7 +134,7 @@ def mechanism(
 
 
 def examples_at(n: int, length: int) -> int:
-    """All up to length 128; past it fewer, but at least 100 of them."""
+    """All up to length 128; past it fewer, but at least 64 of them."""
     return min(n, max(FEWEST_LONG, n * FULL_LENGTH // max(length, FULL_LENGTH)))
 
 

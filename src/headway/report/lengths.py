@@ -12,6 +12,7 @@ from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import maps, sets_by
 from headway.report.length_groups import Group, groups_of, is_class
 from headway.report.length_table import length_table, markdown
+from headway.report.mechanism import draw_mechanism
 from headway.report.positions import biases, encodings, identities, learned_table
 from headway.report.style import Document, save
 
@@ -39,7 +40,7 @@ def write_figures(
 
 
 def planned(groups: Sequence[Group], patterns: Document | None = None) -> Plan:
-    """Curves, answers, bars, certified lengths, maps by what is hard, positions; what was not measured is left out."""
+    """Curves, answers, bars, certified lengths, maps by what is hard, positions, heads: what was measured."""
     for name, panels in plan_panels(groups):
         yield file_name("lengths-curves", name), partial(curves, panels)
         if is_class(groups):
@@ -51,6 +52,7 @@ def planned(groups: Sequence[Group], patterns: Document | None = None) -> Plan:
         yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
     for group in groups:
         yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+        yield from planned_mechanism(group, group.name if len(groups) > 1 else "")
     if patterns is not None:
         yield "encodings", partial(encodings, patterns)
 
@@ -64,6 +66,14 @@ def planned_positions(document: Document, name: str) -> Plan:
         yield file_name("positions-bias", name), partial(biases, found, document["training"]["longest"])
     if found.get("identities"):
         yield file_name("positions-identities", name), partial(identities, found)
+
+
+def planned_mechanism(group: Group, name: str) -> Plan:
+    """Heads against length of every run that has it: heads of different seeds have nothing to do with each other."""
+    for document in group.documents:
+        if document.get("mechanism"):
+            seed = f"seed {document['seed']}" if group.seeds > 1 else ""
+            yield file_name("mechanism", name, seed), partial(draw_mechanism, document["mechanism"])
 
 
 def file_name(*parts: str) -> str:

@@ -34,7 +34,7 @@ Place = tuple[float, float]
 
 WIDE, SCORES, EFFECT, ACCURACY = 1.6, 0.95, 0.5, 0.75
 """Inches: a cell's width, and the heights of its two panels and of the panel above all cells."""
-LEFT, GAP, BETWEEN, FOOT = 0.62, 0.2, 0.12, 0.42
+LEFT, GAP, BETWEEN, FOOT = 0.72, 0.2, 0.12, 0.42
 """Inches: left of the first cell, between cells side by side, inside a cell, and below one."""
 LINE = 0.17
 MOST_ACROSS = 6
@@ -101,9 +101,10 @@ def words(score: str) -> str:
 
 
 def columns(heads: Sequence[Row]) -> int:
-    """As many cells side by side as the widest layer has heads, so that a row is a layer; six at most."""
+    """As many cells side by side as the widest layer has heads; of more than six, half of them or a third."""
     layers = [head["head"].rpartition(".")[0] for head in heads]
-    return min(MOST_ACROSS, max(layers.count(layer) for layer in layers))
+    widest = max(layers.count(layer) for layer in layers)
+    return -(-widest // -(-widest // MOST_ACROSS))
 
 
 def score_styles(found: Document) -> dict[str, dict[str, Any]]:
@@ -119,7 +120,7 @@ def score_styles(found: Document) -> dict[str, dict[str, Any]]:
         for index, score in enumerate(parts)
     }
     if "entropy" in there:
-        styles["entropy"] = {"color": GREY, "marker": "x", "linestyle": (0, (1, 1.2))}
+        styles["entropy"] = {"color": GREY, "marker": "d", "linestyle": (0, (1, 1.2))}
     return styles
 
 
@@ -251,7 +252,7 @@ def score_limits(heads: Sequence[Row]) -> tuple[float, float]:
 def effect_limits(heads: Sequence[Row]) -> tuple[float, float]:
     """The same for all heads, so that cells compare."""
     ends = [end for head in heads for along in head["effects"].values() for row in along for end in row["interval"]]
-    return 1.1 * min(-0.3, *ends), 1.1 * max(1.0, *ends)
+    return 1.2 * min(-0.3, *ends), 1.2 * max(1.0, *ends)
 
 
 # The legend
