@@ -35,11 +35,13 @@ def perfect(length: int, name: str) -> float:
 def gaps(length: int, name: str, share: float, random: np.random.Generator) -> list[dict[str, Any]]:
     """Small gaps are harder and, in longer natural sequences, the rule."""
     scale = 1 + (8 if name == "matched" else 130 / length)
-    drawn = np.minimum(random.geometric(1 / scale, N // 2), 80)
+    drawn = random.geometric(1 / scale, N // 2)
     rows = []
-    for gap, n in zip(*np.unique(drawn, return_counts=True), strict=True):
-        wrong = int(random.binomial(n, (1 - share) * math.exp(-(gap - 1) / 12)))
-        rows.append({"value": int(gap), "n": int(n), "wrong": wrong, "accuracy": 1 - wrong / int(n)})
+    for low, high in ((1, 1), (2, 2), (3, 3), (4, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128)):
+        n = int(((drawn >= low) & (drawn <= high)).sum())
+        wrong = int(random.binomial(n, (1 - share) * math.exp(-(low - 1) / 12)))
+        if n:
+            rows.append({"from": low, "value": high} | row(n, wrong))
     return rows
 
 

@@ -1,6 +1,5 @@
 """Accuracy by what makes an example hard, at every length."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ CELL = (0.33, 0.23)
 BETWEEN = 0.3
 
 Bin = tuple[int, int]
-"""The smallest and the largest value in it."""
+"""A range of values: the smallest and the largest in it, as the document has them."""
 
 
 class Cell(NamedTuple):
@@ -42,18 +41,6 @@ def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
         rows = [row for g in groups for d in g.documents for row in d["lengths"] if row["negatives"] == name]
         found += [(by, name) for by in dict.fromkeys(by for row in rows for by in row.get("by") or {} if row["by"][by])]
     return found
-
-
-def bin_of(value: int) -> Bin:
-    """Small values alone, larger ones in octaves.
-
-    >>> [bin_of(value) for value in (0, 3, 4, 5, 8, 9, 99)]
-    [(0, 0), (3, 3), (4, 4), (5, 8), (5, 8), (9, 16), (65, 128)]
-    """
-    if value <= 4:
-        return (value, value)
-    top = 2 ** math.ceil(math.log2(value))
-    return (top // 2 + 1, top)
 
 
 @style()
@@ -108,7 +95,7 @@ def count(group: Group, by: str, name: str, columns: Sequence[Sequence[int]]) ->
         own: dict[tuple[Bin, int], list[int]] = {}
         for row in document["lengths"]:
             for entry in ((row.get("by") or {}).get(by) or []) if row["negatives"] == name else []:
-                total = own.setdefault((bin_of(entry["value"]), first[row["length"]]), [0, 0])
+                total = own.setdefault(((entry["from"], entry["value"]), first[row["length"]]), [0, 0])
                 total[0] += entry["n"]
                 total[1] += entry["wrong"]
         for place, (n, wrong) in own.items():
