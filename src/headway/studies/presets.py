@@ -7,6 +7,15 @@ LONG = (32, 64, 128, 256, 512, 1_024)
 CHARACTERS = (64, 128, 256)
 """Inputs past the 32 characters of training: 29, 61 and 125 digits."""
 POOLINGS = ("mean", "max", "multi-feature")
+FRESH = {
+    "data.fresh": True,
+    "task.negatives": "mixed",
+    "model.dropout": 0.0,
+    "train.epochs": None,
+    "train.steps": 3_000,
+    "train.batch_size": 256,
+}
+"""New examples for ever, half of the unsorted ones with one adjacent inversion."""
 
 ADDITION = {
     "quick": Study(arms=(Arm(name="quick-addition", recipe="quick-addition"),), seeds=(0,), measured="accuracy"),
@@ -32,7 +41,7 @@ SORTEDNESS = {
         arms=(
             Arm(
                 name="course",
-                recipe="sortedness-course",
+                recipe="sortedness-grid",
                 vary={ENCODING: ("sinusoidal", "learned", "none", "one-hot"), POOLING: ("mean", "multi-feature")},
             ),
         ),
@@ -43,21 +52,16 @@ SORTEDNESS = {
     ),
     "full": Study(
         arms=(
-            Arm(
-                name="course",
-                recipe="sortedness-course",
-                vary={ENCODING: ALLOWED, POOLING: POOLINGS},
-            ),
-            Arm(
-                name="fresh",
-                recipe="sortedness-course",
-                set={"data.fresh": True, "task.negatives": "mixed", "train.steps": 6_000, "train.batch_size": 256},
-                vary={ENCODING: ALLOWED, POOLING: POOLINGS},
-            ),
+            Arm(name="course", recipe="sortedness-grid", vary={ENCODING: ALLOWED, POOLING: POOLINGS}),
+            Arm(name="fresh", recipe="sortedness-grid", set=FRESH, vary={ENCODING: ALLOWED, POOLING: POOLINGS}),
             Arm(name="long", recipe="sortedness-long"),
+            # One thing less each time: what makes it hold?
+            Arm(name="long-without-window", recipe="sortedness-long", set={"model.window": None}),
+            Arm(name="long-without-bands", recipe="sortedness-long", set={"task.spread": "whole"}),
         ),
         seeds=range(5),
         at=LONG,
+        n=1_000,
         mechanism="failing",
     ),
 }
@@ -93,6 +97,7 @@ LONG_ADDITION = {
                 recipe="long-addition",
                 set={"model.shape": "decoder", "model.encoder_layers": 0, "model.decoder_layers": 4},
             ),
+            Arm(name="without-window", recipe="long-addition", set={"model.window": None}),
             Arm(name="most-significant-first", recipe="addition-text", seeds=(0,)),
             # Without the window, which counts places for every encoding that does not count columns.
             Arm(
