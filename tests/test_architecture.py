@@ -29,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE
-    | {"api", "config", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics", "sweeps"},
+    | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics"}
+    | {"sweeps"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
     | {"lengths", "studies", "sweeps"}

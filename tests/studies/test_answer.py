@@ -104,7 +104,17 @@ def test_pooling_decides_where_only_pooling_differs() -> None:
     assert (found["arm"], found["set"], found["seeds"]) == ("grid", "swaps", [0, 1])
     assert found["pooling"] == pytest.approx({"mean": 0.5, "max": 0.9})
     assert found["shares"]["pooling"] == pytest.approx([1, 1])
-    assert "past training: poolings 100 %, encodings 0 %" in answer(cells)[1]
+    assert answer(cells)[1] == (
+        "grid, on swaps: the pooling explains more than the encoding in each of 2 seeds; "
+        "of the differences past training the pooling 100 %, the encoding 0 %, only the two in combination 0 %; "
+        "mean accuracy there: max 0.900, mean 0.500; a 0.700, b 0.700"
+    )
+    turned = grid({("mean", "a"): 0.5, ("max", "a"): 0.9, ("mean", "b"): 0.5, ("max", "b"): 0.9})
+    assert "the encoding explains more than the pooling in each of 2 seeds" in answer(turned)[1]
+    for one in cells:  # in the second seed the encoding decides
+        value = 0.9 if one["settings"][ENCODING] == "b" else 0.5
+        one["runs"][1] = run(1, [row("swaps", 16, 1), row("swaps", 32, value)])
+    assert "neither pooling nor encoding explains more in every seed" in answer(cells)[1]
 
 
 def test_a_grid_with_a_hole_or_without_differences_is_not_explained() -> None:

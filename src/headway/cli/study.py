@@ -171,21 +171,20 @@ def measure_runs(
     whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
 ) -> dict[str, dict[str, Any]]:
     """The lengths.json of every run that has one, by the run's name; those of this part are measured first."""
-    from headway.studies.runner import attempt, known_lengths, lengths_of
+    from headway.studies.runner import known_lengths, measure_all
 
     names = [trial.name for cell in part.cells for trial in cell.trials if trial.name not in failed]
     with progress(f"measure {directory.path.name}", quiet=quiet) as meter:
-        for done, name in enumerate(names):
+        ends = measure_all([directory.run(name) for name in names], whole.study, device=device)
+        for done, (name, error) in enumerate(ends, 1):
             meter(done, len(names), name)
-            run = directory.run(name)
-            found, error = attempt(run, partial(lengths_of, run, whole.study, device=device))
             if error is not None:
                 note_failure(failed, name, error)
-            elif found is not None and disagrees(found):
-                note_failure(failed, name, DISAGREE)
-        meter(len(names), len(names))
     runs = [directory.run(trial.name) for cell in whole.cells for trial in cell.trials if trial.name not in failed]
     known = {run.name: known_lengths(run, whole.study) for run in runs}
+    for name, document in known.items():
+        if document is not None and disagrees(document):
+            note_failure(failed, name, DISAGREE)
     return {name: document for name, document in known.items() if document is not None}
 
 

@@ -149,20 +149,29 @@ def comparison(grid: Sequence[Document], tables: Mapping[int, Table]) -> dict[st
 
 
 def decision_text(found: Document) -> str:
-    where = f"{found['arm']}, {found['set']}"
-    low, high, n = found["lowest"], found["highest"], len(found["seeds"])
+    """How much each explains, which of the two explains more, and the means behind it."""
+    where = f"{found['arm']}, on {found['set']}"
+    low, high = found["lowest"], found["highest"]
     if high - low < WORTH_EXPLAINING:
         return f"{where}: nothing decides; every combination has {low:.3f} to {high:.3f} past training"
+    words = {"encoding": "the encoding", "pooling": "the pooling", "together": "only the two in combination"}
     parts = {key: fmean(values) for key, values in found["shares"].items()}
-    words = {"encoding": "encodings", "pooling": "poolings", "together": "what only a combination of the two does"}
-    ranked = sorted(parts, key=lambda key: -parts[key])
-    shares = ", ".join(f"{words[key]} {100 * parts[key]:.0f} %" for key in ranked)
-    levels = [f"{one} {mean:.3f}" for key in ("pooling", "encoding") for one, mean in by_size(found[key])]
-    only = f"these {len(found['encoding'])} encodings and {len(found['pooling'])} poolings only"
-    return (
-        f"{where}: what explains the differences between the combinations past training: {shares} "
-        f"(mean of {n} seed{'s' * (n > 1)}, {only}); mean accuracy past training: {', '.join(levels)}"
+    shares = ", ".join(f"{words[key]} {100 * parts[key]:.0f} %" for key in sorted(parts, key=lambda key: -parts[key]))
+    levels = "; ".join(
+        ", ".join(f"{one} {mean:.3f}" for one, mean in by_size(found[key])) for key in ("pooling", "encoding")
     )
+    return f"{where}: {more_text(found)}; of the differences past training {shares}; mean accuracy there: {levels}"
+
+
+def more_text(found: Document) -> str:
+    """Which of the two explains more, if it does so in every seed."""
+    pairs = list(zip(found["shares"]["pooling"], found["shares"]["encoding"], strict=True))
+    seeds = f"each of {len(pairs)} seeds" if len(pairs) > 1 else "the one seed"
+    if all(pooling > encoding for pooling, encoding in pairs):
+        return f"the pooling explains more than the encoding in {seeds}"
+    if all(encoding > pooling for pooling, encoding in pairs):
+        return f"the encoding explains more than the pooling in {seeds}"
+    return "neither pooling nor encoding explains more in every seed"
 
 
 def by_size(means: Mapping[str, float]) -> list[tuple[str, float]]:
