@@ -138,7 +138,7 @@ def certified_lengths(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     across = max(left + width + 0.3, 4.8)
     several = any(group.seeds > 1 for group in groups)
     remarks = [
-        f"up to it, every 95 % interval lies above {100 * threshold_of(groups):g} %",
+        f"up to it, every 95 % interval starts at {100 * threshold_of(groups):g} % or more",
         seeds_remark(groups),
         "dots are seeds, the box their median" if several else "",
         median_remark(groups),
