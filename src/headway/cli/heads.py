@@ -1,6 +1,5 @@
 """headway heads"""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli.evaluate import CHOICES, percent, split_in_words
+from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
 
@@ -102,7 +102,9 @@ def _analyse(
 
         document = {"settings": key, **analyse(trained, progress=note, **settings).to_json()}
     trained.directory.replace_analysis("heads", document)
-    shutil.rmtree(trained.directory.figures, ignore_errors=True)  # what was drawn before shows another analysis
+    for earlier in trained.directory.figures.glob("*"):
+        if not earlier.name.startswith(FIGURES_OF_LENGTHS):  # what was drawn before shows another analysis
+            earlier.unlink()
     if figures:
         _draw(document, trained.directory.figures, anew=True)
     return document

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from headway.evaluation import Trained
 
 Document = Mapping[str, Any]
+FIGURES = ("lengths-", "positions-", "mechanism")
+"""How the names of this command's figures begin."""
 NEARLY = 0.98
 """A share of one answer from which on a row is said to be nearly constant."""
 
@@ -101,8 +103,9 @@ def _measure(
 def _draw(documents: Sequence[Document], folder: Path) -> None:
     from headway.report.lengths import write_figures
 
-    for earlier in folder.glob("lengths-*"):  # what was drawn before shows another measurement
-        earlier.unlink()
+    for earlier in folder.glob("*"):
+        if earlier.name.startswith(FIGURES):  # what was drawn before shows another measurement
+            earlier.unlink()
     write_figures(documents, folder)
 
 
