@@ -106,6 +106,14 @@ def test_a_constant_model_is_told_in_words(here: Path, shell: Shell) -> None:
     assert shell.json(f"lengths constant {FEW}")["constant"] == {"answer": "1", "from": 3}
 
 
+def test_a_model_that_answers_nearly_always_the_same_is_told_with_its_lengths(here: Path, shell: Shell) -> None:
+    found = shell.json(f"lengths zero {FEW}")
+    for row in found["lengths"]:
+        row["answer_shares"] = {"0": 0.02, "1": 0.98} if row["length"] >= 7 else {"0": 0.03, "1": 0.97}
+    lines = [line for line in summary(found) if "nearly everything" in line]
+    assert lines == [f"answers 1 to nearly everything: {name} at 7, 9" for name in ("swaps", "adjacent", "matched")]
+
+
 def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) -> None:
     found = shell.json(f"lengths zero constant {FEW}")
     assert found["together"] is None, "two runs of one seed are no two seeds"
@@ -155,6 +163,7 @@ def test_written_answers_have_their_own_set_and_are_decoded(here: Path, shell: S
 def test_heads_are_compared_when_asked(here: Path, shell: Shell) -> None:
     found = shell.json("lengths zero --at 7 --n 40 --mechanism --no-figures")
     assert found["mechanism"]["words"][-1] in summary(found)
+    assert found["mechanism"]["set"] == "swaps", "the negatives that were trained on"
 
 
 def test_a_decoder_that_disagrees_gives_exit_code_1(here: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

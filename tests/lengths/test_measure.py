@@ -50,6 +50,12 @@ def test_a_planted_oracle_is_certified_to_the_longest_length() -> None:
     assert [row["trained"] for row in found.rows[:6]] == [True] * 3 + [False] * 3
 
 
+def test_a_length_below_training_counts_and_is_not_called_trained() -> None:
+    found = measure_lengths(planted(fails_at(3)), at=[3], n=ENOUGH)
+    assert [(row["length"], row["trained"]) for row in found.rows[:2]] == [(3, False), (4, True)]
+    assert found.certified_length == 0
+
+
 def test_a_model_that_fails_at_64_is_certified_to_32_even_where_128_is_right() -> None:
     found = measure_lengths(planted(fails_at(64)), at=AT, n=ENOUGH)
     assert found.certified == dict.fromkeys(SETS, 32)

@@ -136,7 +136,7 @@ def _write_together(result: Document, found: Sequence[Document], out: Path, *, f
 def summary(found: Document) -> list[str]:
     """One run for a person: the table, the certified lengths, and whether the model answers at all."""
     training, step = found["training"], found["checkpoint"]["step"]
-    name = "exact match" if found["constant"] is None and found["pooling"] is None else "accuracy"
+    name = "exact match" if found["lengths"][0]["answer_shares"] is None else "accuracy"
     inside = f"trained on {training['shortest']} to {training['longest']} {found['unit']}"
     lines = [
         f"{found['run']} (step {step:,}, chosen on {found['checkpoint']['chosen_on']}), {inside}",
@@ -207,12 +207,17 @@ def constant_in_words(found: Document) -> list[str]:
             f"answers {answer} whatever it sees, from length {start:,} on: {' to '.join(shares[:1] + shares[1:][-1:])} "
             "is the share of such examples, not an accuracy"
         ]
-    return [
-        f"nearly one answer: {label} for {share:.1%} of {row['negatives']} at {row['length']:,}"
-        for row in found["lengths"]
-        for label, share in (row["answer_shares"] or {}).items()
-        if share >= NEARLY
-    ]
+    return nearly_constant(found)
+
+
+def nearly_constant(found: Document) -> list[str]:
+    """A line for each set and answer that is given nearly always at some lengths: `nearly always 0: swaps at 256`."""
+    at: dict[tuple[str, str], list[str]] = {}
+    for row in found["lengths"]:
+        for label, share in (row["answer_shares"] or {}).items():
+            if share >= NEARLY:
+                at.setdefault((row["negatives"], label), []).append(f"{row['length']:,}")
+    return [f"answers {label} to nearly everything: {name} at {', '.join(some)}" for (name, label), some in at.items()]
 
 
 def too_few(found: Document) -> list[str]:

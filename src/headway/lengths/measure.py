@@ -105,7 +105,7 @@ def measure_lengths(
     rows, done = [], 0
     for name, length in tested:
         examples = length_set(trained, name, length, n)
-        rows.append({"length": length, "negatives": name, "trained": length in plan.trained})
+        rows.append({"length": length, "negatives": name, "trained": plan.shortest <= length <= plan.longest})
         rows[-1] |= _measure(trained, name, examples, lambda k, _: report(done + k * length, tokens))  # noqa: B023
         done += n * length
     certified = certified_lengths(rows)
@@ -132,8 +132,11 @@ def measure_lengths(
 
 
 def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> dict[str, Any]:
-    """What each head does at the longest training length and past it."""
-    return compare_heads(trained, [plan.longest, *plan.longer], report=report).to_json()
+    """What each head does at the longest training length and past it, on the set whose negatives were trained on."""
+    known = getattr(trained.task.options, "negatives", None)
+    return compare_heads(
+        trained, [plan.longest, *plan.longer], sets=known if known in plan.sets else None, report=report
+    ).to_json()
 
 
 def _recipe(trained: Trained) -> dict[str, Any]:

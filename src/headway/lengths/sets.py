@@ -50,7 +50,8 @@ def _known_plan(trained: Trained) -> LengthPlan:
     lengths = trained.task.features(trained.examples("train").source)[plan.feature]
     shortest, longest = int(lengths.min()), int(lengths.max())
     inside = tuple(length for length in plan.trained if shortest <= length <= longest) or (longest,)
-    return replace(plan, shortest=shortest, longest=longest, trained=inside)
+    longer = tuple(length for length in plan.longer if length > longest)
+    return replace(plan, shortest=shortest, longest=longest, trained=inside, longer=longer)
 
 
 def length_set(trained: Trained, name: str, length: int, n: int) -> Examples:
