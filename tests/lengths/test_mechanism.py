@@ -16,8 +16,9 @@ from headway.heads.variants import heads_of
 from headway.heads.walk import State, Walk
 from headway.lengths import behaviour
 from headway.lengths.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
+from headway.lengths.changes import Observed, _change, compare, in_order
 from headway.lengths.explanation import tell
-from headway.lengths.mechanism import Mechanism, _change, compare, examples_at, first_failing, in_order, mechanism
+from headway.lengths.mechanism import Mechanism, examples_at, first_failing, mechanism
 from headway.lengths.repair import by_offset, profiles_of, repaired, repairs_for, within_reach
 from headway.lengths.sets import length_set
 from headway.model.sites import Head
@@ -57,7 +58,17 @@ def test_the_planted_head_that_fails_is_named_with_its_length_and_numbers(even: 
     assert first.interval[0] <= first.change <= first.interval[1] < -0.9
     assert even.fails_at == 64 > LAST
     assert {change["head"] for change in even.document["changes"]} == {str(CULPRIT)}, "the others do as before"
-    assert f"{CULPRIT} changes first, at 64: it puts 0.02 of its attention on the previous element" in even.words[1]
+    assert f"{CULPRIT} changes first, at 64: it puts 0.02 of its attention on the previous element" in even.words[2]
+
+
+def test_pieces_of_the_same_sequences_tell_length_from_what_stands_in_them(even: Mechanism) -> None:
+    rows = even.document["lengths"]
+    assert [row["pieces"] is None for row in rows] == [True, True, False, False]
+    assert rows[3]["pieces"]["accuracy"] == 1 and rows[3]["pieces"]["rise"] == pytest.approx(50)
+    assert "On pieces of 16 out of the same sequences it is 100.0 %" in even.words[1]
+    assert "of 50.0 points lost, length alone costs 50.0" in even.words[1]
+    fallen = row_of(even, CULPRIT)["scores"]["previous_element"][3]
+    assert fallen["share_before"] == pytest.approx(1) and fallen["even_before"] == pytest.approx(1 / 16)
 
 
 def test_what_the_culprit_brought_is_gone_too(even: Mechanism) -> None:
@@ -150,13 +161,35 @@ def observed(length: int, look: float, effect: float, rows: int = 60) -> Behavio
     return Behaviour(length, ["a", "b"], looks, right, margin.astype(np.float32), np.arange(rows) % 2)
 
 
+def in_a_row(*seen: Behaviour, **pieces: Behaviour) -> Observed:
+    """Lengths of which the first is the reference."""
+    return Observed(seen[0].length, {one.length: one for one in seen}, {int(at[1:]): one for at, one in pieces.items()})
+
+
+def test_what_pieces_do_as_well_is_not_a_change() -> None:
+    seen = observed(16, 0.9, 1.0), observed(32, 0.2, 0.1)
+    assert {change.head for change in compare(in_a_row(*seen)) if change.changed} == {"a"}
+    assert not any(change.changed for change in compare(in_a_row(*seen, L32=observed(16, 0.2, 0.1))))
+
+
+@pytest.mark.parametrize("name", ["adjacent", "matched"])
+def test_nothing_is_named_in_a_model_that_cannot_see_the_length(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random weights, a window, and relative bias: ties multiply with length, but pieces have them too."""
+    model = {"window": 2, "encoding": "clipped", "pooling": "max"}
+    trained = untrained(SORTEDNESS, seed=0, model=model, task={"values": 60, "min_length": 5, "max_length": 9})
+    assert mechanism(trained, [18, 72], n=60, sets=name).document["changes"] == []
+    if name == "matched":
+        monkeypatch.setattr(type(trained.task), "pieces", lambda *_: None)
+        assert mechanism(trained, [18, 72], n=60, sets=name).document["changes"], "ties would be taken for length"
+
+
 def test_the_earliest_change_comes_first_and_attention_before_effects() -> None:
     seen = [observed(16, 0.9, 1.0), observed(32, 0.9, 0.3), observed(64, 0.2, 0.3)]
-    changes = compare(seen, 16)
+    changes = compare(in_a_row(*seen))
     assert len(changes) == 2 * (2 + 4), "two lengths, two heads with one score, and two kinds of effect"
     named = {(change.head, change.about, change.length) for change in changes if change.changed}
     assert named == {("a", "effect", 32), ("a", "effect", 64), ("a", "attention", 64)}
-    both = compare([seen[0], observed(32, 0.6, 0.0)], 16)
+    both = compare(in_a_row(seen[0], observed(32, 0.6, 0.0)))
     ordered = sorted((change for change in both if change.changed), key=lambda change: -change.size)
     assert ordered[0].about == "effect", "the larger of the two"
     assert [change.about for change in in_order(both)] == ["attention", "effect", "effect"]
@@ -284,7 +317,7 @@ def test_weights_of_long_sequences_are_not_looked_at(monkeypatch: pytest.MonkeyP
     assert row_of(found, CULPRIT)["scores"]["diagonal"][1] is None
     assert [row["n_attention"] for row in found.document["lengths"]] == [40, 0]
     assert found.first is not None and found.first.about == "effect"
-    assert "No head looks elsewhere up to 64, but enc0.self.h1 brings something else" in found.words[1]
+    assert "No head looks elsewhere up to 64, but enc0.self.h1 brings something else" in found.words[2]
 
 
 def test_scores_do_not_depend_on_how_many_weights_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +339,7 @@ def test_models_that_write_an_answer_are_compared_too(base: dict[str, Any]) -> N
     assert [row["head"] for row in found.document["heads"]] == [str(head) for head in heads_of(trained)]
     assert found.document["set"] == "sums" and found.document["reference"] == 12
     assert set(found.document["heads"][0]["scores"]) <= {*trained.task.PARTS, "entropy"}
-    assert done[-1] == (40, 40)
+    assert done[-1] == (20 * (12 + 16), 20 * (12 + 16)), "in tokens"
     json.dumps(found.to_json(), allow_nan=False)
 
 

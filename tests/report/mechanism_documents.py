@@ -15,6 +15,7 @@ def make_mechanism(
     fails_at: int | None = 64,
     scores: Sequence[str] = SCORES,
     captured: int = 1_024,
+    pieces: bool = True,
 ) -> dict[str, Any]:
     """Heads that look at one part each, whatever the length; the culprit's attention on it halves from 64 on."""
     names = [f"enc{layer}.self.h{index}" for layer in range(layers) for index in range(heads)]
@@ -31,7 +32,7 @@ def make_mechanism(
         "alpha": 0.05,
         "family": 256,
         "definitions": {score: f"{score}." for score in scores},
-        "lengths": [_length(length, fails_at) for length in lengths],
+        "lengths": [_length(length, fails_at, pieces) for length in lengths],
         "heads": [_head(name, place, lengths, scores, name == culprit, captured) for place, name in enumerate(names)],
         "changes": [change] if change else [],
         "first": change,
@@ -41,12 +42,14 @@ def make_mechanism(
     }
 
 
-def _length(length: int, fails_at: int | None) -> dict[str, Any]:
+def _length(length: int, fails_at: int | None, with_pieces: bool) -> dict[str, Any]:
     accuracy = 0.5 if fails_at is not None and length >= fails_at else 0.99
     interval = [accuracy - 0.02, min(1.0, accuracy + 0.02)]
     row = {"length": length, "trained": length <= 16, "n": 500 if length < 256 else 250, "wrong": 0}
-    margin = {"margin": 3.0, "margin_interval": [2.5, 3.5], "n_attention": 64}
-    return {**row, "accuracy": accuracy, "interval": interval, **margin}
+    margin = {"margin": 3.0, "margin_interval": [2.5, 3.5]}
+    pieces = {**row, "accuracy": 0.97, "interval": [0.95, 0.99], **margin, "rise": 47.0, "rise_interval": [45, 49]}
+    found = {**row, "accuracy": accuracy, "interval": interval, **margin, "n_attention": 64}
+    return {**found, "pieces": pieces if length > 16 and with_pieces else None}
 
 
 def _head(
@@ -58,11 +61,12 @@ def _head(
             value = 0.8 if index == (len(scores) - 2 if culprit else place % len(scores)) else 0.02 * index - 0.1
             fell = culprit and value == 0.8 and length >= 64
             value = 0.4 if fell else value
-            looked[score].append(_cell(value, changed=fell, share=value, even=0.05) if length <= captured else None)
+            shares = {"share": value, "even": 0.05, "share_before": 0.8, "even_before": 0.06}
+            looked[score].append(_cell(value, changed=fell, **shares) if length <= captured else None)
     effects = [_cell(1.1 - 0.3 * place, changed=False, accuracy=0.9, drop=9.0, drop_interval=[8, 10]) for _ in lengths]
     return {"head": name, "scores": looked, "effects": {"zero": effects, "mean": effects}}
 
 
 def _cell(value: float, *, changed: bool, **more: Any) -> dict[str, Any]:
     found = {"value": value, "interval": [value - 0.03, value + 0.03], "n": 64, **more}
-    return {**found, "change": 0.0, "change_interval": [-0.1, 0.1], "p_holm": 1.0, "changed": changed}
+    return {**found, "before": 0.8, "change": 0.0, "change_interval": [-0.1, 0.1], "p_holm": 1.0, "changed": changed}

@@ -64,8 +64,9 @@ def test_lines_are_the_numbers_of_the_document() -> None:
             assert list(line.get_ydata()) == [row["value"] for row in along if row is not None]
         drawn = [list(line.get_ydata()) for line in lower.get_lines() if len(line.get_xdata()) > 2]
         assert drawn == [[row["value"] for row in along] for along in head["effects"].values()]
-    accuracy = figure.axes[0].get_lines()[0]
+    accuracy, pieces, *_ = figure.axes[0].get_lines()
     assert list(accuracy.get_ydata()) == [row["accuracy"] for row in found["lengths"]]
+    assert list(pieces.get_xdata()) == [32, 64, 128, 256] and set(pieces.get_ydata()) == {0.97}
 
 
 def test_the_head_that_changes_first_is_framed_and_named() -> None:
@@ -76,7 +77,7 @@ def test_the_head_that_changes_first_is_framed_and_named() -> None:
     assert framed == {"enc1.self.h1"}
     texts = [text for text, *_ in boxes_of(figure)]
     assert "Heads against length: enc1.self.h1 changes first, at 64" in texts
-    assert any(text.startswith("inversion: 0.80 at 16, 0.40 there") for text in texts)
+    assert any(text.startswith("inversion: 0.80 on pieces of 16, 0.40 there") for text in texts)
     assert " fails at 64" in texts
 
 
@@ -97,7 +98,7 @@ def test_where_nothing_changes_it_says_so_and_frames_nothing() -> None:
 
 
 def test_an_effect_that_changes_first_is_told_as_one() -> None:
-    found = make_mechanism(1, 1)
+    found = make_mechanism(1, 1, pieces=False)
     found["first"] |= {"about": "effect", "what": "zero", "before": 1.0, "after": 0.1}
     texts = [text for text, *_ in boxes_of(draw_mechanism(found))]
     assert any(text.startswith("without it (zero): 1.0 at 16, 0.10 there") for text in texts)
@@ -106,7 +107,8 @@ def test_an_effect_that_changes_first_is_told_as_one() -> None:
 def test_made_up_documents_are_like_real_ones() -> None:
     real, made = mechanism(plant("even"), [64], n=20).to_json(), make_mechanism(1, 3, (16, 64))
     assert set(real) == set(made)
-    assert set(real["lengths"][0]) == set(made["lengths"][0])
+    assert set(real["lengths"][1]) == set(made["lengths"][1])
+    assert set(real["lengths"][1]["pieces"]) <= set(made["lengths"][1]["pieces"])
     assert set(real["first"]) == set(made["first"])
     one, other = real["heads"][0], made["heads"][0]
     assert set(one) == set(other) and set(one["scores"]) == set(other["scores"])

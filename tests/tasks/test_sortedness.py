@@ -237,3 +237,21 @@ def test_sets_for_lengths_are_natural_whatever_training_draws() -> None:
         one, other = (task_of(spread=spread).for_lengths(name, 32) for spread in ("whole", "bands"))
         drawn = [task.draw(np.random.default_rng(1), 20).source for task in (one, other)]
         assert np.array_equal(*drawn)
+
+
+@given(st.sampled_from(["swaps", "adjacent"]), st.integers(2, 9), st.integers(0, 1_000))
+def test_pieces_are_neighbours_of_the_sequence_with_its_answer(negatives, length, seed):
+    task = task_of(negatives=negatives, min_length=9, max_length=9, values=20)
+    whole = task.draw(np.random.default_rng(seed), 12)
+    pieces = task.pieces(np.random.default_rng(seed), whole.source, length)
+    assert (task.answer(pieces) == whole.target).all()
+    for piece, row in zip(pieces.tolist(), whole.source.tolist(), strict=True):
+        assert piece in [row[start : start + length] for start in range(10 - length)]
+
+
+def test_every_piece_that_has_the_answer_can_be_cut():
+    task = task_of(min_length=6, max_length=6)
+    source = np.array([[1, 2, 9, 3, 10, 11], [1, 2, 3, 4, 5, 6]])
+    found = {tuple(map(tuple, task.pieces(np.random.default_rng(seed), source, 3))) for seed in range(200)}
+    assert {one for one, _ in found} == {(2, 9, 3), (9, 3, 10)}
+    assert {other[0] for _, other in found} == {1, 2, 3, 4}

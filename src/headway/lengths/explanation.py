@@ -12,7 +12,7 @@ REPAIRS = {"reach": "seeing no further than at {}", "profile": "looking by offse
 
 def tell(found: Found) -> list[str]:
     """The findings as sentences: does it fail, which head changed first, what if it is taken away or put right."""
-    return [_failing(found), _changed(found), *_without(found), *_repaired(found)]
+    return [_failing(found), *_pieces(found), _changed(found), *_without(found), *_repaired(found)]
 
 
 def _failing(found: Found) -> str:
@@ -25,6 +25,20 @@ def _failing(found: Found) -> str:
     return (
         f"{start}; the first length that fails is {found['fails_at']}: {_accuracy(failing)}. "
         f"The mean margin of the right answer goes from {rows[base]['margin']:.1f} to {failing['margin']:.1f}."
+    )
+
+
+def _pieces(found: Found) -> Iterator[str]:
+    """What length alone costs: how much better pieces of the failing sequences do, as long as in training."""
+    rows = {row["length"]: row for row in found["lengths"]}
+    base, failing = rows[found["reference"]], rows.get(found["fails_at"])
+    if failing is None or failing["pieces"] is None:
+        return
+    pieces, (low, high) = failing["pieces"], failing["pieces"]["rise_interval"]
+    lost = 100 * (base["accuracy"] - failing["accuracy"])
+    yield (
+        f"On pieces of {found['reference']} out of the same sequences it is {_accuracy(pieces)}: of {lost:.1f} points "
+        f"lost, length alone costs {pieces['rise']:.1f} ({low:.1f} to {high:.1f}), and what stands in them the rest."
     )
 
 
@@ -41,25 +55,29 @@ def _changed(found: Found) -> str:
         return (
             f"No head looks elsewhere up to {first['length']}, but {first['head']} brings something else: what the "
             f"margin loses without it ({first['what']} ablation) is {first['after']:.2f} of the margin at "
-            f"{found['reference']}; there it was {first['before']:.2f} {sure}."
+            f"{found['reference']}, {first['before']:.2f} {_held_against(found, first)} {sure}."
         )
     return f"{first['head']} changes first, at {first['length']}: {_look(found, first)} {sure}.{_also(found)}"
 
 
 def _look(found: Found, first: Found) -> str:
-    base = found["reference"]
+    then = _held_against(found, first)
     if first["what"] == "entropy":
         return (
             f"the entropy of its attention is {first['after']:.2f} of the largest possible, "
-            f"{first['before']:.2f} at {base}"
+            f"{first['before']:.2f} {then}"
         )
-    places = [row["length"] for row in found["lengths"]]
-    along = next(row for row in found["heads"] if row["head"] == first["head"])["scores"][first["what"]]
-    now, then = along[places.index(first["length"])], along[places.index(base)]
+    place = [row["length"] for row in found["lengths"]].index(first["length"])
+    row = next(row for row in found["heads"] if row["head"] == first["head"])["scores"][first["what"]][place]
     return (
-        f"it puts {now['share']:.2f} of its attention on the {first['what'].replace('_', ' ')} "
-        f"(even attention: {now['even']:.2f}), {then['share']:.2f} at {base} (even: {then['even']:.2f})"
+        f"it puts {row['share']:.2f} of its attention on the {first['what'].replace('_', ' ')} "
+        f"(even attention: {row['even']:.2f}), {row['share_before']:.2f} {then} (even: {row['even_before']:.2f})"
     )
+
+
+def _held_against(found: Found, first: Found) -> str:
+    row = next(row for row in found["lengths"] if row["length"] == first["length"])
+    return f"at {found['reference']}" if row["pieces"] is None else f"on pieces of {found['reference']}"
 
 
 def _also(found: Found) -> str:

@@ -1,15 +1,13 @@
 """Mechanism against length: what each head does at each length, which changes first, and whether that is why.
 
-Every length is compared with the longest training length. A head has changed where the change is significantly larger
-than length alone would make it, by more than `LARGE` in a score of its attention or `LARGE_EFFECT` in its effect;
-Holm's correction is over all heads, scores, effects and lengths. That a head changed first is a correlation. What
-follows from it is measured where the model fails: without the head, and with its attention repaired.
+That a head changed first (`changes.py`) is a correlation. What follows from it is measured where the model fails:
+without the head, and with its attention repaired (`repair.py`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from html import escape
-from math import log
 from typing import Any
 
 import numpy as np
@@ -18,53 +16,20 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.heads.ablation import paired_drop
 from headway.heads.variants import Report, heads_of
-from headway.lengths.behaviour import KINDS, Behaviour, Look, Sample, captured_at, definitions, observe, sample_of
+from headway.lengths.behaviour import KINDS, Behaviour, Sample, captured_at, definitions, observe, sample_of
+from headway.lengths.changes import ALPHA, LARGE, LARGE_EFFECT, Change, Observed, compare, effects, in_order, scale_of
 from headway.lengths.explanation import tell
-from headway.lengths.repair import repaired, repairs_for
+from headway.lengths.repair import Judged, accuracy_row, check_repairs, rise_row
 from headway.lengths.sets import length_set, plan_lengths
-from headway.model.sites import Head
-from headway.statistics import differs_by_more, holm, paired_interval, welch_interval, wilson_interval
+from headway.randomness import generator
+from headway.statistics import welch_interval
 from headway.tasks import Examples
 
 FORM = 1
 EXAMPLES, FEWEST, FULL_LENGTH = 500, 20, 128
 """Examples up to a length; past it fewer, so that all lengths have about as many tokens."""
 FEWEST_LONG = 64
-LARGE = 0.1
-"""Of the attention, above what length alone explains."""
-LARGE_EFFECT = 0.25
-"""Of the model's own mean margin at the training length."""
-ALPHA = 0.05
 HOLDS = 0.99
-MOST_REPAIRED = 6
-"""Heads that are repaired one by one: the first that changed."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One number of one head at one length against the longest training length."""
-
-    head: str
-    about: str
-    """attention or effect."""
-    what: str
-    """The score, or the kind of ablation."""
-    length: int
-    before: float
-    after: float
-    change: float
-    interval: tuple[float, float]
-    p: float
-    p_holm: float = 1.0
-
-    @property
-    def changed(self) -> bool:
-        return self.p_holm < ALPHA
-
-    @property
-    def size(self) -> float:
-        """How many times as large as the smallest change that counts."""
-        return abs(self.change) / (LARGE if self.about == "attention" else LARGE_EFFECT)
 
 
 @dataclass(frozen=True)
@@ -126,10 +91,10 @@ def mechanism(
     drawn = {
         length: length_set(trained, name, length, examples_at(n, length)) for length in sorted({*lengths, plan.longest})
     }
-    seen = _observe_all(trained, drawn, report)
-    changes = compare(seen, plan.longest)
-    document = _document(trained, seen, changes, plan.longest) | {"set": name, "unit": plan.unit}
-    document["check"] = _check(trained, drawn, seen, changes, plan.longest, document["fails_at"])
+    seen = _observe_all(trained, drawn, plan.longest, report)
+    changes = compare(seen)
+    document = _document(trained, seen, changes) | {"set": name, "unit": plan.unit}
+    document["check"] = _check(trained, drawn, seen, changes, document["fails_at"])
     return Mechanism({**document, "words": tell(document)})
 
 
@@ -138,105 +103,49 @@ def examples_at(n: int, length: int) -> int:
     return min(n, max(FEWEST_LONG, n * FULL_LENGTH // max(length, FULL_LENGTH)))
 
 
-def _observe_all(trained: Trained, drawn: Mapping[int, Examples], report: Report) -> list[Behaviour]:
-    total, before, seen = sum(map(len, drawn.values())), 0, []
-    for length, examples in drawn.items():
-        seen.append(observe(trained, examples, length, lambda done, _: report(before + done, total)))  # noqa: B023
-        before += len(examples)
-    return seen
+def _observe_all(trained: Trained, drawn: Mapping[int, Examples], reference: int, report: Report) -> Observed:
+    cut = {length: _cut(trained, drawn[length], length, reference) for length in drawn if length > reference}
+    pieces = {length: examples for length, examples in cut.items() if examples is not None}
+    jobs = [(False, length, drawn[length]) for length in drawn] + [(True, length, pieces[length]) for length in pieces]
+    total, before = sum(examples.source.size for _, _, examples in jobs), 0
+    found: dict[bool, dict[int, Behaviour]] = {False: {}, True: {}}
+    for piece, length, examples in jobs:
+        width = examples.source.shape[1]
+        note = partial(_note, report, before, width, total)
+        found[piece][length] = observe(trained, examples, reference if piece else length, note)
+        before += examples.source.size
+    return Observed(reference, found[False], found[True])
 
 
-# Changes
+def _note(report: Report, before: int, width: int, total: int, done: int, _: int) -> None:
+    """Progress in tokens: long sequences take longer."""
+    report(before + done * width, total)
 
 
-def compare(seen: Sequence[Behaviour], reference: int) -> list[Change]:
-    """Every score and every effect at every length past the reference, tested as one family."""
-    base = next(behaviour for behaviour in seen if behaviour.length == reference)
-    found = []
-    for behaviour in seen:
-        if behaviour.length > reference:
-            found += _compare_looks(base, behaviour) + _compare_effects(base, behaviour)
-    adjusted = holm([change.p for change in found])
-    return [replace(change, p_holm=float(p)) for change, p in zip(found, adjusted, strict=True)]
-
-
-def _compare_looks(base: Behaviour, behaviour: Behaviour) -> list[Change]:
-    found = []
-    for head, looks in behaviour.looks.items():
-        for score, look in looks.items():
-            before = base.looks.get(head, {}).get(score)
-            if before is not None:
-                wider = log(behaviour.length) / log(base.length) if score == "entropy" else 1.0
-                found.append(_change(head, "attention", score, behaviour.length, before.value, look.value, wider))
-    return found
-
-
-def _compare_effects(base: Behaviour, behaviour: Behaviour) -> list[Change]:
-    before, after = (effects(one, scale_of(base)) for one in (base, behaviour))
-    return [
-        _change(head, "effect", kind, behaviour.length, before[head][kind], after[head][kind])
-        for head in after
-        for kind in KINDS
-    ]
-
-
-def _change(head: str, about: str, what: str, length: int, before: Sample, after: Sample, wider: float = 1.0) -> Change:
-    """How far a mean is from what the reference lets expect: its mean, or with `wider` its mean down to that / wider.
-
-    A head that looks at three keys whatever the length has an entropy that stays, in bits, and falls as a share of
-    the largest; one that looks everywhere has a share that stays. Both, and all between, are as before.
-    """
-    expected = float(np.clip(after.mean, before.mean / wider, before.mean))
-    shrunk = wider if expected < before.mean else 1.0
-    change = after.mean - expected
-    errors, sizes = (before.error / shrunk, after.error), (before.n, after.n)
-    low, high = welch_interval(change, errors, sizes)
-    p = differs_by_more(change, errors, sizes, LARGE if about == "attention" else LARGE_EFFECT)
-    return Change(head, about, what, length, before.mean, after.mean, change, (float(low), float(high)), float(p))
-
-
-def scale_of(base: Behaviour) -> float:
-    """The mean margin of the right answer at the training length: what effects are shares of.
-
-    Of a model that is no better than chance there, the mean size of its margins instead.
-    """
-    mean = sample_of(base.margin[0].astype(np.float64), base.groups).mean
-    return mean if mean > 0 else float(np.abs(base.margin[0]).mean()) or 1.0
-
-
-def effects(behaviour: Behaviour, scale: float) -> dict[str, dict[str, Sample]]:
-    """What the margin loses without each head, in shares of `scale`; by kind of ablation."""
-    margin = behaviour.margin.astype(np.float64) / scale
-    return {
-        head: {kind: sample_of(margin[0] - margin[behaviour.variant(head, kind)], behaviour.groups) for kind in KINDS}
-        for head in behaviour.heads
-    }
-
-
-def in_order(changes: Sequence[Change]) -> list[Change]:
-    """What changed, the first to change first; attention before effects at one length, then the largest."""
-    changed = [change for change in changes if change.changed]
-    return sorted(changed, key=lambda change: (change.length, change.about != "attention", -change.size))
+def _cut(trained: Trained, examples: Examples, length: int, reference: int) -> Examples | None:
+    random = generator(trained.config.data.seed, "pieces", length)
+    source = trained.task.pieces(random, examples.source, reference)
+    return None if source is None else Examples(source, trained.task.answer(source))
 
 
 # The document
 
 
-def _document(trained: Trained, seen: list[Behaviour], changes: list[Change], reference: int) -> dict[str, Any]:
-    rows = [_length_row(behaviour, reference) for behaviour in seen]
+def _document(trained: Trained, seen: Observed, changes: list[Change]) -> dict[str, Any]:
+    rows = [_length_row(seen, length) for length in seen.at]
     ordered = [asdict(change) for change in in_order(changes)]
     return {
         "form": FORM,
-        "reference": reference,
+        "reference": seen.reference,
         "large": {"attention": LARGE, "effect": LARGE_EFFECT},
         "alpha": ALPHA,
         "family": len(changes),
         "definitions": definitions(trained.task),
         "lengths": rows,
-        "heads": _head_rows(trained, seen, changes, reference),
+        "heads": _head_rows(trained, seen, changes),
         "changes": ordered,
         "first": ordered[0] if ordered else None,
-        "fails_at": first_failing(rows, reference),
+        "fails_at": first_failing(rows, seen.reference),
     }
 
 
@@ -247,48 +156,53 @@ def first_failing(rows: Sequence[Mapping[str, Any]], reference: int) -> int | No
     return next((row["length"] for row in rows if row["length"] > reference and row["interval"][1] < limit), None)
 
 
-def _length_row(behaviour: Behaviour, reference: int) -> dict[str, Any]:
-    margin = _sample_row(sample_of(behaviour.margin[0].astype(np.float64), behaviour.groups))
+def _length_row(seen: Observed, length: int) -> dict[str, Any]:
+    """The whole model at a length, and on pieces of the same sequences."""
+    behaviour, pieces = seen.at[length], seen.pieces.get(length)
     return {
-        "length": behaviour.length,
-        "trained": behaviour.length <= reference,
-        **_accuracy(behaviour.right[0]),
-        "margin": margin["value"],
-        "margin_interval": margin["interval"],
-        "n_attention": min(captured_at(behaviour.length), len(behaviour.groups)) if behaviour.looks else 0,
+        "length": length,
+        "trained": length <= seen.reference,
+        **_model_row(behaviour),
+        "n_attention": min(captured_at(length), len(behaviour.groups)) if behaviour.looks else 0,
+        "pieces": None if pieces is None else _model_row(pieces) | rise_row(behaviour.right[0], pieces.right[0]),
     }
 
 
-def _accuracy(right: np.ndarray) -> dict[str, Any]:
-    count, n = int(right.sum()), len(right)
-    return {"n": n, "wrong": n - count, "accuracy": count / n, "interval": wilson_interval(count, n)}
+def _model_row(behaviour: Behaviour) -> dict[str, Any]:
+    margin = _sample_row(sample_of(behaviour.margin[0].astype(np.float64), behaviour.groups))
+    return {**accuracy_row(behaviour.right[0]), "margin": margin["value"], "margin_interval": margin["interval"]}
 
 
-def _head_rows(trained: Trained, seen: list[Behaviour], changes: list[Change], reference: int) -> list[dict[str, Any]]:
+def _head_rows(trained: Trained, seen: Observed, changes: list[Change]) -> list[dict[str, Any]]:
     """For each head, every score and every effect along the lengths; None where a score was not looked at."""
     judged = {(change.head, change.what, change.length): change for change in changes}
-    scale = scale_of(next(one for one in seen if one.length == reference))
-    brought = [(one, effects(one, scale)) for one in seen]
+    scale = scale_of(seen.base)
+    brought = {length: effects(behaviour, scale) for length, behaviour in seen.at.items()}
     rows = []
-    for head in seen[0].heads:
+    for head in seen.base.heads:
         scores = {
-            score: [
-                _look_row(one.looks.get(head, {}).get(score), judged.get((head, score, one.length))) for one in seen
-            ]
+            score: [_look_row(seen, length, head, score, judged) for length in seen.at]
             for score in definitions(trained.task)
         }
         effect_rows = {
-            kind: [_effect_row(one, head, kind, own[head][kind], judged) for one, own in brought] for kind in KINDS
+            kind: [_effect_row(seen.at[length], head, kind, brought[length][head][kind], judged) for length in seen.at]
+            for kind in KINDS
         }
         applying = {score: along for score, along in scores.items() if any(along)}
         rows.append({"head": head, "scores": applying, "effects": effect_rows})
     return rows
 
 
-def _look_row(look: Look | None, change: Change | None) -> dict[str, Any] | None:
+def _look_row(
+    seen: Observed, length: int, head: str, score: str, judged: Mapping[tuple[str, str, int], Change]
+) -> dict[str, Any] | None:
+    look = seen.at[length].looks.get(head, {}).get(score)
     if look is None:
         return None
-    return {**_sample_row(look.value), "share": look.share, "even": look.even, **_change_row(change)}
+    before = seen.against(length).looks.get(head, {}).get(score) if length > seen.reference else None
+    held = {"share_before": before.share if before else None, "even_before": before.even if before else None}
+    change = _change_row(judged.get((head, score, length)))
+    return {**_sample_row(look.value), "share": look.share, "even": look.even, **held, **change}
 
 
 def _effect_row(
@@ -307,8 +221,9 @@ def _sample_row(sample: Sample) -> dict[str, Any]:
 
 def _change_row(change: Change | None) -> dict[str, Any]:
     if change is None:
-        return {"change": None, "change_interval": None, "p_holm": None, "changed": False}
+        return {"before": None, "change": None, "change_interval": None, "p_holm": None, "changed": False}
     return {
+        "before": change.before,
         "change": change.change,
         "change_interval": change.interval,
         "p_holm": change.p_holm,
@@ -316,56 +231,13 @@ def _change_row(change: Change | None) -> dict[str, Any]:
     }
 
 
-# The check where the model fails
-
-
 def _check(
-    trained: Trained,
-    drawn: Mapping[int, Examples],
-    seen: Sequence[Behaviour],
-    changes: Sequence[Change],
-    reference: int,
-    fails_at: int | None,
+    trained: Trained, drawn: Mapping[int, Examples], seen: Observed, changes: Sequence[Change], fails_at: int | None
 ) -> dict[str, Any] | None:
-    """What repairs do at the failing length, on several groups of heads, and at the training length as a control."""
+    """What repairs do at the failing length; None where there is none."""
     if fails_at is None:
         return None
     moved = [change for change in in_order(changes) if change.about == "attention" and change.length <= fails_at]
     names = list(dict.fromkeys(change.head for change in moved))
-    at, control = drawn[fails_at], drawn[reference]
-    right = {one.length: one.right[0] for one in seen}
-    repairs = repairs_for(trained, control.take(slice(0, captured_at(reference))))
-    groups = _to_repair(trained, names)
-    confidence = 1 - ALPHA / max(1, len(repairs) * len(groups))
-    rows = [
-        {
-            "repair": name,
-            "who": who,
-            "heads": [str(head) for head in heads],
-            "at": _repaired_row(right[fails_at], repaired(trained, at, heads, repair), confidence),
-            "control": _repaired_row(right[reference], repaired(trained, control, heads, repair), confidence),
-        }
-        for name, repair in repairs.items()
-        for who, heads in groups.items()
-    ]
-    return {"length": fails_at, "looking_elsewhere": names, "confidence": confidence, "repairs": rows}
-
-
-def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:
-    """Groups of heads of self-attention, under a name: changed ones alone and together, each layer, all of them."""
-    sites = [site for site in trained.model.sites if not site.across and site.kept]
-    known = {str(head): head for site in sites for head in site.heads}
-    names = [name for name in changed if name in known]
-    groups = {name: [known[name]] for name in names[:MOST_REPAIRED]}
-    groups["the heads that look elsewhere"] = [known[name] for name in names]
-    groups |= {f"all heads of {site.name}": site.heads for site in sites} | {"all heads": list(known.values())}
-    once = {frozenset(heads): name for name, heads in reversed(groups.items()) if heads}
-    return {name: heads for name, heads in groups.items() if once.get(frozenset(heads)) == name}
-
-
-def _repaired_row(before: np.ndarray, after: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Accuracy after a repair and its rise in points; all rises together are as sure as one alone would be at 95 %."""
-    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
-    low, high = paired_interval(gained, lost, len(before), confidence)
-    rise = 100 * (gained - lost) / len(before)
-    return {**_accuracy(after), "rise": rise, "rise_interval": (100 * float(low), 100 * float(high))}
+    failing, working = (Judged(drawn[at], seen.at[at].right[0]) for at in (fails_at, seen.reference))
+    return {"length": fails_at, "looking_elsewhere": names, **check_repairs(trained, failing, working, names)}

@@ -13,6 +13,7 @@ failed for other reasons, or the repair was not the right one: that is no proof.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +24,17 @@ from torch import Tensor
 from headway.batches import make_batch
 from headway.evaluation import Trained, parts_of
 from headway.heads.walk import State, Walk
-from headway.lengths.behaviour import recorded
+from headway.lengths.behaviour import captured_at, recorded
+from headway.lengths.changes import ALPHA
 from headway.model.attention import HeadOutputs, Place
 from headway.model.sites import Head, HeadSite
+from headway.statistics import paired_interval, wilson_interval
 from headway.tasks import Examples
 
 Profile = Float[Tensor, " offset"]
 """Attention by offset, from -(n - 1) to n - 1; it sums to 1."""
+MOST_REPAIRED = 6
+"""Heads that are repaired one by one: the first that changed."""
 Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
 """What all heads of a site bring when they look as they did in training."""
 
@@ -114,3 +119,64 @@ def by_offset(profiles: Mapping[Head, Profile], walk: Walk, state: State, site: 
         there = F.conv1d(torch.ones_like(value[:1, :1]), kernel, padding="same")
         found.append(mixed / there.clamp(min=torch.finfo(value.dtype).tiny))
     return torch.stack(found, dim=1).permute(0, 3, 1, 2)
+
+
+# Which repair helps
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Examples of one length, and which of them the model gets right as it is."""
+
+    examples: Examples
+    right: Bool[np.ndarray, " example"]
+
+
+def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str]) -> dict[str, Any]:
+    """Both repairs on several groups of heads, at the failing length, and at the training length as a control.
+
+    All rises together are as sure as one alone would be at 95 % (Bonferroni), since the best of them is told.
+    """
+    repairs = repairs_for(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
+    groups = _to_repair(trained, changed)
+    confidence = 1 - ALPHA / max(1, len(repairs) * len(groups))
+    rows = [
+        {
+            "repair": name,
+            "who": who,
+            "heads": [str(head) for head in heads],
+            "at": rise_row(failing.right, repaired(trained, failing.examples, heads, repair), confidence),
+            "control": rise_row(working.right, repaired(trained, working.examples, heads, repair), confidence),
+        }
+        for name, repair in repairs.items()
+        for who, heads in groups.items()
+    ]
+    return {"confidence": confidence, "repairs": rows}
+
+
+def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:
+    """Groups of heads of self-attention, under a name: changed ones alone and together, each layer, all of them."""
+    sites = [site for site in trained.model.sites if not site.across and site.kept]
+    known = {str(head): head for site in sites for head in site.heads}
+    names = [name for name in changed if name in known]
+    groups = {name: [known[name]] for name in names[:MOST_REPAIRED]}
+    groups["the heads that look elsewhere"] = [known[name] for name in names]
+    groups |= {f"all heads of {site.name}": site.heads for site in sites} | {"all heads": list(known.values())}
+    once = {frozenset(heads): name for name, heads in reversed(groups.items()) if heads}
+    return {name: heads for name, heads in groups.items() if once.get(frozenset(heads)) == name}
+
+
+def rise_row(
+    before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"], confidence: float = 0.95
+) -> dict[str, Any]:
+    """The accuracy after, and by how many points it is above the one before on the same examples."""
+    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
+    low, high = paired_interval(gained, lost, len(before), confidence)
+    rise = 100 * (gained - lost) / len(before)
+    return {**accuracy_row(after), "rise": rise, "rise_interval": (100 * float(low), 100 * float(high))}
+
+
+def accuracy_row(right: Bool[np.ndarray, " example"]) -> dict[str, Any]:
+    """A share of right answers with Wilson's interval."""
+    count, n = int(right.sum()), len(right)
+    return {"n": n, "wrong": n - count, "accuracy": count / n, "interval": wilson_interval(count, n)}

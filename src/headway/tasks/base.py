@@ -206,6 +206,13 @@ class Task(ABC):
         """The features that confound length with difficulty; -1 where a row has none, such as no inverted pair."""
         return {}
 
+    def pieces(self, random: np.random.Generator, source: Rows, length: int) -> Int[np.ndarray, "batch piece"] | None:
+        """A piece of each source, `length` tokens long, with the same answer; None where a piece is no example.
+
+        What a model does on a long source and not on a piece of it is a matter of length, not of what stands there.
+        """
+        return None
+
     def test_lengths(self) -> tuple[int, ...]:
         """The lengths at which a test set of its own is made."""
         return ()

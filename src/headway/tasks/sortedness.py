@@ -199,6 +199,20 @@ class Sortedness(Task):
         gap = self.features(source)["largest_descent"]
         return {"gap": np.where(gap > 0, gap, -1)}
 
+    def pieces(self, random: np.random.Generator, source: Rows, length: int) -> Int[np.ndarray, "batch piece"]:
+        """Neighbouring elements of rows without padding; of unsorted ones a piece in which a descent stands.
+
+        2 7 31 7 90 95 at length 3 is 7 31 7, or 31 7 90.
+        """
+        width = source.shape[1]
+        descent = np.diff(source, axis=1) < 0
+        chosen = np.argmax(descent * random.random(descent.shape), axis=1)  # a random one of its descents
+        ordered = ~descent.any(1)
+        first = np.where(ordered, 0, np.maximum(0, chosen + 2 - length))
+        last = np.where(ordered, width - length, np.minimum(chosen, width - length))
+        start = random.integers(first, last + 1)
+        return np.take_along_axis(source, start[:, None] + np.arange(length), axis=1)
+
     def widths(self) -> tuple[int, ...]:
         return (self.options.max_length,)
 
