@@ -26,9 +26,29 @@ ADDITION = {
 SORTEDNESS = {
     "quick": Study(
         arms=(
+            # First, because it takes longest: the recipe that holds, with one layer of one head and fewer examples.
             Arm(
-                name="swaps",
+                name="long",
+                recipe="sortedness-long",
+                set={
+                    "model.encoder_layers": 1,
+                    "model.d_model": 32,
+                    "model.n_heads": 1,
+                    "model.d_ff": 256,
+                    "train.steps": 5_000,
+                    "train.batch_size": 96,
+                    "train.lr": 6e-3,
+                    "train.weight_decay": 0.0,
+                    "train.validate_every": 1_000,
+                    "data.validation": 500,
+                    "data.test": 500,
+                },
+                seeds=(0,),
+            ),
+            Arm(
+                name="small",
                 recipe="quick-sortedness",
+                set={"data.fresh": True, "train.steps": 750},
                 vary={ENCODING: ("sinusoidal", "learned", "none"), POOLING: ("mean", "multi-feature")},
             ),
         ),
@@ -44,6 +64,7 @@ SORTEDNESS = {
                 recipe="sortedness-grid",
                 vary={ENCODING: ("sinusoidal", "learned", "none", "one-hot"), POOLING: ("mean", "multi-feature")},
             ),
+            Arm(name="long", recipe="sortedness-long"),
         ),
         seeds=(0,),
         at=LONG,
@@ -70,22 +91,20 @@ LONG_ADDITION = {
     "quick": Study(
         arms=(
             Arm(
-                name="encoder-decoder",
+                name="small",
                 recipe="long-addition",
                 set={
                     "model.d_model": 64,
-                    "model.n_heads": 4,
-                    "model.d_ff": 128,
-                    "task.max_characters": 16,
-                    "train.steps": 1_000,
+                    "model.d_ff": 256,
+                    "train.steps": 1_500,
                     "train.batch_size": 64,
-                    "train.validate_every": 250,
-                    "data.validation": 500,
+                    "train.lr": 2e-3,
+                    "data.validation": 300,
                 },
             ),
         ),
         seeds=(0, 1),
-        at=(20, 24, 32),
+        at=CHARACTERS,
         n=500,
     ),
     "standard": Study(arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS),
