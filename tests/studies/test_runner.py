@@ -35,7 +35,7 @@ def test_processes_measure_what_this_process_would(runs: list[RunDirectory], mon
         path.write_bytes(b"")
     for run in runs[:2]:
         (run.path / "analysis" / "lengths.json").unlink()
-    monkeypatch.setattr(runner, "FEWEST_FOR_PROCESSES", 2)
+    monkeypatch.setattr(runner, "FEWEST_TOKENS", 1)
     monkeypatch.setattr(runner, "available_cores", lambda: 2)
     ended = list(measure_all(runs, STUDY, device="cpu"))
     assert ended[0] == ("seed2", None)  # it was measured before

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from headway.sweeps.plan import Trial
 
 Document = dict[str, Any]
-FEWEST_FOR_PROCESSES = 4
-"""Runs to measure from which on processes save more time than they take to start."""
+FEWEST_TOKENS = 200_000
+"""Tokens past training, of all runs to measure, from which on processes save more time than they take to start."""
 RIGHT = 0.9
 """A run that is less often right at the lengths of training has not learned the task, and cannot lose it."""
 LOST = 0.1
@@ -63,7 +63,8 @@ def measure_all(runs: Sequence[RunDirectory], study: Study, *, device: str) -> I
     left = [run for run in runs if known_lengths(run, study) is None]
     yield from ((run.name, None) for run in runs if run not in left)
     workers = min(available_cores(), len(left))
-    if pick_device(device).type == "cuda" or workers < 2 or len(left) < FEWEST_FOR_PROCESSES:
+    tokens = len(left) * study.n * sum(study.at)
+    if pick_device(device).type == "cuda" or workers < 2 or tokens < FEWEST_TOKENS:
         for run in left:
             yield run.name, attempt(run, partial(lengths_of, run, study, device=device))[1]
         return
