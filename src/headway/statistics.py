@@ -219,7 +219,7 @@ def differs_by_more(difference: Shares, errors: Sequence[Shares], sizes: Sequenc
 
 
 def _welch(errors: Sequence[Shares], sizes: Sequence[Counts]) -> tuple[np.ndarray, np.ndarray]:
-    """The standard error of a difference of means and its degrees of freedom; those of a normal where nothing varies."""
+    """The standard error of a difference of means and its degrees of freedom; a normal's where nothing varies."""
     squares = [np.square(np.asarray(error, dtype=float)) for error in errors]
     for size in sizes:
         if np.less(size, 2).any():

@@ -47,6 +47,8 @@ def by_hand(name: str, rows: torch.Tensor, pooling: torch.nn.Module) -> torch.Te
     if name == "multi-feature":
         parts = [rows.min(0).values, steps.min(0).values, steps.mean(0), rows[0], rows[-1]]
         return pooling.project(torch.cat(parts))
+    if name == "detector":
+        return pooling.project(pooling.detect(rows).max(0).values)
     simple = {"mean": rows.mean(0), "max": rows.max(0).values, "min": rows.min(0).values}
     return {**simple, "first": rows[0], "last": rows[-1]}[name]
 

@@ -17,7 +17,7 @@ from headway.report.length_bars import bar_lengths, bars, certified_lengths, dra
 from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import count, maps
 from headway.report.length_groups import constant_words, default_name, groups_of, over_seeds, points, seeds_remark
-from headway.report.lengths import length_table, markdown, planned, write_figures
+from headway.report.lengths import length_table, markdown, planned, write_encodings, write_figures
 from headway.report.positions import biases, encodings, identities, learned_table
 from headway.report.style import style
 from tests.report.length_documents import LONG, TRAINED, holds, make_lengths, make_sums, perfect
@@ -247,7 +247,7 @@ def test_nothing_measured_is_an_error_that_says_so(tmp_path: Path) -> None:
 
 def test_figures_are_written_twice_and_are_the_same_every_time(tmp_path: Path) -> None:
     document = make_lengths(sets=("adjacent",), lengths=(8, 16, 32), positions=POSITIONS)
-    paths = write_figures([document], tmp_path / "one", patterns=PATTERNS)
+    paths = [*write_figures([document], tmp_path / "one"), *write_encodings(PATTERNS, tmp_path / "one")]
     expected = [
         "lengths-curves",
         "lengths-answers",
@@ -261,8 +261,19 @@ def test_figures_are_written_twice_and_are_the_same_every_time(tmp_path: Path) -
     ]
     assert [path.name for path in paths] == [f"{name}.{ending}" for name in expected for ending in ("png", "svg")]
     with matplotlib.rc_context({"font.size": 30, "figure.facecolor": "black"}):
-        again = write_figures([document], tmp_path / "two", patterns=PATTERNS)
+        again = [*write_figures([document], tmp_path / "two"), *write_encodings(PATTERNS, tmp_path / "two")]
     assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in again]
+
+
+def test_positions_are_drawn_once_for_each_encoding() -> None:
+    documents = [
+        make_lengths(encoding=e, pooling=p, positions=POSITIONS) for e in ("learned", "t5") for p in ("max", "mean")
+    ]
+    names = [name for name, _ in planned(groups_of(documents))]
+    assert [name for name in names if name.startswith("positions-table")] == [
+        "positions-table-learned-max",
+        "positions-table-t5-max",
+    ]
 
 
 # Positions

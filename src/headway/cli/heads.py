@@ -102,9 +102,9 @@ def _analyse(
 
         document = {"settings": key, **analyse(trained, progress=note, **settings).to_json()}
     trained.directory.replace_analysis("heads", document)
-    for earlier in trained.directory.figures.glob("*"):
-        if not earlier.name.startswith(FIGURES_OF_LENGTHS):  # what was drawn before shows another analysis
-            earlier.unlink()
+    for drawn in trained.directory.figures.glob("*"):
+        if not drawn.name.startswith(FIGURES_OF_LENGTHS):  # what was drawn before shows another analysis
+            drawn.unlink()
     if figures:
         _draw(document, trained.directory.figures, anew=True)
     return document

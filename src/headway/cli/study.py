@@ -58,7 +58,7 @@ def study(
     name = "summary" if whole.study.measured == "accuracy" else "lengths"
     document, lines = tell(whole, part, directory, failed, device=device, quiet=quiet)
     path = directory.write_analysis(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
-    if figures and "cells" in document and (drawn := draw(document["cells"], directory)):
+    if figures and "cells" in document and (drawn := draw(document, directory)):
         lines.append(f"{len(drawn):,} figures are in {directory.figures}")
     lines.append(f"the study is in {directory.path}, its summary in {path}")
     show({"study": str(directory.path), **document}, lines, as_json=json)
@@ -144,6 +144,7 @@ def told_by_lengths(
     whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Accuracy against length of every run that is trained, what it adds up to, and its figures."""
+    from headway.lengths.patterns import encoding_patterns
     from headway.studies.answer import answer, decisions
     from headway.studies.runner import findings
     from headway.studies.tables import costs
@@ -163,6 +164,7 @@ def told_by_lengths(
         "decisions": decisions(cells),
         "costs": costs(cells),
         "answer": answer(cells),
+        "patterns": encoding_patterns(),
     }
     return document, told_lengths(document, failed)
 
@@ -222,12 +224,13 @@ def note_failure(failed: dict[str, str], name: str, error: str) -> None:
     say(f"headway: {name} failed: {error}")
 
 
-def draw(cells: list[dict[str, Any]], directory: "StudyDirectory") -> list[Path]:
+def draw(document: dict[str, Any], directory: "StudyDirectory") -> list[Path]:
     """Write the figures of every arm, in a folder of its own where there are several, and say where."""
-    from headway.report.lengths import write_figures
+    from headway.report.lengths import write_encodings, write_figures
 
+    cells = document["cells"]
     arms = list(dict.fromkeys(cell["arm"] for cell in cells))
-    paths = []
+    paths = write_encodings(document["patterns"], directory.figures)
     for arm in arms:
         runs = [(cell["label"], run) for cell in cells if cell["arm"] == arm for run in cell["runs"]]
         folder = directory.figures / arm if len(arms) > 1 else directory.figures

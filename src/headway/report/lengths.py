@@ -16,7 +16,7 @@ from headway.report.mechanism import draw_mechanism
 from headway.report.positions import biases, encodings, identities, learned_table
 from headway.report.style import Document, save
 
-__all__ = ["length_table", "markdown", "planned", "write_figures"]
+__all__ = ["length_table", "markdown", "planned", "write_encodings", "write_figures"]
 
 Plan = Iterator[tuple[str, Callable[[], Figure]]]
 """Names of files without their ending, and how to draw each."""
@@ -27,19 +27,24 @@ def write_figures(
     folder: Path,
     *,
     groups: Sequence[str] | None = None,
-    patterns: Document | None = None,
 ) -> list[Path]:
     """Write every figure that the documents have the findings for, as PNG and as SVG, and say where.
 
     `groups` has a name for each document; documents of one name differ in their seed. By default encoding and pooling
-    are the name. With `patterns` (of `encoding_patterns`) all encodings are shown side by side too.
+    are the name.
     """
-    plans = planned(groups_of(documents, groups), patterns)
+    plans = planned(groups_of(documents, groups))
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, draw in plans for path in save(draw(), folder, name)]
 
 
-def planned(groups: Sequence[Group], patterns: Document | None = None) -> Plan:
+def write_encodings(patterns: Document, folder: Path) -> list[Path]:
+    """Write the figure of all encodings side by side, from `encoding_patterns`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return save(encodings(patterns), folder, "encodings")
+
+
+def planned(groups: Sequence[Group]) -> Plan:
     """Curves, answers, bars, certified lengths, maps by what is hard, positions, heads: what was measured."""
     for name, panels in plan_panels(groups):
         yield file_name("lengths-curves", name), partial(curves, panels)
@@ -50,11 +55,13 @@ def planned(groups: Sequence[Group], patterns: Document | None = None) -> Plan:
         yield file_name("lengths-certified", name), partial(certified_lengths, groups, sets)
     for by, name in sets_by(groups):
         yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
+    shown = set()
     for group in groups:
-        yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+        encoding = group.documents[0].get("encoding")
+        if encoding not in shown:  # one group of each shows what an encoding is; its poolings do not change that
+            yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+        shown.add(encoding)
         yield from planned_mechanism(group, group.name if len(groups) > 1 else "")
-    if patterns is not None:
-        yield "encodings", partial(encodings, patterns)
 
 
 def planned_positions(document: Document, name: str) -> Plan:

@@ -44,7 +44,8 @@ class SortednessOptions:
         "swaps", "max(2, length // 3) random swaps, exactly one adjacent inversion, or half of each"
     )
     spread: Literal["whole", "bands"] = setting(
-        "whole", "a sequence's values come from all of them, or from a band of random width: many ties and small gaps"
+        "whole",
+        "values come from all of them, or in half of the sequences from a band of random width: ties and small gaps",
     )
     test_lengths: tuple[int, ...] = setting(
         (32, 64, 128, 256), "lengths with a test set of their own", low=2, high=65_536
@@ -97,9 +98,10 @@ class Sortedness(Task):
         return np.sort(np.where(inside, values, self.vocabulary.pad), axis=1)
 
     def _bands(self, random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest value and width of each row's band; small and large widths, from 2 on, are equally likely by factor."""
+        """Lowest value and width of each row's band; half of the rows have all values, the others a log-uniform width."""
         least, most = np.log(2), np.log(self.options.values + 1)
         width = np.exp(least + random.random((n, 1)) * (most - least)).astype(np.int64).clip(max=self.options.values)
+        width = np.where(random.random((n, 1)) < 0.5, width, self.options.values)
         return (random.random((n, 1)) * (self.options.values - width + 1)).astype(np.int64), width
 
     def _adjacent_rows(self, random: np.random.Generator, n: int) -> np.ndarray:

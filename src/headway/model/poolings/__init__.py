@@ -12,6 +12,7 @@ POOLINGS: Registry[Pooling] = Registry(
         "min": "headway.model.poolings.simple:Min",
         "first": "headway.model.poolings.simple:First",
         "last": "headway.model.poolings.simple:Last",
+        "detector": "headway.model.poolings.detector:Detector",
         "attention": "headway.model.poolings.attention:AttentionPooling",
         "multi-feature": "headway.model.poolings.multi_feature:MultiFeature",
     },

@@ -18,6 +18,11 @@ def lowest(hidden: Hidden, visible: Visible) -> Pooled:
     return hidden.masked_fill(~visible[..., None], math.inf).amin(1)
 
 
+def highest(hidden: Hidden, visible: Visible) -> Pooled:
+    """The maximum of each coordinate over the visible places."""
+    return hidden.masked_fill(~visible[..., None], -math.inf).amax(1)
+
+
 def mean(hidden: Hidden, visible: Visible) -> Pooled:
     """The mean over the visible places; 0 where there are none."""
     kept = hidden.masked_fill(~visible[..., None], 0.0).sum(1)
@@ -38,7 +43,7 @@ class Mean(Pooling):
 
 class Max(Pooling):
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
-        return -lowest(-hidden, visible)
+        return highest(hidden, visible)
 
 
 class Min(Pooling):

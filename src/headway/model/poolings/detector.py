@@ -1,0 +1,37 @@
+"""Detector pooling: has any place what a trained detector looks for?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from headway.config import setting
+from headway.model.poolings.base import Pooling
+from headway.model.poolings.simple import highest
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorOptions:
+    detectors: int = setting(8, "numbers that are read off every place", low=1, high=16_384)
+
+
+class Detector(Pooling):
+    """Each detector is one trained number a place; its highest over the sequence is all that is passed on.
+
+    In max pooling every coordinate of the stream counts, and the highest of many places is higher than that of a few:
+    answers can drift with the length. A few detectors have less to drift.
+    """
+
+    Options = DetectorOptions
+
+    def __init__(self, options: Any, d_model: int):
+        super().__init__(options, d_model)
+        self.detect = nn.Linear(d_model, options.detectors)
+        self.project = nn.Linear(options.detectors, d_model)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch position d_model"], visible: Bool[Tensor, "batch position"]
+    ) -> Float[Tensor, "batch d_model"]:
+        pooled: Tensor = self.project(highest(self.detect(hidden), visible))
+        return pooled
