@@ -98,7 +98,7 @@ class Sortedness(Task):
         return np.sort(np.where(inside, values, self.vocabulary.pad), axis=1)
 
     def _bands(self, random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest value and width of each row's band; half of the rows have all values, the others a log-uniform width."""
+        """Lowest value and width of each row's band; half of the rows have all values, the rest a log-uniform width."""
         least, most = np.log(2), np.log(self.options.values + 1)
         width = np.exp(least + random.random((n, 1)) * (most - least)).astype(np.int64).clip(max=self.options.values)
         width = np.where(random.random((n, 1)) < 0.5, width, self.options.values)
