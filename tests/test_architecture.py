@@ -26,6 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
+    "doctor": BASE
+    | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads", "lengths"},
     "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE
@@ -33,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"sweeps"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
-    | {"lengths", "studies", "sweeps"}
+    | {"lengths", "doctor", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

@@ -22,7 +22,7 @@ _PUBLIC = {
     "sweep": "headway.api",
     "compare": "headway.sweeps.compare",
 }
-_ROOMS = ("heads", "lengths")
+_ROOMS = ("heads", "lengths", "doctor")
 """Packages that can be called; see headway.lazy."""
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]

@@ -1,0 +1,210 @@
+"""What the doctor examines: the parts of an experiment as plain values and functions, any of which can be wrong.
+
+    subject = subject_of(load("addition-seed0"))
+    replace(subject, decode=wrong)        # a specimen: the same run with one fault
+
+A run is a subject; so is a file of predictions, which has no model. A check that needs a missing part is left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.batches import Batch, make_batch
+from headway.errors import InstrumentError
+from headway.evaluation import Trained, decode, parts_of, split_examples
+from headway.heads.ablation import as_row
+from headway.heads.handles import intervene
+from headway.heads.pruning import cut_model
+from headway.heads.variants import heads_of, zero
+from headway.heads.walk import Walk, run_tree
+from headway.model.sites import Head
+from headway.runs import DamagedCheckpoint, RunDirectory
+from headway.tasks import Examples, Task
+from headway.tasks.base import Vocabulary
+
+Answers = np.ndarray
+"""Answers row by row, as in `Examples.target`: tokens, padded on the right, or classes."""
+Logits = Callable[[Examples], Tensor]
+"""Examples -> a number for each token after each right prefix (column t foresees target token t), or for each class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One experiment under examination; parts that are None or empty are not there.
+
+    `decode(examples, cache)` writes answers from the sources alone. `score(predicted, target)` says which are right.
+    `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
+    `attention` gives each site's weights, `fired` how often each site's hook was called in a pass, `walked` the logits
+    of the instruments' own pass with every head kept, `masked` and `pruned` those with one head of each site silenced,
+    and cut out. `initial` are the weights of step 0. `predictions` are answers from elsewhere, by split.
+    """
+
+    name: str
+    task: Task
+    vocabulary: Vocabulary
+    splits: Mapping[str, Examples]
+    score: Callable[[Answers, Answers], np.ndarray]
+    oracle: Callable[[np.ndarray], Answers] | None = None
+    predictions: Mapping[str, Answers] = field(default_factory=dict)
+    forward: Logits | None = None
+    decode: Callable[[Examples, bool], Answers] | None = None
+    loss_positions: Callable[[Answers], np.ndarray] | None = None
+    training: bool | None = None
+    attention: Callable[[Examples], Mapping[str, Tensor]] | None = None
+    fired: Callable[[Examples], Mapping[str, int]] | None = None
+    walked: Logits | None = None
+    masked: Logits | None = None
+    pruned: Logits | None = None
+    weights: Mapping[str, Tensor] | None = None
+    initial: Mapping[str, Tensor] | None = None
+    step: int | None = None
+    metrics: Sequence[Mapping[str, Any]] = ()
+    heads: Mapping[str, Any] | None = None
+    lengths: Mapping[str, Any] | None = None
+
+
+def subject_of(trained: Trained) -> Subject:
+    """A run as the doctor sees it, with all parts that it has."""
+    directory, model = trained.directory, trained.model
+    weights = {name: tensor.detach().cpu() for name, tensor in model.named_parameters()}
+    instruments = Instruments(trained) if heads_of(trained) else None
+    return Subject(
+        name=str(directory.path),
+        task=trained.task,
+        vocabulary=trained.task.vocabulary,
+        splits={str(name): some for name, some in split_examples(trained.task, trained.config, directory).items()},
+        score=score_of(trained.task),
+        oracle=trained.task.answer,
+        forward=forward_of(trained),
+        decode=None if trained.task.kind == "class" else decode_of(trained),
+        loss_positions=lambda target: target != trained.task.vocabulary.pad,
+        training=model.training,
+        attention=None if instruments is None else instruments.attention,
+        fired=None if instruments is None else instruments.fired,
+        walked=None if instruments is None else instruments.walked,
+        masked=None if instruments is None else instruments.masked,
+        pruned=None if instruments is None else instruments.pruned,
+        weights=weights,
+        initial=initial_weights(directory),
+        step=trained.step,
+        metrics=directory.metrics(),
+        heads=directory.read_analysis("heads"),
+        lengths=directory.read_analysis("lengths"),
+    )
+
+
+def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:
+    """The task's own judgement of answers, as arrays."""
+
+    def score(predicted: Answers, target: Answers) -> np.ndarray:
+        return np.asarray(task.correct(torch.from_numpy(predicted), torch.from_numpy(target)))
+
+    return score
+
+
+def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
+    """The weights of step 0, where they were kept."""
+    try:
+        return directory.read_checkpoint(0).model
+    except DamagedCheckpoint:
+        return None
+
+
+def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
+    """Rows of tokens with at least `width` columns."""
+    return np.pad(rows, ((0, 0), (0, max(0, width - rows.shape[1]))), constant_values=pad)
+
+
+def forward_of(trained: Trained) -> Logits:
+    """The parallel pass over all examples; columns that were cut as padding come back as zeros."""
+
+    def forward(examples: Examples) -> Tensor:
+        width = examples.target.shape[1] if examples.target.ndim == 2 else None
+        return torch.cat([_pass(trained, part, width) for part in parts_of(examples, trained)])
+
+    return forward
+
+
+@torch.inference_mode()
+def _pass(trained: Trained, examples: Examples, width: int | None) -> Tensor:
+    logits: Tensor = trained.model(_batch(trained, examples).inputs).float().cpu()
+    if width is None:
+        return logits
+    return torch.nn.functional.pad(logits, (0, 0, 0, width - logits.shape[1]))
+
+
+def _batch(trained: Trained, examples: Examples) -> Batch:
+    return make_batch(trained.task, trained.model, examples, trained.device)
+
+
+def decode_of(trained: Trained) -> Callable[[Examples, bool], Answers]:
+    """Real greedy decoding, with the key/value cache or without."""
+
+    def written(examples: Examples, cache: bool) -> Answers:
+        pad = trained.task.vocabulary.pad
+        rows = [
+            decode(trained.model, trained.task, _batch(trained, part), cache=cache).cpu().numpy()
+            for part in parts_of(examples, trained)
+        ]
+        width = max(examples.target.shape[1], *(part.shape[1] for part in rows))
+        return np.concatenate([widened(part, width, pad) for part in rows])
+
+    return written
+
+
+class Instruments:
+    """The readings of the head instruments on some examples of a run."""
+
+    def __init__(self, trained: Trained):
+        self.trained, self.model = trained, trained.model
+
+    def attention(self, examples: Examples) -> dict[str, Tensor]:
+        record: dict[str, Tensor] = {}
+        with torch.inference_mode():
+            self.model(_batch(self.trained, examples).inputs, record)
+        return {name: table.cpu() for name, table in record.items()}
+
+    def fired(self, examples: Examples) -> dict[str, int]:
+        calls = {site.name: 0 for site in self.model.sites if site.kept}
+
+        def edit_at(name: str) -> Callable[[Tensor], Tensor]:
+            def edit(heads: Tensor) -> Tensor:
+                calls[name] += 1
+                return heads
+
+            return edit
+
+        try:
+            with intervene(self.model, {name: edit_at(name) for name in calls}), torch.inference_mode():
+                self.model(_batch(self.trained, examples).inputs)
+        except InstrumentError:
+            pass  # the counts say which was silent
+        return calls
+
+    def walked(self, examples: Examples) -> Tensor:
+        return self._walk(examples, [])
+
+    def masked(self, examples: Examples) -> Tensor:
+        return self._walk(examples, self._chosen())
+
+    @torch.inference_mode()
+    def pruned(self, examples: Examples) -> Tensor:
+        gone = self._chosen()
+        smaller = cut_model(self.trained, [head for head in heads_of(self.trained) if head not in gone])
+        return smaller(_batch(self.trained, examples).inputs).float().cpu()
+
+    def _chosen(self) -> list[Head]:
+        """The last head of each site."""
+        return [site.heads[-1] for site in self.model.sites if site.kept]
+
+    def _walk(self, examples: Examples, gone: list[Head]) -> Tensor:
+        walk = Walk(self.model, _batch(self.trained, examples).inputs)
+        found: list[Tensor] = []
+        plan = as_row(heads_of(self.trained), gone)[None]
+        run_tree(walk, plan, [zero(walk, slice(None))], lambda alike, logits: found.append(logits))
+        return found[0].float().cpu()
