@@ -11,6 +11,8 @@ from scipy.stats import binom, binomtest, norm, sem, ttest_ind
 from scipy.stats import t as student
 
 from headway.statistics import (
+    above_share,
+    binomial_between,
     clopper_pearson,
     difference_interval,
     differs_by_more,
@@ -421,3 +423,23 @@ def test_means_of_samples_that_do_not_vary_differ_for_sure_or_not_at_all() -> No
 def test_a_mean_of_one_value_is_not_compared() -> None:
     with pytest.raises(ValueError, match=r"^each mean must be of at least 2 values, got 1$"):
         welch_interval(0.1, (0.1, 0.1), (4, 1))
+
+
+@given(counts, st.floats(0, 1))
+def test_a_proportion_above_a_share_has_scipys_one_sided_p(count, share):
+    successes, n = count
+    expected = binomtest(successes, n, share, alternative="greater").pvalue
+    assert above_share(successes, n, share) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 60), st.floats(0, 1))
+def test_a_count_between_two_ends_has_the_sum_of_their_chances(n, low, width, share):
+    expected = sum(binom.pmf(k, n, share) for k in range(low, low + width + 1))
+    assert binomial_between(low, low + width, n, share) == pytest.approx(expected, abs=1e-12)
+
+
+def test_shares_outside_0_to_1_are_refused():
+    with pytest.raises(ValueError, match=r"^share must lie in 0\.\.1, got 1\.5$"):
+        above_share(1, 2, 1.5)
+    with pytest.raises(ValueError, match=r"^share must lie in 0\.\.1, got -1$"):
+        binomial_between(0, 1, 2, -1.0)

@@ -126,6 +126,27 @@ def two_way_shares(table: Sequence[Sequence[float]] | np.ndarray) -> tuple[float
     return rows, columns, max(0.0, 1 - rows - columns)
 
 
+def binomial_between(low: int, high: int, n: int, share: float) -> float:
+    """P(low ≤ X ≤ high) for X ~ Binomial(n, share): how often a guesser's count of right answers falls there.
+
+    >>> round(binomial_between(50, 50, 100, 0.5), 4), binomial_between(0, 100, 100, 0.5)
+    (0.0796, 1.0)
+    """
+    _check_share("share", share, 0)
+    return float(binom.cdf(high, n, share) - binom.cdf(low - 1, n, share))
+
+
+def above_share(successes: int, n: int, share: float) -> float:
+    """Exact one-sided p-value of "the proportion is above the share": P(X ≥ successes), X ~ Binomial(n, share).
+
+    >>> round(above_share(60, 100, 0.5), 4)
+    0.0284
+    """
+    _check_successes(successes, n)
+    _check_share("share", share, 0)
+    return float(binom.sf(successes - 1, n, share))
+
+
 def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
     """McNemar's exact two-sided p-value of "lost and gained are equally likely"; 1 where both are 0.
 
