@@ -19,17 +19,18 @@ FEW = 48
 class Examination:
     """A subject, and its answers to a sample; what needs a missing part is None."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: Subject, size: int = SAMPLE):
+        self.size = size
         self.subject, self.task = subject, subject.task
         self.is_class = subject.task.kind == "class"
         self.pad = subject.vocabulary.pad
 
-    def sample_of(self, split: str, n: int = SAMPLE) -> Examples | None:
-        """At most `n` examples of a split, the same ones whenever they are asked for."""
+    def sample_of(self, split: str) -> Examples | None:
+        """At most `size` examples of a split, the same ones whenever they are asked for."""
         if split not in self.subject.splits:
             return None
         examples = self.subject.splits[split]
-        return examples.take(self.rows_of(len(examples), n))
+        return examples.take(self.rows_of(len(examples), self.size))
 
     @staticmethod
     def rows_of(size: int, n: int) -> np.ndarray:
@@ -64,7 +65,7 @@ class Examination:
         """What is answered for good: given predictions, else decoded answers, else the most likely class."""
         if self.measured in self.subject.predictions:
             given = self.subject.predictions[self.measured]
-            rows = self.rows_of(len(self.subject.splits[self.measured]), SAMPLE)
+            rows = self.rows_of(len(self.subject.splits[self.measured]), self.size)
             return given[rows] if self.is_class else widened(given[rows], self.sample.target.shape[1], self.pad)
         if self.is_class:
             return self.foreseen

@@ -2,13 +2,18 @@
 
 from pathlib import Path
 
+from headway.doctor.behaviour import BEHAVIOUR
+from headway.doctor.claims import CLAIMS
 from headway.doctor.data import DATA
 from headway.doctor.examination import Examination
 from headway.doctor.findings import Check, Diagnosis, run_checks
+from headway.doctor.harness import HARNESS
+from headway.doctor.instruments import INSTRUMENTS
+from headway.doctor.learning import LEARNING
 from headway.doctor.subject import Subject, subject_of
 from headway.evaluation import Trained, load
 
-CHECKS: tuple[Check, ...] = (*DATA,)
+CHECKS: tuple[Check, ...] = (*DATA, *HARNESS, *INSTRUMENTS, *LEARNING, *BEHAVIOUR, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
 
 

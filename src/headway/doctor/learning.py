@@ -1,0 +1,209 @@
+"""Checks of what training did: weights that did not move, losses that tell of trouble, heads that do nothing."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.doctor.examination import Examination
+from headway.doctor.findings import Check, Verdict, error, fine, warning
+from headway.errors import InputError
+
+STILL_FALLING = 0.1
+"""Relative fall of the best validation loss in the last fifth of training that counts as not yet converged."""
+LEARNED = 0.01
+"""A validation loss below which a further fall no longer matters."""
+EXPLODED = 3.0
+"""A loss this many times the lowest before it, over a fiftieth of training, is no noise of batches."""
+UNIFORM = 0.99
+"""Share of the largest possible entropy from which on a head looks at everything alike."""
+FIXED = 0.99
+"""Mean weight on one place, in every query and example, from which on a head looks nowhere else."""
+
+
+def _unmoved(seen: Examination) -> list[str] | None:
+    """Parameters that are number for number those of step 0; None where there is nothing to compare."""
+    now, before = seen.subject.weights, seen.subject.initial
+    trained = any("loss" in row for row in seen.subject.metrics)
+    if now is None or before is None or not trained:
+        return None
+    return [name for name, tensor in now.items() if name in before and torch.equal(tensor, before[name].cpu())]
+
+
+def weights_unmoved(seen: Examination) -> Verdict | None:
+    """Training moved every parameter away from its initial value."""
+    unmoved = _unmoved(seen)
+    if unmoved is None:
+        return None
+    assert seen.subject.weights is not None
+    rest, count = [name for name in unmoved if not name.startswith("encoding.")], len(seen.subject.weights)
+    numbers = {"unmoved": rest, "parameters": count, "step": seen.subject.step}
+    if not rest:
+        return fine(f"All {count} parameter tensors moved from their initial values, positions aside.", **numbers)
+    if len(unmoved) == count:
+        last = max(row["step"] for row in seen.subject.metrics)
+        return error(
+            f"All {count} parameter tensors are those of step 0, though training went on to step {last:,}.",
+            "Check that the optimiser has the parameters and that the loss reaches them; a best checkpoint at step 0 "
+            "means that validation never improved.",
+            **numbers,
+        )
+    return error(
+        f"{len(rest)} of {count} parameter tensors did not move from initialisation: {', '.join(rest[:4])}.",
+        "Check that the optimiser has these parameters, and that the loss reaches them.",
+        **numbers,
+    )
+
+
+def positions_unmoved(seen: Examination) -> Verdict | None:
+    """A trained table of positions moved from its initial values."""
+    unmoved = _unmoved(seen)
+    if unmoved is None or seen.subject.weights is None:
+        return None
+    own = [name for name in seen.subject.weights if name.startswith("encoding.")]
+    still = [name for name in unmoved if name in own]
+    if not own:
+        return None
+    if not still:
+        return fine(f"The encoding's {len(own)} parameter tensors moved from their initial values.", unmoved=[])
+    rows = seen.subject.weights[still[0]].shape[0]
+    return error(
+        f"{still[0]} ({rows:,} rows) is number for number as it was at step 0: positions were never trained.",
+        "Give the optimiser the encoding's parameters; until then this is a fixed random encoding, not a learned one.",
+        unmoved=still,
+        rows=rows,
+    )
+
+
+def rows_untrained(seen: Examination) -> Verdict | None:
+    """Every row of a position table was trained."""
+    now, before = seen.subject.weights, seen.subject.initial
+    name = "encoding.table.weight"
+    if _unmoved(seen) is None or now is None or before is None or name not in now:
+        return None
+    still = (now[name] == before[name].cpu()).all(1)
+    rows, count = len(still), int(still.sum())
+    numbers = {"rows": rows, "untrained": count, "first_untrained": int(still.int().argmax()) if count else None}
+    if not count:
+        return fine(f"All {rows:,} rows of the position table were trained.", **numbers)
+    if not _has_longer_inputs(seen):
+        return fine(
+            f"{count:,} of {rows:,} rows of the position table are untrained, and no input reaches them.", **numbers
+        )
+    return warning(
+        f"{count:,} of {rows:,} rows of the position table were never trained, the first is row "
+        f"{numbers['first_untrained']}: an input that reaches them reads noise.",
+        "Measure nothing past the trained rows, or take an encoding that needs no table.",
+        **numbers,
+    )
+
+
+def _has_longer_inputs(seen: Examination) -> bool:
+    try:
+        seen.task.length_plan()
+    except InputError:
+        return False
+    return True
+
+
+def _validation(seen: Examination) -> list[tuple[int, float]]:
+    return [(row["step"], float(row["validation"]["loss"])) for row in seen.subject.metrics if "validation" in row]
+
+
+def not_converged(seen: Examination) -> Verdict | None:
+    """Validation had stopped improving when training ended."""
+    curve = _validation(seen)
+    if len(curve) < 3:
+        return None
+    steps, losses = (np.array(column) for column in zip(*curve, strict=True))
+    late = steps > 0.8 * steps[-1]
+    before, after = float(losses[~late].min()), float(losses[late].min())
+    fall = 1 - after / before if before > 0 else 0.0
+    numbers = {"before": before, "after": after, "fall": fall, "steps": int(steps[-1])}
+    if fall > STILL_FALLING and after > LEARNED:
+        return warning(
+            f"In the last fifth of {steps[-1]:,} steps the best validation loss still fell by {fall:.0%}, from "
+            f"{before:.3g} to {after:.3g}.",
+            "Train longer before comparing this model with another.",
+            **numbers,
+        )
+    words = f"fell by {fall:.0%}" if fall > 0 else "did not fall"
+    return fine(
+        f"In the last fifth of {steps[-1]:,} steps the best validation loss {words} (now {after:.3g}).", **numbers
+    )
+
+
+def loss_exploded(seen: Examination) -> Verdict | None:
+    """The training loss never rose to a multiple of what it had been."""
+    losses = np.array([row["loss"] for row in seen.subject.metrics if "loss" in row], dtype=np.float64)
+    if len(losses) < 50:
+        return None
+    window = max(5, len(losses) // 50)
+    smooth = np.convolve(losses, np.full(window, 1 / window), mode="valid")
+    lowest = np.minimum.accumulate(smooth)
+    # A loss of nearly nothing doubles by a single example; what matters is a rise against where training began.
+    ratio = smooth / np.maximum(lowest, 0.1 * smooth[0])
+    worst = int(ratio.argmax())
+    numbers = {
+        "ratio": float(ratio[worst]),
+        "step": worst + window,
+        "lowest": float(lowest[worst]),
+        "peak": float(smooth[worst]),
+    }
+    if ratio[worst] < EXPLODED:
+        return fine(f"The loss, averaged over {window} steps, never rose to {EXPLODED:g} times its lowest.", **numbers)
+    return warning(
+        f"Near step {worst + window:,} the loss rose from {lowest[worst]:.3g} to {smooth[worst]:.3g} and ended at "
+        f"{smooth[-1]:.3g} (averages over {window} steps).",
+        "Lower the learning rate or clip more; what was learned before the rise may be lost.",
+        final=float(smooth[-1]),
+        **numbers,
+    )
+
+
+def idle_heads(seen: Examination) -> Verdict | None:
+    """Every head looks somewhere, and not at one fixed place only."""
+    if seen.subject.attention is None:
+        return None
+    examples = seen.few
+    uniform, fixed, count = [], [], 0
+    for site, weights in seen.subject.attention(examples).items():
+        for head in range(weights.shape[1]):
+            name, count = f"{site}.h{head}", count + 1
+            table = weights[:, head]
+            if _is_uniform(table):
+                uniform.append(name)
+            elif float(table.mean((0, 1)).max()) > FIXED:
+                fixed.append(name)
+    numbers = {"uniform": uniform, "fixed": fixed, "heads": count, "n": len(examples)}
+    if not uniform and not fixed:
+        return fine(
+            f"Each of {count} heads tells places apart and changes where it looks ({len(examples)} examples).",
+            **numbers,
+        )
+    parts = [f"{len(uniform)} look at everything alike ({', '.join(uniform[:4])})"] * bool(uniform)
+    parts += [f"{len(fixed)} look at one fixed place ({', '.join(fixed[:4])})"] * bool(fixed)
+    return warning(
+        f"Of {count} heads {' and '.join(parts)}, on {len(examples)} examples.",
+        "Their attention patterns mean nothing; prune them, or look for a rate too high or a depth too great.",
+        **numbers,
+    )
+
+
+def _is_uniform(table: Tensor) -> bool:
+    """Whether the entropy of queries that see two keys or more is all but the largest possible."""
+    keys = (table > 0).sum(-1)
+    several = keys > 1
+    if not several.any():
+        return False
+    entropy = -(table * table.clamp(min=1e-12).log()).sum(-1)
+    return bool((entropy[several] / keys[several].float().log()).mean() > UNIFORM)
+
+
+LEARNING = (
+    Check("weights-unmoved", "model", weights_unmoved),
+    Check("positions-unmoved", "model", positions_unmoved, ("weights-unmoved",)),
+    Check("rows-untrained", "model", rows_untrained, ("weights-unmoved", "positions-unmoved")),
+    Check("loss-exploded", "model", loss_exploded),
+    Check("not-converged", "model", not_converged),
+    Check("idle-heads", "model", idle_heads, ("dropout-on", "weights-unmoved")),
+)
