@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "batches", "tasks", "model", "evaluation", "runs"},
-    "report": BASE | {"config", "runs", "statistics"},
+    "report": BASE | {"config", "lazy", "runs", "statistics"},
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},

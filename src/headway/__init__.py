@@ -7,6 +7,7 @@ run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
 hw.lengths("sortedness-seed0").certified     # how far past its training it holds
+hw.report("addition-seed0").page             # all of it on one page
 """
 
 from importlib import import_module
@@ -22,7 +23,7 @@ _PUBLIC = {
     "sweep": "headway.api",
     "compare": "headway.sweeps.compare",
 }
-_ROOMS = ("heads", "lengths", "doctor")
+_ROOMS = ("heads", "lengths", "doctor", "report")
 """Packages that can be called; see headway.lazy."""
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]

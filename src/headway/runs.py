@@ -7,13 +7,13 @@
       data/             the files a run was trained on, if it was given any
       checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
       analysis/         what later commands found
-      report/figures/   figures drawn from it
+      report/           index.html, report.md, and figures/ drawn from it
       tensorboard/      a mirror of metrics.jsonl, if one was asked for
     studies/<name>/
       study.json        the plan: arms, seeds, how runs are measured
       runs/<name>/      ordinary runs
       analysis/         what they say together
-      report/figures/   figures drawn from it
+      report/           index.html, report.md, and figures/ drawn from it
     sweeps/<name>/
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
@@ -83,6 +83,31 @@ class Checkpoint:
     state: dict[str, Any]
 
 
+class ReportDirectory:
+    """A report: index.html, report.md, and the figures that the second one shows."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    @property
+    def page(self) -> Path:
+        return self.path / "index.html"
+
+    @property
+    def markdown(self) -> Path:
+        return self.path / "report.md"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    def write(self, page: str, markdown: str) -> None:
+        """Put both in place, each whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        replace_file(self.page, page.encode())
+        replace_file(self.markdown, markdown.encode())
+
+
 class RunDirectory:
     """One model: how it was made, how training went, its weights, and what was found about it."""
 
@@ -98,8 +123,12 @@ class RunDirectory:
         return self.path / "data"
 
     @property
+    def report(self) -> ReportDirectory:
+        return ReportDirectory(self.path / "report")
+
+    @property
     def figures(self) -> Path:
-        return self.path / "report" / "figures"
+        return self.report.figures
 
     @property
     def tensorboard(self) -> Path:
@@ -294,8 +323,26 @@ class StudyDirectory:
     def __init__(self, path: Path | str):
         self.path = Path(path)
 
+    @property
+    def report(self) -> ReportDirectory:
+        return ReportDirectory(self.path / "report")
+
+    def exists(self) -> bool:
+        return (self.path / "study.json").is_file()
+
     def run(self, name: str) -> RunDirectory:
         return RunDirectory(self.path / "runs" / name)
+
+    def runs(self) -> list[RunDirectory]:
+        """The runs that are there, by name."""
+        return list_runs(self.path / "runs")
+
+    def plan(self) -> dict[str, Any]:
+        """The plan as it was written down."""
+        found = read_json(self.path / "study.json")
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path / 'study.json'} holds no plan of a study")
+        return found
 
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Write down what is to be done; a study that was begun with another plan is refused."""
@@ -307,7 +354,13 @@ class StudyDirectory:
 
     @property
     def figures(self) -> Path:
-        return self.path / "report" / "figures"
+        return self.report.figures
+
+    def read_analysis(self, name: str) -> dict[str, Any] | None:
+        """What the runs were found to say together, or None."""
+        path = self.path / "analysis" / f"{name}.json"
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
 
     def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write what the runs say together, in place of what was written before."""

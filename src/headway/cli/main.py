@@ -13,6 +13,7 @@ from headway.cli.heads import heads
 from headway.cli.lengths import lengths
 from headway.cli.options import discard, is_read_by_nobody, say
 from headway.cli.prune import prune
+from headway.cli.report import report
 from headway.cli.runs import runs
 from headway.cli.study import study
 from headway.cli.sweep import sweep
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, lengths, prune, sweep, compare, data, runs):
+for command in (study, train, evaluate, heads, lengths, report, prune, sweep, compare, data, runs):
     app.command()(command)
 
 

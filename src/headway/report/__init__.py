@@ -1,1 +1,5 @@
-"""Reports: what the analyses found, drawn for a reader; nothing is computed anew."""
+"""The report of a run, of several, or of a study: a page and Markdown with figures, from JSON alone; no torch here."""
+
+from headway.lazy import make_callable
+
+make_callable(__name__, "headway.report.writing:report")

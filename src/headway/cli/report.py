@@ -1,0 +1,42 @@
+"""headway report"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway.cli.options import Json, Quiet, progress, show
+
+
+def report(
+    run: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Run directories or names of runs under ./runs; or one study."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the report goes, in place of the run's own report/.")
+    ] = None,
+    open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """One page that says what was asked, the answer, how sure it is, what is wrong, and how to run it again.
+
+    It is written from the JSON files of the run alone: index.html opens from disk, report.md has its figures beside it.
+
+    Example: headway report addition-seed0 --open
+    """
+    from headway.report.writing import report as write_report
+
+    with progress("report", quiet=quiet) as meter:
+        written = write_report(*run, out=out, progress=meter)
+    lines = [*written.answer, f"the report is {written.page} ({written.bytes / 1e6:.1f} MB), also {written.markdown}"]
+    show(written.to_json(), lines, as_json=json)
+    if open:
+        show_in_browser(Path(written.page))
+
+
+def show_in_browser(page: Path) -> None:
+    import webbrowser
+
+    webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,129 @@
+"""A report as one HTML file that opens from disk: styles, script, figures and data inside, nothing from elsewhere."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+from markupsafe import Markup
+from matplotlib.colors import to_hex
+
+from headway.report.blocks import Block, Figure, HeatMaps, Report, Section
+
+LARGEST = 6_000_000
+"""Bytes of a page."""
+FOR_FIGURES = 4_500_000
+"""Bytes of the figures inside it, as they are written there; what comes after them is left beside the page."""
+LARGEST_SVG = 250_000
+"""Bytes from which on a drawing is put in as a picture of pixels."""
+PIXELS_PER_INCH = 105
+"""How large a drawing is shown."""
+SHADES = 64
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing inside the page; without a source it was left out for its size."""
+
+    source: str
+    width: int
+    height: int
+
+
+def blocks_of(sections: Sequence[Section]) -> Iterator[Block]:
+    """Every block in the order of the page."""
+    for section in sections:
+        yield from section.blocks
+        yield from blocks_of(section.parts)
+
+
+def figures_of(report: Report) -> list[Figure]:
+    """The figures that the page shows; heat maps are drawn by its script."""
+    return [block for block in blocks_of(report.sections) if isinstance(block, Figure)]
+
+
+def stills_of(report: Report) -> list[Figure]:
+    """The figures that only the Markdown shows."""
+    return [still for block in blocks_of(report.sections) if isinstance(block, HeatMaps) for still in block.still]
+
+
+def pictures(sizes: Mapping[str, tuple[float, float]], folder: Path) -> dict[str, Picture]:
+    """The drawings of a folder as sources of images, as many as fit; sizes are in inches."""
+    found, left = {}, FOR_FIGURES
+    for name, (width, height) in sizes.items():
+        source = as_source(folder / f"{name}.svg", folder / f"{name}.png")
+        kept = source if len(source) <= left else ""
+        left -= len(kept)
+        found[name] = Picture(kept, round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH))
+    return found
+
+
+def as_source(svg: Path, png: Path) -> str:
+    small = svg.stat().st_size <= LARGEST_SVG
+    kind, path = ("svg+xml", svg) if small else ("png", png)
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def render(report: Report, drawn: Mapping[str, Picture]) -> str:
+    """The page's text. Its policy lets in only this script, these styles, and pictures that are inside it."""
+    folder = files("headway.report") / "templates"
+    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
+    maps = [block for block in blocks_of(report.sections) if isinstance(block, HeatMaps)]
+    text = template.render(
+        report=report,
+        pictures=drawn,
+        maps=maps,
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(script_json({"scale": shades(), "runs": [as_data(one) for one in maps]})),
+        policy=policy(style, script),
+    )
+    return text.lstrip() + "\n"
+
+
+def policy(style: str, script: str) -> str:
+    """What the browser lets the page do: nothing but what stands in it, by its hash."""
+    allowed = {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": f"'sha256-{digest(style)}'",
+        "script-src": f"'sha256-{digest(script)}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {source}" for name, source in allowed.items())
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def script_json(value: Any) -> str:
+    """JSON that cannot end the script tag it stands in, whatever its strings hold.
+
+    >>> script_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def as_data(block: HeatMaps) -> dict[str, Any]:
+    examples = [{"name": name, "maps": [asdict(one) for one in maps]} for name, maps in block.examples]
+    return {"run": block.run, "examples": examples}
+
+
+def shades() -> list[str]:
+    """The colour scale of every heat map, from 0 to 1."""
+    scale = matplotlib.colormaps["viridis"]
+    return [to_hex(scale(index / (SHADES - 1))) for index in range(SHADES)]

@@ -1,0 +1,73 @@
+"""The doctor's findings, before anything else is read; or the plain word that the doctor was not asked."""
+
+from markupsafe import Markup
+
+from headway.report.blocks import Block, Finding, Findings, Paragraph, Section
+from headway.report.evidence import Evidence, listed
+
+LEVELS = ("error", "warning", "fine")
+
+
+def section(evidence: Evidence) -> Section:
+    examined = evidence.those_with("doctor")
+    blocks: list[Block] = [findings_of(evidence, run) for run in examined]
+    left = [run for run in evidence.runs if run not in examined]
+    if left:
+        blocks.append(Paragraph([not_asked(evidence, left, all_of_them=not examined)]))
+    blocks += together(evidence)
+    return Section("doctor", "What the doctor says", blocks)
+
+
+def not_asked(evidence: Evidence, runs: list[str], *, all_of_them: bool) -> Markup:
+    """That nobody looked for what could be wrong; with `headway doctor` somebody does."""
+    if all_of_them:
+        return Markup("The doctor was not asked: whether data, harness and model are sound was not checked here.")
+    names = listed([evidence.text(f"{run}/name", "code") for run in runs])
+    return Markup("The doctor was not asked about {}.").format(names)
+
+
+def findings_of(evidence: Evidence, run: str) -> Findings:
+    """Errors and warnings to be read, and what was found in order."""
+    paths = [f"{run}/doctor/findings/{index}" for index in range(len(evidence.find(f"{run}/doctor/findings", [])))]
+    by_level = {level: [path for path in paths if evidence.get(f"{path}/level") == level] for level in LEVELS}
+    named = Markup("") if len(evidence.runs) == 1 else Markup("{}: ").format(evidence.text(f"{run}/name", "code"))
+    return Findings(
+        title=named + tally(evidence, f"{run}/doctor/findings"),
+        open=[finding(evidence, path) for level in LEVELS[:2] for path in by_level[level]],
+        fine=[finding(evidence, path) for path in by_level["fine"]],
+    )
+
+
+def tally(evidence: Evidence, path: str) -> Markup:
+    """`1 error, 2 warnings, 21 checks found nothing wrong`; no more than the list says."""
+    counts = {level: evidence.how_many(path, "level", level) for level in LEVELS}
+    words = [
+        Markup("{} {}{}").format(evidence.count(path, "level", level), level, "s" if counts[level] != 1 else "")
+        for level in LEVELS[:2]
+        if counts[level]
+    ]
+    fine = Markup("{} {} nothing wrong").format(
+        evidence.count(path, "level", "fine"), "check finds" if counts["fine"] == 1 else "checks find"
+    )
+    return listed([*words, fine]) if words else Markup("No error and no warning: {}").format(fine)
+
+
+def finding(evidence: Evidence, path: str) -> Finding:
+    return Finding(
+        level=str(evidence.get(f"{path}/level")),
+        check=evidence.text(f"{path}/check", "code"),
+        evidence=evidence.text(f"{path}/evidence"),
+        fix=evidence.text(f"{path}/fix") if evidence.find(f"{path}/fix") else Markup(""),
+        about=evidence.text(f"{path}/about") if evidence.has(f"{path}/about") else Markup(""),
+    )
+
+
+def together(evidence: Evidence) -> list[Block]:
+    """What the doctor says of all runs of a study together."""
+    paths = [f"study/doctor/together/{index}" for index in range(len(evidence.find("study/doctor/together", [])))]
+    found = [finding(evidence, path) for path in paths]
+    if not found:
+        return []
+    opened = [one for one in found if one.level != "fine"]
+    title = Markup("All runs together: {}").format(tally(evidence, "study/doctor/together"))
+    return [Findings(title, opened, [one for one in found if one.level == "fine"])]

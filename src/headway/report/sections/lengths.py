@@ -1,0 +1,170 @@
+"""How far past its training lengths each run holds, and why it fails where it was asked."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from markupsafe import Markup
+
+from headway.report.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
+from headway.report.evidence import Evidence, percent, written
+from headway.report.length_groups import groups_of, set_name
+from headway.report.lengths import planned
+from headway.report.mechanism import draw_mechanism
+from headway.report.sections.accuracy import figure_name
+
+MOST_RUNS_IN_WORDS = 4
+ALT = {
+    "lengths-curves": "Accuracy against length with its interval, the training lengths shaded.",
+    "lengths-answers": "Share of each answer against length.",
+    "lengths-bars": "Bars of accuracy at each length past training.",
+    "lengths-certified": "Certified length of every seed.",
+    "positions-table": "Heat map of the learned positions.",
+    "positions-bias": "The bias that each head adds to its scores, against distance.",
+    "positions-identities": "The two identities of the sinusoid.",
+    "mechanism": "What changes in each head as sequences grow.",
+}
+COLOURED = ("lengths-gap", "lengths-longest-chain", "positions-table", "mechanism")
+"""Figures whose colours are values."""
+
+
+def section(evidence: Evidence) -> Section | None:
+    runs = evidence.those_with("lengths")
+    if not runs:
+        return None
+    blocks: list[Block] = []
+    for run in runs[:MOST_RUNS_IN_WORDS]:
+        blocks += paragraph(sentences(evidence, run))
+    for name in sets_of(evidence, runs):
+        blocks.append(table(evidence, runs, name))
+    blocks += figures(evidence, runs)
+    parts = [part for run in runs for part in mechanism(evidence, run)]
+    return Section("lengths", "Past the training lengths", blocks, parts)
+
+
+def sets_of(evidence: Evidence, runs: list[str]) -> list[str]:
+    """The sets that were measured, in the documents' order."""
+    return list(dict.fromkeys(row["negatives"] for run in runs for row in evidence.get(f"{run}/lengths/lengths")))
+
+
+def sentences(evidence: Evidence, run: str) -> list[Markup]:
+    place = f"{run}/lengths"
+    return written(
+        lambda: Markup(
+            "{} was trained on {} to {} {}; measured at step {}, chosen by {}, on {} examples a set and length."
+        ).format(
+            evidence.text(f"{run}/name", "code"),
+            evidence.number(f"{place}/training/shortest"),
+            evidence.number(f"{place}/training/longest"),
+            evidence.get(f"{place}/unit"),
+            evidence.number(f"{place}/checkpoint/step"),
+            evidence.text(f"{place}/checkpoint/chosen_on"),
+            evidence.number(f"{place}/n"),
+        ),
+        *(partial(certified, evidence, run, name) for name in evidence.find(f"{place}/certified", {})),
+        lambda: constant(evidence, run),
+        *(
+            partial(evidence.text, f"{place}/positions/words/{i}")
+            for i in range(len(evidence.find(f"{place}/positions/words", [])))
+        ),
+    )
+
+
+def certified(evidence: Evidence, run: str, name: str) -> Markup:
+    """How far a run is certified on a set."""
+    place = f"{run}/lengths"
+    reached, longest = f"{place}/certified/{name}", f"{place}/training/longest"
+    words = set_name(name)
+    if evidence.get(reached) == 0:
+        return Markup("On {} it is certified at no length.").format(words)
+    times = Markup("")
+    if evidence.get(reached) > evidence.get(longest):
+        times = Markup(", {} times the longest training length").format(evidence.ratio(reached, longest))
+    tested = max(row["length"] for row in evidence.get(f"{place}/lengths") if row["negatives"] == name)
+    limit = ", the longest that was tested" if tested == evidence.get(reached) else ""
+    return Markup("On {} it is certified to {}{}{}.").format(words, evidence.number(reached), times, limit)
+
+
+def constant(evidence: Evidence, run: str) -> Markup | None:
+    place = f"{run}/lengths/constant"
+    return Markup(
+        "From length {} on it answers {} whatever it sees: its accuracy there is the share of such examples."
+    ).format(evidence.number(f"{place}/from"), evidence.setting(f"{place}/answer"))
+
+
+def table(evidence: Evidence, runs: list[str], name: str) -> Table:
+    """Accuracy of every run at the longest training length and past it; `*` marks one answer throughout."""
+    indices = {run: index_rows(evidence, run, name) for run in runs}
+    longest = min(evidence.get(f"{run}/lengths/training/longest") for run in runs)
+    there = sorted({length for rows in indices.values() for length in rows if length >= longest})
+    rows = []
+    for run in runs:
+        cells = [Cell(evidence.text(f"{run}/name", "code"))]
+        cells += [accuracy_cell(evidence, run, indices[run].get(length)) for length in there]
+        reached = f"{run}/lengths/certified/{name}"
+        known = evidence.has(reached)
+        cells.append(Cell(evidence.number(reached), evidence.get(reached)) if known else Cell(Markup("–")))
+        rows.append(cells)
+    places = {length: f"{run}/lengths/lengths/{index}/length" for run in runs for length, index in indices[run].items()}
+    heads = [Column(evidence.number(places[length])) for length in there]
+    columns = [Column("run", numeric=False), *heads, Column("certified")]
+    return Table(f"Accuracy against length: {set_name(name)} (* always the same answer)", columns, rows)
+
+
+def index_rows(evidence: Evidence, run: str, name: str) -> dict[int, int]:
+    """Length -> where its row of a set stands."""
+    rows = evidence.get(f"{run}/lengths/lengths")
+    return {row["length"]: index for index, row in enumerate(rows) if row["negatives"] == name}
+
+
+def accuracy_cell(evidence: Evidence, run: str, index: int | None) -> Cell:
+    if index is None:
+        return Cell(Markup("–"))
+    place = f"{run}/lengths/lengths/{index}"
+    text = Markup('{}{} <span class="aside">({})</span>').format(
+        evidence.number(f"{place}/accuracy", percent),
+        "*" if evidence.has(f"{place}/constant") else "",
+        evidence.interval(f"{place}/interval"),
+    )
+    return Cell(text, evidence.get(f"{place}/accuracy"))
+
+
+def figures(evidence: Evidence, runs: list[str]) -> list[Block]:
+    """Every figure of lengths, of all runs at once; runs of one cell of a study are one group."""
+    documents = [evidence.get(f"{run}/lengths") for run in runs]
+    cells = cells_of(evidence)
+    names = [cells.get(evidence.get(f"{run}/name")) for run in runs]
+    groups = groups_of(documents, None if None in names else [str(name) for name in names])
+    return [
+        Figure(name, alt_of(name), draw, colours=name.startswith(COLOURED))
+        for name, draw in planned(groups)
+        if not name.startswith("mechanism")
+    ]
+
+
+def cells_of(evidence: Evidence) -> Mapping[str, str]:
+    """The cell of a study that each run belongs to, by the run's name."""
+    found = {}
+    for cell in evidence.find("study/lengths/cells", []):
+        for run in cell["runs"]:
+            found[run["run"].rstrip("/").rpartition("/")[2]] = cell["cell"]
+    return found
+
+
+def alt_of(name: str) -> str:
+    return next(
+        (text for start, text in ALT.items() if name.startswith(start)), "Accuracy by what makes an example hard."
+    )
+
+
+def mechanism(evidence: Evidence, run: str) -> list[Section]:
+    """Why a run fails at some length, in the words of its mechanism."""
+    found: Any = evidence.find(f"{run}/lengths/mechanism")
+    if not found:
+        return []
+    words = [evidence.text(f"{run}/lengths/mechanism/words/{index}") for index in range(len(found["words"]))]
+    drawn = Figure(
+        figure_name(evidence, run, "mechanism"), ALT["mechanism"], partial(draw_mechanism, found), colours=True
+    )
+    title = Markup("Heads against length: {}").format(evidence.text(f"{run}/name", "code"))
+    return [Section(f"mechanism-{run.replace('/', '-')}", title, [Listing(words), drawn])]

@@ -1,0 +1,91 @@
+"""What the words of the report mean: definitions of everything that was measured, and of nothing else."""
+
+from markupsafe import Markup
+
+from headway.report.blocks import Section, Terms
+from headway.report.evidence import Evidence
+from headway.report.sections.accuracy import percent_short
+
+Pair = tuple[Markup, Markup]
+
+
+def section(evidence: Evidence) -> Section:
+    terms = Terms([*everywhere(evidence), *of_heads(evidence), *of_lengths(evidence)])
+    found = scores(evidence)
+    parts = [Section("scores", "Scores of heads", [Terms(found)], folded=True)] if found else []
+    return Section("methods", "Methods", [terms], parts)
+
+
+def term(name: str, text: str, *values: Markup | str) -> Pair:
+    return Markup.escape(name), Markup(text).format(*values)
+
+
+def everywhere(evidence: Evidence) -> list[Pair]:
+    sure = evidence.number("method/confidence", percent_short)
+    seeds = evidence.number("method/enough_seeds")
+    return [
+        term("accuracy", "The share of whole answers that are right, every token of them."),
+        term("interval", "Covers the true share {} of the time: Wilson's for a share, Tango's for a drop.", sure),
+        term(
+            "parallel pass",
+            "All tokens of an answer are predicted at once, each from the right ones before it. A whole answer is "
+            "right exactly when greedy decoding gets it right; a sample is decoded for real to check it.",
+        ),
+        term("checkpoint", "The one with the lowest validation loss. Nothing is chosen on the test split."),
+        term(
+            "seed", "The unit when runs are compared: examples are never pooled. Fewer than {} are descriptive.", seeds
+        ),
+    ]
+
+
+def of_heads(evidence: Evidence) -> list[Pair]:
+    if not evidence.those_with("heads"):
+        return []
+    critical, important = (evidence.number(f"method/{key}") for key in ("critical_above", "important_above"))
+    return [
+        term(
+            "drop",
+            "Points of accuracy lost when a head's output is replaced: by zero, by its mean, or by another example's.",
+        ),
+        term("critical", "The whole interval of the drop is above {} points.", critical),
+        term("important", "The whole interval is above {} point.", important),
+        term("redundant", "The drop is shown to be smaller than {} point either way, alone.", important),
+        term("harmful", "Without it accuracy rises by more than {} point.", important),
+        term("undecided", "The examples do not tell; the analysis says how many would."),
+        term("depends on the ablation", "Ways of taking the head out do not lead to one verdict."),
+        term("family", "Verdicts on all heads and kinds are corrected as one family (Holm)."),
+        term("together", "Heads are chosen on one half of the examples and measured on the other."),
+        term(
+            "Shapley value", "A head's share of the accuracy, averaged over the orders in which heads can be taken out."
+        ),
+        term(
+            "moved by",
+            "A head's output of one example is put into another that differs in one thing; the answer flips.",
+        ),
+    ]
+
+
+def of_lengths(evidence: Evidence) -> list[Pair]:
+    runs = evidence.those_with("lengths/threshold")
+    if not runs:
+        return []
+    threshold = evidence.number(f"{runs[0]}/lengths/threshold", percent_short)
+    return [
+        term(
+            "certified length",
+            "The largest tested length up to which, at every tested length, the interval of accuracy is above {}.",
+            threshold,
+        ),
+        term("sets", "Made for one length each, half of every answer, the same for every seed and trained on by none."),
+    ]
+
+
+def scores(evidence: Evidence) -> list[Pair]:
+    """Every score in the words of the analysis."""
+    runs = evidence.those_with("heads/definitions")
+    if not runs:
+        return []
+    names = evidence.get(f"{runs[0]}/heads/definitions")
+    return [
+        (Markup.escape(name.replace("_", " ")), evidence.text(f"{runs[0]}/heads/definitions/{name}")) for name in names
+    ]

@@ -1,0 +1,93 @@
+"""From runs to a report on disk: gather, write, draw, render."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from headway.errors import InputError
+from headway.report.answer import answer, asked
+from headway.report.blocks import Report
+from headway.report.evidence import Evidence
+from headway.report.gathering import gather
+from headway.report.markdown import render_markdown
+from headway.report.page import figures_of, pictures, render, stills_of
+from headway.report.sections import sections
+from headway.report.style import save
+from headway.runs import ReportDirectory, RunDirectory
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where a report is, and what it says first."""
+
+    page: str
+    markdown: str
+    figures: list[str]
+    bytes: int
+    sections: list[str]
+    answer: list[str]
+    left_out: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, table: dict[str, Any]) -> "Written":
+        return cls(**table)
+
+
+def report(
+    *runs: str | Path | RunDirectory,
+    out: str | Path | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Written:
+    """Write the report of a run, of several side by side, or of a study, from their JSON files alone.
+
+    >>> hw.report("addition-seed0")   # doctest: +SKIP
+    """
+    found = gather(runs)
+    place = found.place if out is None else ReportDirectory(out)
+    if place.path.exists() and not place.path.is_dir():
+        raise InputError(f"--out {place.path} is a file; a directory needed")
+    return write(compose(found.evidence, found.name), place, progress)
+
+
+def compose(evidence: Evidence, name: str) -> Report:
+    """The whole report as a value."""
+    return Report(title(evidence), name, asked(evidence), answer(evidence), sections(evidence))
+
+
+def title(evidence: Evidence) -> Markup:
+    if evidence.has("study"):
+        return evidence.text("study/name", "code")
+    if len(evidence.runs) == 1:
+        return evidence.text("runs/0/name", "code")
+    return Markup("{} runs side by side").format(evidence.size("runs"))
+
+
+def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], None]) -> Written:
+    """Draw the figures and put page and Markdown in place."""
+    shown, still = figures_of(whole), stills_of(whole)
+    sizes, paths = {}, []
+    for done, figure in enumerate([*shown, *still]):
+        progress(done, len(shown) + len(still))
+        drawing = figure.draw()
+        (place.figures / figure.name).parent.mkdir(parents=True, exist_ok=True)
+        paths += save(drawing, place.figures, figure.name)
+        sizes[figure.name] = tuple(drawing.get_size_inches().tolist())
+    progress(len(shown) + len(still), len(shown) + len(still))
+    drawn = pictures({figure.name: sizes[figure.name] for figure in shown}, place.figures)
+    page = render(whole, drawn)
+    place.write(page, render_markdown(whole))
+    return Written(
+        page=str(place.page),
+        markdown=str(place.markdown),
+        figures=[str(path) for path in paths],
+        bytes=len(page.encode()),
+        sections=[section.name for section in whole.sections],
+        answer=[str(sentence.striptags()) for sentence in whole.answer],
+        left_out=[name for name, picture in drawn.items() if not picture.source],
+    )

@@ -1,0 +1,371 @@
+"""The report of a run: every number stands in the files, text stays text, and a real browser shows it."""
+
+import doctest
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.errors import InputError
+from headway.report import evidence, markdown, page, writing
+from headway.report.blocks import Table
+from headway.report.evidence import Evidence, Missing, written
+from headway.report.gathering import gather
+from headway.report.page import blocks_of
+from tests.report.made_up_runs import FINDINGS, make_run
+from tests.report.reading import Files, Page, complaints
+
+NASTY = 'a<img src=x onerror="alert(1)">&b'
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    """A run with every kind of finding, whose name and tokens try to be HTML."""
+    made = make_run(folder / NASTY)
+    heads = made.read_analysis("heads")
+    assert heads
+    heads["capture"]["examples"][0]["source"][3] = "</script>"
+    made.replace_analysis("heads", heads)
+    return made.path
+
+
+@pytest.fixture(scope="module")
+def report(run: Path) -> writing.Written:
+    return writing.report(run)
+
+
+@pytest.fixture(scope="module")
+def html(report: writing.Written) -> str:
+    return Path(report.page).read_text()
+
+
+# Numbers
+
+
+def test_every_number_of_the_page_stands_in_the_files(run: Path, html: str) -> None:
+    assert complaints(html, Files(run)) == []
+    numbers = [piece for piece in Page(html).pieces if piece[0] == "data"]
+    assert len(numbers) > 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        ("What the doctor says</h2>", "What 42 doctors say</h2>", "without a place"),
+        (">8,100</data>", ">8,200</data>", "stands for runs/0/evaluation/all/n, which is 8100"),
+        ('data-at="runs/0/evaluation/all/n"', 'data-at="runs/0/evaluation/all/m"', "is not in the files"),
+        ("Train longer.", "Train for longer.", "is quoted from"),
+        ("quick-addition --seed 0", "quick-addition --seed 77", "'77' of the command is in no file"),
+    ],
+)
+def test_a_number_that_is_not_in_the_files_would_be_seen(
+    run: Path, html: str, before: str, after: str, word: str
+) -> None:
+    assert before in html
+    assert word in " ".join(complaints(html.replace(before, after), Files(run)))
+
+
+def test_the_markdown_has_no_number_that_the_page_has_not(report: writing.Written, html: str) -> None:
+    text = re.sub(r"!\[.*?\]\(.*?\)|`+[^`]*`+|```sh.*?```", "", Path(report.markdown).read_text(), flags=re.DOTALL)
+    shown = set(re.findall(r"\d[\d.,]*\d|\d", Page(html).text))
+    assert set(re.findall(r"\d[\d.,]*\d|\d", text)) - shown == set()
+
+
+def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
+    from headway.heads.ablation import CRITICAL, IMPORTANT
+    from headway.heads.seeds import ENOUGH_SEEDS
+
+    fixed = evidence.METHOD
+    assert (fixed["critical_above"], fixed["important_above"]) == (CRITICAL, IMPORTANT)
+    assert fixed["enough_seeds"] == ENOUGH_SEEDS
+
+
+def test_what_is_missing_is_not_said() -> None:
+    found = Evidence({"runs": [{"heads": {"n": 3, "none": None}}]})
+    with pytest.raises(Missing, match="runs/0/heads/wrong"):
+        found.number("runs/0/heads/wrong")
+    with pytest.raises(Missing):
+        found.number("runs/0/heads/none")
+    lines = written(lambda: found.number("runs/0/heads/n"), lambda: found.number("runs/1/heads/n"), lambda: None)
+    assert [line.striptags() for line in lines] == ["3"]
+
+
+@pytest.mark.parametrize("module", [evidence, page, markdown])
+def test_examples_in_docstrings_are_right(module: Any) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+# What is told
+
+
+def test_the_answer_comes_first_in_three_sentences(report: writing.Written) -> None:
+    assert len(report.answer) == 3
+    assert report.answer[0].startswith("Trained on 8 to 16 elements, it is certified to ")
+    assert (
+        "; only 1 can go together for less than 1 point, while the 3 that cost less alone cost 5.0 points together."
+        in (report.answer[1])
+    )
+    assert report.answer[2] == (
+        "This is one run: another seed may differ; the doctor: 1 error, 1 warning and 1 check finds nothing wrong."
+    )
+
+
+def test_sections_stand_in_the_order_of_the_page(report: writing.Written, html: str) -> None:
+    names = ["doctor", "setup", "training", "accuracy", "heads", "lengths", "methods", "provenance"]
+    assert report.sections == names
+    places = [html.index(f'<section id="{name}"') for name in ["answer", *names]]
+    assert places == sorted(places)
+
+
+def test_the_doctor_is_quoted_with_what_to_do(html: str) -> None:
+    text = Page(html).text
+    for finding in FINDINGS:
+        assert str(finding["evidence"]) in text
+        assert str(finding["fix"]) in text
+    assert text.index(str(FINDINGS[0]["evidence"])) < text.index(str(FINDINGS[1]["evidence"]))
+
+
+def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
+    bare = make_run(tmp_path / "bare", analyses=())
+    found = gather([bare])
+    told = writing.compose(found.evidence, found.name)
+    assert [section.name for section in told.sections] == ["doctor", "setup", "training", "methods", "provenance"]
+    assert "The doctor was not asked" in str(told.sections[0].blocks)
+    assert [str(line.striptags()) for line in told.answer] == [
+        "At its best step, 24, it answers 83.3 % of validation right; nothing larger was asked of it yet.",
+        "This is one run: another seed may differ, and the doctor was not asked.",
+    ]
+    assert "certified" not in str(told.sections)
+
+
+def test_a_run_without_errors_is_not_taken_apart(tmp_path: Path) -> None:
+    clean = make_run(tmp_path / "clean", wrong=0, analyses=("evaluation", "heads"))
+    found = gather([clean])
+    told = writing.compose(found.evidence, found.name)
+    accuracy = next(section for section in told.sections if section.name == "accuracy")
+    assert [block.kind for block in accuracy.blocks] == ["paragraph", "table"]
+
+
+def test_the_command_runs_everything_again(html: str, run: Path) -> None:
+    (command,) = [text for tag, _, _, text in Page(html).pieces if tag == "command"]
+    steps = [step.split()[1] for step in command.split(" && ")]
+    assert steps == ["train", "evaluate", "heads", "lengths", "doctor", "report"]
+    assert command.startswith("headway train quick-addition --seed 0 && headway evaluate '")
+
+
+def test_a_run_made_from_python_says_so(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "made", analyses=())
+    record = {**made.provenance(), "command": ["hw.train"]}
+    (made.path / "provenance.json").write_text(json.dumps(record))
+    found = gather([made])
+    last = writing.compose(found.evidence, found.name).sections[-1].parts[0].blocks
+    assert "started from Python" in str(last[0])
+    assert "headway report" in str(last[1])
+
+
+# Several runs, and studies
+
+
+def test_runs_side_by_side_have_a_row_each_and_no_pooled_number(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / f"seed{seed}", seed=seed, wrong=seed) for seed in range(3)]
+    found = gather(runs)
+    told = writing.compose(found.evidence, found.name)
+    table = next(
+        block for block in blocks_of(told.sections) if isinstance(block, Table) and block.caption == "Every run"
+    )
+    titles = [str(column.title) for column in table.columns]
+    wrong = [row[titles.index("wrong")].key for row in table.rows]
+    assert wrong == [0, 1, 2]
+    assert "3 seeds: a description, not a test" in told.answer[-1].striptags()
+    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    assert complaints(text, Files(*(run.path for run in runs))) == []
+    assert str(found.place.path) == "reports/seed0-and-2-more"
+    names = [figure.name for figure in (*page.figures_of(told), *page.stills_of(told))]
+    assert len(set(names)) == len(names), "no figure overwrites another"
+
+
+def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
+    study = tmp_path / "studies" / "small"
+    made = make_run(study / "runs" / "arm-seed0", analyses=("lengths",))
+    (study / "study.json").write_text(json.dumps({"experiment": "sortedness", "preset": "quick", "arms": []}))
+    (study / "analysis").mkdir()
+    cell = {"cell": "arm: rotary", "runs": [{"run": str(made.path)}]}
+    (study / "analysis" / "lengths.json").write_text(
+        json.dumps({"cells": [cell], "answer": ["swaps: certified to 64"]})
+    )
+    found = gather([study])
+    told = writing.compose(found.evidence, found.name)
+    assert "swaps: certified to 64" in str(told.sections)
+    assert f"headway study sortedness --preset quick --out {study}" in str(told.sections[-1])
+    assert found.place.path == study / "report"
+    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    assert complaints(text, Files(made.path, study=study)) == []
+
+
+def test_what_cannot_be_reported_is_refused_in_words(
+    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"no run at nowhere or runs/nowhere; known under \./runs: none"):
+        writing.report("nowhere")
+    with pytest.raises(InputError, match="a run is named twice"):
+        writing.report(run, run)
+    with pytest.raises(InputError, match="no run was named"):
+        writing.report()
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "study.json").write_text("{}")
+    with pytest.raises(InputError, match="study has no runs yet; headway study makes them"):
+        writing.report(study)
+    with pytest.raises(InputError, match="is a study and has a report of its own; name it alone"):
+        writing.report(study, run)
+    (study / "study.json").write_text("[]")
+    make_run(study / "runs" / "one", analyses=())
+    with pytest.raises(InputError, match="holds no plan of a study"):
+        writing.report(study)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="--out file is a file; a directory needed"):
+        writing.report(run, out="file")
+
+
+# The files
+
+
+def test_text_from_the_files_stays_text(html: str, report: writing.Written) -> None:
+    assert "<img src=x" not in html
+    assert html.count("</script>") == 2
+    assert NASTY in Page(html).text
+    outside = re.sub(r"`[^`]*`|```sh.*?```", "", Path(report.markdown).read_text(), flags=re.DOTALL)
+    assert "<img" not in outside
+
+
+def test_nothing_outside_the_page_is_named_in_it(html: str) -> None:
+    assert re.findall(r"(?:src|href)=\"(?!data:|#)[^\"]*", html) == []
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy and policy[1].startswith("default-src &#39;none&#39;; img-src data:; style-src &#39;sha256-")
+    assert "unsafe" not in policy[1]
+
+
+def test_every_figure_of_the_markdown_is_beside_it(report: writing.Written) -> None:
+    place = Path(report.markdown)
+    shown = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", place.read_text())
+    assert len(shown) > 10
+    for alt, target in shown:
+        assert len(alt) > 20
+        assert (place.parent / target).stat().st_size > 0
+    assert Path(report.page).stat().st_size == report.bytes < page.LARGEST
+    assert report == writing.Written.from_json(json.loads(json.dumps(report.to_json())))
+
+
+def test_figures_that_do_not_fit_are_left_beside_the_page(
+    report: writing.Written, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = gather([run])
+    told = writing.compose(found.evidence, found.name)
+    monkeypatch.setattr(page, "FOR_FIGURES", 60_000)
+    sizes = {figure.name: (4.0, 2.0) for figure in page.figures_of(told)}
+    drawn = page.pictures(sizes, found.place.figures)
+    left = [name for name, picture in drawn.items() if not picture.source]
+    text = page.render(told, drawn)
+    assert 0 < len(left) < len(drawn)
+    assert sum(len(picture.source) for picture in drawn.values()) <= 60_000
+    assert f"it stands in <code>figures/{left[0]}.png</code>" in text
+
+
+# A real browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.exists() and not os.environ.get("CI"):
+        pytest.skip(f"no {CHROMIUM}: the page was not looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_works_in_a_browser(browser: Any, report: writing.Written, width: int) -> None:
+    problems: list[str] = []
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+    tab.on("console", lambda message: problems.append(message.text))
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on(
+        "request", lambda request: problems.append(request.url) if request.url[:5] not in ("file:", "data:") else None
+    )
+    address = Path(report.page).resolve().as_uri()
+    tab.goto(address)
+    assert tab.evaluate("document.documentElement.scrollWidth") == width, "nothing is wider than the window"
+    assert all(tab.evaluate("[...document.images].map(image => image.complete && image.naturalWidth > 0)"))
+    check_heat_maps(tab)
+    check_sorting(tab)
+    check_colours(tab)
+    tab.hover("#answer data >> nth=0")
+    assert tab.get_attribute("#answer data >> nth=0", "title").startswith("runs/0/")
+    assert problems == []
+    tab.close()
+
+
+def check_heat_maps(tab: Any) -> None:
+    """Pointing at a cell says its weight; example and head can be chosen, by pointer and by keyboard."""
+    data = json.loads(tab.text_content("#maps"))["runs"][0]["examples"]
+    canvas = tab.locator(".chosen canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] - 6, box["y"] + box["height"] - 6)
+    said = tab.text_content(".readout")
+    first = data[0]["maps"][0]
+    assert said.endswith(f"weight {first['cells'][-1][-1]:.3f}"), said
+    assert f"query {first['queries'][-1]}" in said
+    tab.select_option("select.example", "1")
+    tab.click(f'.all button[data-head="{data[1]["maps"][3]["head"]}"]')
+    assert tab.input_value("select.head") == data[1]["maps"][3]["head"]
+    canvas.focus()
+    tab.keyboard.press("ArrowDown")
+    assert tab.text_content(".readout").endswith(f"weight {data[1]['maps'][3]['cells'][0][0]:.3f}")
+    tab.select_option("select.head", data[1]["maps"][0]["head"])
+    assert tab.text_content(".readout").startswith(data[1]["maps"][0]["head"])
+    assert "</script>" in data[1]["maps"][0]["keys"], "a token that looks like HTML is a token"
+
+
+def check_sorting(tab: Any) -> None:
+    """A click sorts by value, largest first; a second one turns it around."""
+    table = tab.locator("#heads table").first
+    button = table.locator("thead button").nth(3)
+    column = "cells => cells.map(cell => Number(cell.dataset.key))"
+    button.click()
+    falling = table.locator("tbody td:nth-child(4)").evaluate_all(column)
+    assert falling == sorted(falling, reverse=True)
+    assert len(set(falling)) > 2
+    button.focus()
+    tab.keyboard.press("Enter")
+    assert table.locator("tbody td:nth-child(4)").evaluate_all(column) == falling[::-1]
+    assert table.locator("thead th").nth(3).get_attribute("aria-sort") == "ascending"
+
+
+def check_colours(tab: Any) -> None:
+    """Dark as the system has it, and by the switch."""
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = tab.evaluate(colour)
+    tab.emulate_media(color_scheme="dark")
+    dark = tab.evaluate(colour)
+    assert dark != light
+    tab.click("#theme")
+    assert tab.evaluate(colour) == light
+    tab.click("#theme")
+    assert tab.evaluate(colour) == dark
