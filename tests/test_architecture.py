@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
     "doctor": BASE
-    | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads", "lengths"},
+    | {"config", "lazy", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
+    | {"heads", "lengths"},
     "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE

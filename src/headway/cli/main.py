@@ -8,6 +8,7 @@ import typer
 from headway import __version__
 from headway.cli.compare import compare
 from headway.cli.data import data
+from headway.cli.doctor import doctor
 from headway.cli.evaluate import evaluate
 from headway.cli.heads import heads
 from headway.cli.lengths import lengths
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, lengths, report, prune, sweep, compare, data, runs):
+for command in (study, train, evaluate, heads, lengths, doctor, report, prune, sweep, compare, data, runs):
     app.command()(command)
 
 

@@ -15,12 +15,14 @@ FEWEST = 20
 """Examples below which a share says too little for any of these checks."""
 NEARLY = 0.98
 """A share of one answer from which on it is nearly the only one."""
+RARE = 0.05
+"""Share of right answers below which nobody takes a constant answer for a skill."""
 EXPLAINS = 0.9
 """Share of the answers that contradict the truth and agree with a rule, from which on the rule is the explanation."""
 HARDLY_READ = 0.5
 """Share of answers that stay the same, above which an operand does not count as read."""
 RIGHT_ELSEWHERE = 0.5
-"""Accuracy without a token from which on never writing it is a fault, not a lack of training."""
+"""Accuracy of all else, from which on never writing a token is a fault, not a lack of training."""
 MEMORISED = 0.3
 """Points (of 1) that training is surely above validation: more than half-trained small models show."""
 OVERFITTED = 0.05
@@ -40,6 +42,12 @@ def constant_answer(seen: Examination) -> Verdict | None:
     row = _keys(seen.answers).index(answer)
     shown = _answer(seen, row)
     numbers = {"answer": shown, "share": count / n, "accuracy": accuracy, "target_share": share, "n": n}
+    if len(given) == 1 and share < RARE:
+        return warning(
+            f"The answer is {shown} to all {n} {seen.measured} examples, and right in {share:.1%}: nothing is learned.",
+            "Train longer or with another learning rate, or find what hides the input.",
+            **numbers,
+        )
     if len(given) == 1:
         return error(
             f"The answer is {shown} to all {n} {seen.measured} examples; the accuracy {accuracy:.1%} is the share of "
@@ -129,9 +137,15 @@ def never_ends(seen: Examination) -> Verdict | None:
     numbers = {"endless": endless, "n": n}
     if not endless:
         return fine(f"All {n} answers end.", **numbers)
-    words = f"{endless} of {n} answers have no end: they stop only because decoding stops them."
-    fix = "Let the loss see the end token in every target, and stop decoding at that very id."
-    return (error if endless >= EXPLAINS * n and n >= FEWEST else warning)(words, fix, **numbers)
+    inside = (seen.target != eos) & (seen.target != seen.task.vocabulary.pad)
+    good = float((seen.answers == seen.target)[inside].mean())
+    return (error if endless >= EXPLAINS * n and n >= FEWEST and good >= RIGHT_ELSEWHERE else warning)(
+        f"{endless} of {n} answers have no end: they stop only because decoding stops them; {good:.1%} of the tokens "
+        "before the end are right.",
+        "Let the loss see the end token in every target, and stop decoding at that very id; or train longer.",
+        right_before_the_end=good,
+        **numbers,
+    )
 
 
 def trivial_rule(seen: Examination) -> Verdict | None:

@@ -1,5 +1,8 @@
 """Checks of what training did: weights that did not move, losses that tell of trouble, heads that do nothing."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -40,13 +43,7 @@ def weights_unmoved(seen: Examination) -> Verdict | None:
     if not rest:
         return fine(f"All {count} parameter tensors moved from their initial values, positions aside.", **numbers)
     if len(unmoved) == count:
-        last = max(row["step"] for row in seen.subject.metrics)
-        return error(
-            f"All {count} parameter tensors are those of step 0, though training went on to step {last:,}.",
-            "Check that the optimiser has the parameters and that the loss reaches them; a best checkpoint at step 0 "
-            "means that validation never improved.",
-            **numbers,
-        )
+        return _nothing_moved(seen, numbers)
     return error(
         f"{len(rest)} of {count} parameter tensors did not move from initialisation: {', '.join(rest[:4])}.",
         "Check that the optimiser has these parameters, and that the loss reaches them.",
@@ -54,10 +51,26 @@ def weights_unmoved(seen: Examination) -> Verdict | None:
     )
 
 
+def _nothing_moved(seen: Examination, numbers: Mapping[str, Any]) -> Verdict:
+    """Either training did nothing, or validation was never better than before it, so that step 0 is the best."""
+    last = max(row["step"] for row in seen.subject.metrics)
+    if not seen.subject.step:
+        return warning(
+            f"The best checkpoint is that of step 0: in {last:,} steps validation was never better than untrained.",
+            "Train longer or with another learning rate; whatever is measured here is an untrained model.",
+            **numbers,
+        )
+    return error(
+        f"All {numbers['parameters']} parameter tensors are those of step 0, though training went on to step {last:,}.",
+        "Check that the optimiser has the parameters, and that the loss reaches them.",
+        **numbers,
+    )
+
+
 def positions_unmoved(seen: Examination) -> Verdict | None:
     """A trained table of positions moved from its initial values."""
     unmoved = _unmoved(seen)
-    if unmoved is None or seen.subject.weights is None:
+    if unmoved is None or seen.subject.weights is None or not seen.subject.step:
         return None
     own = [name for name in seen.subject.weights if name.startswith("encoding.")]
     still = [name for name in unmoved if name in own]
@@ -78,7 +91,7 @@ def rows_untrained(seen: Examination) -> Verdict | None:
     """Every row of a position table was trained."""
     now, before = seen.subject.weights, seen.subject.initial
     name = "encoding.table.weight"
-    if _unmoved(seen) is None or now is None or before is None or name not in now:
+    if _unmoved(seen) is None or now is None or before is None or name not in now or not seen.subject.step:
         return None
     still = (now[name] == before[name].cpu()).all(1)
     rows, count = len(still), int(still.sum())

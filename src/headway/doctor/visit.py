@@ -1,32 +1,85 @@
 """A visit to the doctor: every check over one run, or over several seeds."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from headway.doctor.behaviour import BEHAVIOUR
-from headway.doctor.claims import CLAIMS
+from headway.doctor.claims import CLAIMS, over_seeds
 from headway.doctor.data import DATA
 from headway.doctor.examination import Examination
-from headway.doctor.findings import Check, Diagnosis, run_checks
+from headway.doctor.findings import Check, Diagnosis, Finding, run_checks
 from headway.doctor.harness import HARNESS
 from headway.doctor.instruments import INSTRUMENTS
 from headway.doctor.learning import LEARNING
 from headway.doctor.subject import Subject, subject_of
+from headway.errors import InputError
 from headway.evaluation import Trained, load
 
-CHECKS: tuple[Check, ...] = (*DATA, *HARNESS, *INSTRUMENTS, *LEARNING, *BEHAVIOUR, *CLAIMS)
+CHECKS: tuple[Check, ...] = (*DATA, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
 
+Progress = Callable[[int, int], None]
 
-def doctor(run: Trained | str | Path) -> Diagnosis:
-    """Examine a run: every check that has something to see; nothing is written.
+
+@dataclass(frozen=True)
+class Diagnoses:
+    """Several runs, each examined by itself, and what they can carry together; `together` is empty unless they are
+    seeds of one recipe."""
+
+    runs: tuple[Diagnosis, ...]
+    together: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for one in self.runs for finding in one.errors]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"runs": [one.to_json() for one in self.runs], "together": [one.to_json() for one in self.together]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Diagnoses":
+        together = tuple(Finding.from_json(finding) for finding in document["together"])
+        return cls(tuple(Diagnosis.from_json(one) for one in document["runs"]), together)
+
+
+def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
+    """Examine a run, or several: every check that has something to see; nothing is written.
 
     >>> hw.doctor("addition-seed0").errors   # doctest: +SKIP
     []
     """
-    return examine(subject_of(run if isinstance(run, Trained) else load(run)))
+    opened = [run if isinstance(run, Trained) else load(run) for run in runs]
+    if not opened:
+        raise InputError("a run is needed; none was given")
+    if len(opened) == 1:
+        return examine(subject_of(opened[0]))
+    return examine_together(opened)
 
 
-def examine(subject: Subject) -> Diagnosis:
+def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> Diagnosis:
     """The findings of every check on a subject, errors first."""
-    findings = run_checks(CHECKS, Examination(subject))
+    findings = run_checks(checks, Examination(subject))
     return Diagnosis(subject.name, subject.task.name, subject.step, findings)
+
+
+def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, total: None) -> Diagnoses:
+    """Each run, and over seeds of one recipe what they can claim."""
+    seeds = are_seeds_of_one_recipe(opened)
+    checks = [check for check in CHECKS if not (seeds and check.name == "too-few-seeds")]
+    found = []
+    for done, trained in enumerate(opened):
+        tell(done, len(opened))
+        found.append(examine(subject_of(trained), checks))
+    heads = [trained.directory.read_analysis("heads") for trained in opened]
+    return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())
+
+
+def are_seeds_of_one_recipe(opened: Sequence[Trained]) -> bool:
+    """Whether the runs differ in their seeds alone; a run named twice is refused."""
+    paths = [trained.directory.path.resolve() for trained in opened]
+    if len(set(paths)) < len(paths):
+        raise InputError("a run is named twice; every seed counts once")
+    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
+    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)
