@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from headway.cli.doctor import specimen_lines
 from headway.cli.main import run as headway
 from headway.doctor.findings import Diagnosis
 from headway.doctor.visit import Diagnoses
 from headway.runs import Checkpoint, RunDirectory
 from headway.training import train
+from tests.doctor.files import predict, rows_of, write_data
 from tests.tiny import SORTEDNESS, config
 
 SOUND = {"data": {"train": 300, "validation": 30, "test": 30}, "train": {"steps": 40, "batch_size": 32}}
@@ -74,6 +76,12 @@ def test_an_error_ends_with_1(runs: list[str], tmp_path: Path, capsys: pytest.Ca
     [
         ([], "RUN is missing: give a run directory, or the name of one under ./runs"),
         (["nowhere"], "no run at nowhere or runs/nowhere"),
+        (["--predictions", "a.jsonl"], "--predictions needs --data DIR: the files that it was made on"),
+        (["--results", "a.csv"], "--results needs --data DIR: the files that it was made on"),
+        (["--specimens", "--data", "a"], "--data belongs to --predictions and --results, not to --specimens"),
+        (["a", "--specimens"], "RUN and --specimens are different visits; give one of them"),
+        (["--results", "a", "--predictions", "b"], "--predictions and --results are different visits; give one"),
+        (["--results", "a.csv", "--data", "nowhere"], "--data nowhere: no such directory"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(
@@ -86,3 +94,43 @@ def test_what_is_missing_is_said_in_one_line(
 def test_a_run_named_twice_is_refused(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert headway(["doctor", runs[0], runs[0], "--quiet", "--device", "cpu"]) == 2
     assert "a run is named twice; every seed counts once" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("sums"), "addition")
+
+
+def test_predictions_are_examined_with_their_data(
+    sums: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = predict(tmp_path / "answers.jsonl", rows_of(sums), lambda row: row["target"])
+    assert headway(["doctor", "--predictions", str(path), "--data", str(sums)]) == 0
+    assert "0 errors" in capsys.readouterr().out
+    predict(path, rows_of(sums), lambda row: [0, *row["target"][1:]])
+    assert headway(["doctor", "--predictions", str(path), "--data", str(sums), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["step"], document["task"], document["run"]) == (None, "addition", str(path))
+    assert document["findings"][0]["check"] == "first-digit-never-predicted"
+    assert Diagnosis.from_json(document).to_json() == document
+
+
+def test_results_are_examined_with_their_data(sums: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    below = sum(row["target"][0] == 0 for row in rows_of(sums))
+    path = tmp_path / "table.csv"
+    path.write_text(f"model,accuracy\nours,{below / 4:.2f} %\n")
+    assert headway(["doctor", "--results", str(path), "--data", str(sums)]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"error first-digit-never-predicted: {below / 4:.2f} % is the share of sums below 1000" in shown
+    assert "-> Give the decoder a start token" in shown
+
+
+def test_a_specimen_that_is_not_diagnosed_is_called_out() -> None:
+    finding = {"check": "split-overlap", "level": "error", "evidence": "25 are shared.", "fix": "Remove them."}
+    shown = {"name": "a", "wrong": "Overlap.", "expected": "split-overlap", "findings": [finding], "right": True}
+    missed = {**shown, "name": "b", "expected": "memorised", "right": False}
+    lines = specimen_lines({"controls": [{"findings": []}], "specimens": [shown, missed]})
+    assert lines[:2] == ["a: Overlap.", "  error    split-overlap: 25 are shared."]
+    assert "  NOT AS EXPECTED: memorised should be the first error, and what follows from it the rest" in lines
+    assert lines[-1].startswith("1 of 2 specimens")
+    assert lines[-1].endswith("1 of 1 healthy runs have no error")

@@ -34,7 +34,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def examine(tmp_path: Path, data: Path, table: Any, suffix: str = "json") -> list[Finding]:
     path = tmp_path / f"results.{suffix}"
     path.write_text(table if isinstance(table, str) else json.dumps(table))
-    return examine_results(path, data)
+    return list(examine_results(path, data).findings)
 
 
 def count(sums: Path, holds: Any) -> int:

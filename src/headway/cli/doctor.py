@@ -3,6 +3,7 @@
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,11 +18,19 @@ Document = Mapping[str, Any]
 WIDEST = 120
 """Columns of the table, at most: longer lines are hard to read."""
 
+REST = "should be the first error, and what follows from it the rest"
+
 
 def doctor(
     run: Annotated[
         list[str] | None, typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs.")
     ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Answers of any program, as JSON lines: example, target, prediction.")
+    ] = None,
+    results: Annotated[Path | None, typer.Option(help="A table of published accuracies, JSON or CSV.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The course's files that these were made on.")] = None,
+    specimens: Annotated[bool, typer.Option("--specimens", help="Build every known defect and diagnose it.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also show every check that found nothing wrong.")] = False,
     device: Device = "auto",
     json: Json = False,
@@ -29,16 +38,72 @@ def doctor(
 ) -> None:
     """Say what is wrong: data, harness, model, instruments and claims, each finding with its evidence and what to do.
 
-    Exits with 1 if a finding is an error.
+    Exits with 1 if a finding is an error; with --specimens, if a specimen is not diagnosed as it should be.
 
     Example: headway doctor addition-seed0 addition-seed1
     """
-    if not run:
-        raise InputError("RUN is missing: give a run directory, or the name of one under ./runs")
-    document = _examine(run, device, quiet=quiet)
+    _check_one_visit(run, predictions, results, data, specimens=specimens)
+    if specimens:
+        _show_specimens(as_json=json, quiet=quiet)
+        return
+    document = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
     show(document, summary(document, everything=everything), as_json=json)
     if has_error(document):
         raise typer.Exit(1)
+
+
+def _check_one_visit(
+    run: list[str] | None, predictions: Path | None, results: Path | None, data: Path | None, *, specimens: bool
+) -> None:
+    """Raise unless exactly one thing is to be examined, with the data that it needs."""
+    given = {"RUN": bool(run), "--predictions": predictions is not None, "--results": results is not None}
+    chosen = [name for name, there in {**given, "--specimens": specimens}.items() if there]
+    if not chosen:
+        raise InputError(
+            "RUN is missing: give a run directory, or the name of one under ./runs (or --predictions, --results with "
+            "--data, or --specimens)"
+        )
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} are different visits; give one of them")
+    if data is None and chosen[0] in ("--predictions", "--results"):
+        raise InputError(f"{chosen[0]} needs --data DIR: the files that it was made on")
+    if data is not None and chosen[0] in ("RUN", "--specimens"):
+        raise InputError(f"--data belongs to --predictions and --results, not to {chosen[0]}")
+
+
+def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> dict[str, Any]:
+    """Examine work done elsewhere; nothing is written."""
+    from headway.doctor.predictions import examine_predictions
+    from headway.doctor.published import examine_results
+
+    assert data is not None
+    if predictions is not None:
+        return examine_predictions(predictions, data).to_json()
+    assert results is not None
+    return examine_results(results, data).to_json()
+
+
+def _show_specimens(*, as_json: bool, quiet: bool) -> None:
+    from headway.doctor.specimens import exhibit
+
+    with progress("specimens", quiet=quiet) as meter:
+        document = exhibit(meter).to_json()
+    show(document, specimen_lines(document), as_json=as_json)
+    if not document["right"]:
+        raise typer.Exit(1)
+
+
+def specimen_lines(document: Document) -> list[str]:
+    """Each specimen: what is wrong with it, and its first error; at the end how many were diagnosed rightly."""
+    lines = []
+    for one in document["specimens"]:
+        lines += [*wrapped(f"{one['name']}: ", one["wrong"]), *entry(one["findings"][0])]
+        lines += [] if one["right"] else [f"  NOT AS EXPECTED: {one['expected']} {REST}"]
+        lines.append("")
+    right, n = sum(one["right"] for one in document["specimens"]), len(document["specimens"])
+    clean = sum(not at_level(one["findings"], "error") for one in document["controls"])
+    words = f"{right} of {n} specimens have their own diagnosis as the first error and no wrong one"
+    return [*lines, f"{words}; {clean} of {len(document['controls'])} healthy runs have no error"]
 
 
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]:

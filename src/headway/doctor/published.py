@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.doctor.findings import Finding
+from headway.doctor.findings import Diagnosis, Finding, errors_first
 from headway.doctor.foreign import ForeignData, read_data
 from headway.doctor.tables import Point, Series, read_results
 from headway.statistics import above_share, binomial_between, holm, mcnemar
@@ -45,10 +45,11 @@ class Share:
     n: int
 
 
-def examine_results(results: Path, data: Path) -> list[Finding]:
-    """Findings on a table of results, from the data that it was measured on."""
+def examine_results(results: Path, data: Path) -> Diagnosis:
+    """The diagnosis of a table of results, from the data that it was measured on."""
     found = read_data(data)
-    return explain(read_results(results), found)
+    findings = explain(read_results(results), found)
+    return Diagnosis(str(results), found.task.name, None, errors_first(findings))
 
 
 def explain(series: list[Series], data: ForeignData) -> list[Finding]:

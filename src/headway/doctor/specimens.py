@@ -1,0 +1,249 @@
+"""Specimens: each known defect, built small, with the diagnosis that it must get.
+
+The first five are those of the earlier reports. `headway doctor --specimens` shows them all: an exhibit, and a test of
+the doctor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.doctor import planted
+from headway.doctor.faults import Healthy, healthy_runs
+from headway.doctor.findings import Diagnosis
+from headway.doctor.subject import Subject, subject_of
+from headway.doctor.visit import examine
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A defect: what is wrong, the check that must be its first error, and errors that may follow from it."""
+
+    name: str
+    wrong: str
+    expected: str
+    build: Callable[[Healthy], Subject]
+    follows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A specimen and what the doctor says of it."""
+
+    specimen: Specimen
+    diagnosis: Diagnosis
+
+    @property
+    def is_right(self) -> bool:
+        """Whether its own diagnosis comes first and no error is beside the point."""
+        errors = [finding.check for finding in self.diagnosis.errors]
+        allowed = {self.specimen.expected, *self.specimen.follows}
+        return errors[:1] == [self.specimen.expected] and set(errors) <= allowed
+
+    def to_json(self) -> dict[str, Any]:
+        about = {"name": self.specimen.name, "wrong": self.specimen.wrong, "expected": self.specimen.expected}
+        findings = [finding.to_json() for finding in self.diagnosis.findings]
+        return {**about, "follows": list(self.specimen.follows), "right": self.is_right, "findings": findings}
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """All specimens, and the runs that they were made from, in which nothing is wrong."""
+
+    controls: tuple[Diagnosis, ...]
+    specimens: tuple[Shown, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return not any(control.errors for control in self.controls) and all(one.is_right for one in self.specimens)
+
+    def to_json(self) -> dict[str, Any]:
+        controls = [control.to_json() for control in self.controls]
+        return {"controls": controls, "specimens": [one.to_json() for one in self.specimens], "right": self.is_right}
+
+
+def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
+    """Build every specimen and examine it."""
+    shown = []
+    with healthy_runs() as healthy:
+        runs = {"healthy-sums": healthy.sums, "healthy-sequences": healthy.sequences}
+        controls = [examine(replace(subject_of(trained), name=name)) for name, trained in runs.items()]
+        for done, specimen in enumerate(SPECIMENS, 1):
+            shown.append(Shown(specimen, examine(replace(specimen.build(healthy), name=specimen.name))))
+            tell(done, len(SPECIMENS))
+    return Exhibit(tuple(controls), tuple(shown))
+
+
+SPECIMENS = (
+    Specimen(
+        "no-start-token",
+        "Trained on target[:-1] -> target[1:] and decoded from token 0: the first digit is never predicted.",
+        "position-never-trained",
+        planted.no_start_token,
+    ),
+    Specimen(
+        "padding-is-a-digit",
+        "The padding id is 0, which is also the digit 0: the loss and the score leave out every 0.",
+        "special-token-is-symbol",
+        planted.padding_is_a_digit,
+        follows=("position-never-trained", "position-never-scored", "never-emits", "greedy-differs"),
+    ),
+    Specimen(
+        "constant-answer",
+        "The classifier answers one class whatever it sees; its accuracy is that class's share.",
+        "constant-answer",
+        planted.constant_answer,
+    ),
+    Specimen(
+        "overlapping-splits",
+        "25 test problems are also in the training split, some of them written as b + a.",
+        "split-overlap",
+        planted.overlapping_splits,
+    ),
+    Specimen(
+        "untrained-positions",
+        "The table of positions was never given to the optimiser: it is that of step 0.",
+        "positions-unmoved",
+        planted.untrained_positions,
+    ),
+    Specimen(
+        "future-visible",
+        "The decoder's mask is off by one: each query sees the token that it should write.",
+        "sees-the-future",
+        planted.future_visible,
+        follows=("greedy-differs", "cache-disagrees"),
+    ),
+    Specimen(
+        "dropout-left-on",
+        "The model is measured in training mode, with dropout on.",
+        "dropout-on",
+        planted.dropout_left_on,
+    ),
+    Specimen(
+        "labels-shifted",
+        "Each token is trained to be the one that the decoder was just given, not the next.",
+        "answers-shifted",
+        planted.labels_shifted,
+        follows=("never-ends", "constant-answer", "greedy-differs"),
+    ),
+    Specimen(
+        "rows-shifted",
+        "Each target stands beside the next example: the rows of sources and targets are shifted by one.",
+        "oracle-contradicts-targets",
+        planted.rows_shifted,
+        follows=("checkpoint-mismatch",),
+    ),
+    Specimen(
+        "length-leaks",
+        "Padding is not masked: a short sequence reads how many longer ones stand beside it.",
+        "padding-changes-output",
+        planted.length_leaks,
+    ),
+    Specimen(
+        "wrong-cache",
+        "The keys and values in the cache are those of the neighbour in the batch.",
+        "cache-disagrees",
+        planted.wrong_cache,
+        follows=("greedy-differs",),
+    ),
+    Specimen(
+        "position-not-scored",
+        "The score leaves out the last digit: any answer is right there.",
+        "position-never-scored",
+        planted.position_not_scored,
+    ),
+    Specimen(
+        "memorised",
+        "Trained for long on 30 sums: these are known by heart, and no others.",
+        "memorised",
+        planted.memorised,
+    ),
+    Specimen(
+        "wrong-targets",
+        "In every fifth test example the target is off by one in the last digit.",
+        "oracle-contradicts-targets",
+        planted.wrong_targets,
+    ),
+    Specimen(
+        "silent-hook",
+        "The hook at one site is attached to a module that the pass does not call.",
+        "hook-silent",
+        planted.silent_hook,
+    ),
+    Specimen(
+        "weights-after-dropout",
+        "Attention weights are read after dropout: they do not add up to one.",
+        "weights-off-one",
+        planted.weights_after_dropout,
+    ),
+    Specimen(
+        "other-checkpoint",
+        "The weights are those of an earlier step than the one that the metrics speak of.",
+        "checkpoint-mismatch",
+        planted.other_checkpoint,
+    ),
+    Specimen(
+        "frozen-weights",
+        "The optimiser was given no parameters: all weights are those of step 0.",
+        "weights-unmoved",
+        planted.frozen_weights,
+        follows=("never-ends", "constant-answer"),
+    ),
+    Specimen(
+        "endless-answers",
+        "Every sum is right, and then the answer goes on: the end token is never written.",
+        "never-ends",
+        planted.endless_answers,
+    ),
+    Specimen(
+        "start-is-a-digit",
+        "The start token has the id of the digit 0.",
+        "special-token-is-symbol",
+        planted.start_is_a_digit,
+    ),
+    Specimen(
+        "duplicate-examples",
+        "Every second training example is a copy of another.",
+        "duplicate-examples",
+        planted.duplicate_examples,
+    ),
+    Specimen(
+        "label-by-length",
+        "Most short sequences are sorted and most long ones are not: the length tells the class.",
+        "label-imbalance",
+        planted.label_by_length,
+    ),
+    Specimen(
+        "ablation-by-default",
+        "The instrument's pass silences a head even when it is asked to keep all.",
+        "walk-differs",
+        planted.ablation_by_default,
+    ),
+    Specimen(
+        "nothing-pruned",
+        "A pruned model that still has all of its heads.",
+        "pruned-differs",
+        planted.nothing_pruned,
+    ),
+    Specimen(
+        "no-carries",
+        "Answers are sums without carries, right in every sum that has none.",
+        "trivial-rule",
+        planted.no_carries,
+    ),
+    Specimen(
+        "operand-not-read",
+        "The source is cut after the first operand: the second never reaches the model.",
+        "ignores-an-operand",
+        planted.operand_not_read,
+    ),
+    Specimen(
+        "curve-chosen-on-test",
+        "Of all checkpoints, the one with the best accuracy at the test lengths is reported.",
+        "curve-chosen-on-test",
+        planted.curve_chosen_on_test,
+    ),
+)
+"""Every one has its own diagnosis as the first error; `tests/doctor/test_specimens.py` holds it."""
