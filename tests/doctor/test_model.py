@@ -173,16 +173,18 @@ def test_a_loss_that_still_falls_is_a_warning(curve: list[float], level: str) ->
 
 
 def test_heads_that_look_at_all_or_at_one_place_are_a_warning() -> None:
-    flat, fixed = torch.full((5, 1, 4, 4), 0.25), torch.zeros(5, 1, 4, 4)
+    flat, fixed = torch.full((5, 4, 4), 0.25), torch.zeros(5, 4, 4)
     fixed[..., 2] = 1
-    finding = found(subject("addition", attention=lambda examples: {"here": torch.cat([flat, fixed], 1)}), "idle-heads")
+    finding = found(
+        subject("addition", attention=lambda examples: {"enc0.self.h0": flat, "enc0.self.h1": fixed}), "idle-heads"
+    )
     assert finding.level == "warning"
-    assert (finding.numbers["uniform"], finding.numbers["fixed"]) == (["here.h0"], ["here.h1"])
+    assert (finding.numbers["uniform"], finding.numbers["fixed"]) == (["enc0.self.h0"], ["enc0.self.h1"])
 
 
 INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("hook-silent", {"fired": lambda examples: {"encoder.0.self": 1, "decoder.0.self": 0}}),
-    ("weights-off-one", {"attention": lambda examples: {"decoder.0.self": torch.full((2, 3, 4, 5), 0.3)}}),
+    ("weights-off-one", {"attention": lambda examples: {"dec0.self.h1": torch.full((2, 4, 5), 0.3)}}),
     ("walk-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
     ("pruned-differs", {"pruned": lambda examples: torch.zeros(len(examples), 4, 14)}),
 ]

@@ -32,19 +32,19 @@ def weights_off_one(seen: Examination) -> Verdict | None:
     if seen.subject.attention is None:
         return None
     worst, where, lowest = 0.0, "", 0.0
-    for site, weights in seen.subject.attention(seen.few).items():
+    for head, weights in seen.subject.attention(seen.few).items():
         sums = weights.sum(-1)
         lowest = min(lowest, float(weights.min())) if weights.numel() else lowest
         off = float((sums - 1)[sums != 0].abs().max()) if (sums != 0).any() else 0.0
         if off > worst:
-            worst, where = off, site
-    numbers = {"off": worst, "site": where, "lowest": lowest, "n": len(seen.few)}
+            worst, where = off, head
+    numbers = {"off": worst, "head": where, "lowest": lowest, "n": len(seen.few)}
     if worst <= OFF_ONE and lowest >= 0:
         return fine(
             f"The weights of every query add up to 1, within {worst:.1g} ({len(seen.few)} examples).", **numbers
         )
     return error(
-        f"The attention weights of some query at {where or 'a site'} add up to 1 only within {worst:.2g}, the lowest "
+        f"The attention weights of some query of {where or 'a head'} add up to 1 only within {worst:.2g}, the lowest "
         f"weight is {lowest:.2g}.",
         "Read the weights after the softmax over the keys, before dropout; entropy and scores need shares.",
         **numbers,

@@ -178,15 +178,10 @@ def idle_heads(seen: Examination) -> Verdict | None:
     if seen.subject.attention is None:
         return None
     examples = seen.few
-    uniform, fixed, count = [], [], 0
-    for site, weights in seen.subject.attention(examples).items():
-        for head in range(weights.shape[1]):
-            name, count = f"{site}.h{head}", count + 1
-            table = weights[:, head]
-            if _is_uniform(table):
-                uniform.append(name)
-            elif float(table.mean((0, 1)).max()) > FIXED:
-                fixed.append(name)
+    tables = seen.subject.attention(examples)
+    uniform = [head for head, weights in tables.items() if _is_uniform(weights)]
+    fixed = [head for head, weights in tables.items() if head not in uniform and _is_fixed(weights)]
+    count = len(tables)
     numbers = {"uniform": uniform, "fixed": fixed, "heads": count, "n": len(examples)}
     if not uniform and not fixed:
         return fine(
@@ -200,6 +195,11 @@ def idle_heads(seen: Examination) -> Verdict | None:
         "Their attention patterns mean nothing; prune them, or look for a rate too high or a depth too great.",
         **numbers,
     )
+
+
+def _is_fixed(table: Tensor) -> bool:
+    """Whether every query of every example looks at one and the same place."""
+    return bool(table.numel()) and float(table.mean((0, 1)).max()) > FIXED
 
 
 def _is_uniform(table: Tensor) -> bool:

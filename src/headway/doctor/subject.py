@@ -39,9 +39,10 @@ class Subject:
 
     `decode(examples, cache)` writes answers from the sources alone. `score(predicted, target)` says which are right.
     `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
-    `attention` gives each site's weights, `fired` how often each site's hook was called in a pass, `walked` the logits
-    of the instruments' own pass with every head kept, `masked` and `pruned` those with one head of each site silenced,
-    and cut out. `initial` are the weights of step 0. `predictions` are answers from elsewhere, by split.
+    `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
+    a pass, `walked` the logits of the instruments' own pass with every head kept, `masked` and `pruned` those with one
+    head of each site silenced, and cut out. `initial` are the weights of step 0. `predictions` are answers from
+    elsewhere, by split.
     """
 
     name: str
@@ -167,7 +168,11 @@ class Instruments:
         record: dict[str, Tensor] = {}
         with torch.inference_mode():
             self.model(_batch(self.trained, examples).inputs, record)
-        return {name: table.cpu() for name, table in record.items()}
+        return {
+            str(head): record[site.name][:, place].cpu()
+            for site in self.model.sites
+            for place, head in enumerate(site.heads)
+        }
 
     def fired(self, examples: Examples) -> dict[str, int]:
         calls = {site.name: 0 for site in self.model.sites if site.kept}
