@@ -78,6 +78,20 @@ def test_another_programs_end_and_padding_are_cut(tmp_path: Path, data: dict[str
     assert padded.errors == text.errors == []
 
 
+def test_an_example_may_be_the_whole_record_or_written_as_a_sum(tmp_path: Path, data: dict[str, Path]) -> None:
+    rows = rows_of(data["addition"])[:30]
+    sums = ["{}{}{} + {}{}{}".format(*row["input"][:3], *row["input"][4:]) for row in rows]
+    texts = ["".join(map(str, row["target"])) for row in rows]
+    whole = [{"example": row, "prediction": row["target"]} for row in rows]
+    written = [{"example": a, "target": b, "prediction": b} for a, b in zip(sums, texts, strict=True)]
+    found = read_data(data["addition"])
+    for lines in (whole, written):
+        (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        given = read_predictions(tmp_path / "p.jsonl", found)
+        assert given.examples.source.tolist() == [row["input"] for row in rows]
+        assert given.answers.tolist() == given.examples.target.tolist()
+
+
 def test_answers_of_the_next_line_are_recognised(tmp_path: Path, data: dict[str, Path]) -> None:
     rows = rows_of(data["addition"])
     following = {json.dumps(row): after["target"] for row, after in zip(rows, rows[1:] + rows[:1], strict=True)}
@@ -159,7 +173,7 @@ def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: 
         ("addition", '{"input": [1, 2, 3], "target": [1], "prediction": [1]}', "10 for . in the middle, digits needed"),
         ("addition", '{"input": [1, 10, 3], "target": [1], "prediction": [1]}', "has 3 tokens; the data's have 7"),
         ("addition", '{"input": [1, 0, 0, 10, 1, 0, 0], "target": [1], "prediction": {}}', "prediction is {}; a list"),
-        ("addition-text", '{"input": "1+1", "target": "2", "prediction": "2"}', "it must read like '123 . 456 = '"),
+        ("addition-text", '{"input": "one + 1", "target": "2", "prediction": "2"}', "it must read like '123 . 456 = '"),
         ("sortedness", '{"sequence": "1 2", "target": 1, "prediction": 1}', "'1 2'; a list of whole numbers needed"),
         ("sortedness", '{"sequence": [1, 2], "target": 1, "prediction": 0.7}', "prediction is 0.7; 0 or 1 needed"),
         ("sortedness", '{"sequence": [1, 200], "target": 1, "prediction": 1}', r"holds 200; the data's .* 0..99"),

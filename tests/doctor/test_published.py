@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headway.doctor.findings import Finding
@@ -11,7 +12,7 @@ from headway.doctor.foreign import read_data
 from headway.doctor.published import examine_results, explain
 from headway.doctor.tables import read_results
 from headway.errors import InputError
-from tests.doctor.files import keep_share, rows_of, write_data
+from tests.doctor.files import keep_share, rewrite, rows_of, write_data
 
 LENGTHS = (12, 20, 32)
 UNSORTED = {12: 205, 20: 188, 32: 179}
@@ -134,6 +135,25 @@ def test_drops_that_the_test_set_cannot_tell_from_none_are_named(tmp_path: Path,
     assert "1.75% (7 examples)" in found.evidence  # 3 x 2 / 2**7 is below .05, 3 x 2 / 2**6 is not
 
 
+def test_heads_by_layer_are_one_family_and_a_drop_is_told_once(tmp_path: Path, sums: Path) -> None:
+    layers = {"encoder": {"layer 0": {"head 0": 0.995, "head 1": 0.9975}}, "decoder": {"layer 0": {"head 0": 0.5}}}
+    (found,) = examine(tmp_path, sums, {"baseline": 0.9975, "ablation": layers})
+    assert (found.numbers["weak"], found.numbers["heads"]) == (1, 3)
+    assert "encoder layer 0 head 0 (0.25%)" in found.evidence
+    rows = [
+        {"head": "enc0.h0", "accuracy": 0.995, "drop": 0.0025},
+        {"head": "enc0.h1", "accuracy": 0.6, "drop": 0.3975},
+    ]
+    (found,) = examine(tmp_path, sums, {"baseline": 0.9975, "heads": rows})
+    assert found.numbers["heads"] == 2
+
+
+def test_numbers_that_are_no_accuracy_are_left_aside(tmp_path: Path, sums: Path) -> None:
+    table = {"accuracy": 0.9975, "test_size": 2000, "test_loss": 0.41, "seeds": [0, 1], "epochs": 50}
+    (found,) = examine(tmp_path, sums, table)
+    assert (found.level, found.numbers["series"]) == ("fine", 1)
+
+
 def test_an_accuracy_that_no_count_gives_is_named(tmp_path: Path, sums: Path) -> None:
     (found,) = examine(tmp_path, sums, {"accuracy": 0.9961})
     assert (found.check, found.level) == ("impossible-accuracy", "warning")
@@ -144,6 +164,41 @@ def test_a_length_that_the_data_lacks_is_said(tmp_path: Path, sequences: Path) -
     found = examine(tmp_path, sequences, {"12": 0.99, "48": 0.9})
     assert [one.check for one in found] == ["length-without-data"]
     assert "length 48" in found[0].evidence
+
+
+COURSE = {32: 273, 64: 243, 128: 241, 256: 244}
+"""Unsorted sequences in four files of 500, as one report had them."""
+REPORTS = """report,encoding,32,64,128,256
+A,sinusoidal,.546,.486,.482,.488
+A,learned,.546,.486,.482,.488
+A,none,.500,.442,.524,.492
+B,sinusoidal,.454,.514,.518,.512
+B,learned,.546,.486,.482,.488
+B,none,.454,.514,.518,.512
+D,sinusoidal,1.0,1.0,1.0,1.0
+D,none,.488,.486,.488,.478
+"""
+
+
+def test_the_reports_own_tables_on_files_with_the_same_shares(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for length, unsorted in COURSE.items():
+        ordered = [sorted(random.integers(0, 100, length).tolist()) for _ in range(500)]
+        rows = [{"sequence": one[:: -1 if index < unsorted else 1]} for index, one in enumerate(ordered)]
+        labelled = [{**row, "is_sorted": int(index >= unsorted), "length": length} for index, row in enumerate(rows)]
+        rewrite(tmp_path, f"test_{length}.json", labelled)
+    found = examine(tmp_path, tmp_path, REPORTS, "csv")
+    assert [(one.check, one.level) for one in found] == [
+        ("constant-answer", "error"),
+        ("constant-answer", "error"),
+        ("no-better-than-majority", "warning"),
+        ("no-better-than-majority", "warning"),
+    ]
+    assert ".546 .486 .482 .488 are the shares of unsorted sequences in your test files" in found[0].evidence
+    assert "A sinusoidal, A learned, B learned" in found[0].evidence
+    assert ".454 .514 .518 .512 are the shares of sorted sequences in your test files" in found[1].evidence
+    assert "B sinusoidal, B none" in found[1].evidence
+    assert [one.evidence.split(":")[0] for one in found[2:]] == ["A none", "D none"]
 
 
 def test_text_sums_by_length_are_compared_with_sums_without_zeros(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from headway.tasks.files import FILE_NAMES, files_of_lengths
 PLUS = 10
 """The token + in the course's files of addition."""
 
-SUM = re.compile(r"([0-9]+) \+ ([0-9]+) = ?")
+SUM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
 SOURCE_KEYS = ("input", "sequence", "example")
 TARGET_KEYS = ("target", "is_sorted")
 
@@ -43,6 +44,16 @@ class ForeignData:
 
     task: Task
     splits: dict[str, Examples]
+
+    @cached_property
+    def by_length(self) -> dict[int, Examples]:
+        """All test examples of each length, where the task has lengths."""
+        joined = Examples.join(list(self.tests().values()), self.task.vocabulary.pad)
+        features = self.task.features(joined.source)
+        length = features.get("length", features.get("characters"))
+        if length is None:
+            return {}
+        return {int(one): joined.take(length == one) for one in np.unique(length)}
 
     def tests(self) -> dict[str, Examples]:
         """The splits to be measured on: every file that is neither for training nor for validation."""
@@ -138,6 +149,8 @@ def _value(row: Any, keys: tuple[str, ...], place: str) -> Any:
     for key in keys:
         if key in row:
             return row[key]
+        if isinstance(row.get("example"), dict) and key in row["example"]:
+            return row["example"][key]
     wanted = " or ".join(map(repr, keys))
     raise InputError(f"{place}: key {wanted} is missing; it has {', '.join(map(repr, row)) or 'none'}")
 
@@ -153,6 +166,8 @@ def _whole_numbers(value: Any, key: str, place: str) -> list[int]:
 
 
 def _tokens_source(value: Any, place: str) -> list[int]:
+    if isinstance(value, str) and (match := SUM.fullmatch(value)):
+        value = [*map(int, match[1]), PLUS, *map(int, match[2])]
     source = _whole_numbers(value, "input", place)
     middle = len(source) // 2
     if len(source) % 2 == 0 or source[middle] != PLUS or max(source[:middle] + source[middle + 1 :], default=10) > 9:
@@ -161,9 +176,10 @@ def _tokens_source(value: Any, place: str) -> list[int]:
 
 
 def _text_source(value: Any, place: str) -> list[int]:
-    if not isinstance(value, str) or SUM.fullmatch(value) is None:
+    match = SUM.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise InputError(f"{place}: input is {value!r:.60}; it must read like '123 + 456 = '")
-    return [CHARACTERS.index(character) for character in value.rstrip() + " "]
+    return [CHARACTERS.index(character) for character in f"{match[1]} + {match[2]} = "]
 
 
 def _sequence_source(value: Any, place: str) -> list[int]:

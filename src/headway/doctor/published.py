@@ -157,15 +157,10 @@ SUMS_AS_TEXT = SUMS[2:]
 
 def _at(data: ForeignData, place: int | str | None) -> Examples | None:
     """The test examples that a number was measured on: those of a length, or the test file's."""
+    if isinstance(place, int):
+        return data.by_length.get(place)
     tests = data.tests()
-    if not isinstance(place, int):
-        return tests.get("test", next(iter(tests.values())))
-    joined = Examples.join(list(tests.values()), data.task.vocabulary.pad)
-    features = data.task.features(joined.source)
-    length = features.get("length", features.get("characters"))
-    if length is None or not (length == place).any():
-        return None
-    return joined.take(length == place)
+    return tests.get("test", next(iter(tests.values())))
 
 
 def _share(candidate: Candidate, data: ForeignData, place: int | str | None) -> Share | None:
@@ -246,9 +241,10 @@ def _drops(series: list[Series], data: ForeignData) -> Iterable[Finding]:
     The best case is that the head's removal turned no wrong answer into a right one.
     """
     baselines = {one.label: one.points[0] for one in series if one.label.endswith("baseline")}
+    told = {one.label for one in series if one.kind == "drop"}
     n = len(_at(data, None) or [])
     for one in series:
-        drops = _drops_of(one, baselines)
+        drops = [] if one.kind == "head" and one.label in told else _drops_of(one, baselines)
         if not drops:
             continue
         lost = np.array([round(abs(drop) * n) for _, drop in drops])

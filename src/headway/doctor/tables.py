@@ -22,8 +22,12 @@ from typing import Any
 from headway.errors import InputError
 
 LENGTH = re.compile(r"(?:test|length|len|characters|digits|n)?[ _-]*([0-9]+)(?:\.json)?", re.IGNORECASE)
-HEAD = re.compile(r"head|enc|dec|cross|self|layer|\b[lh][0-9]", re.IGNORECASE)
+HEAD = re.compile(r"(head|enc|dec|cross|self|layer|[lh][0-9]).*", re.IGNORECASE)
 MEASURE = re.compile(r"acc|match|correct|score|greedy|forced|test|share|baseline", re.IGNORECASE)
+COUNTED = re.compile(
+    r"loss|size|count|examples|epoch|step|seed|time|second|param|interval|error|std|p_value", re.IGNORECASE
+)
+"""Names of numbers that are no accuracy."""
 DROP = re.compile(r"drop|delta|change|importance|loss of", re.IGNORECASE)
 BASELINE = re.compile(r"baseline|full|original|no ablation|none ablated|intact", re.IGNORECASE)
 PLACES = ("length", "head", "characters")
@@ -149,16 +153,19 @@ def _read(leaf: Leaf, *, alone: bool) -> tuple[str, str, int | str | None] | Non
     """The kind of a number, its model and its place; None for a number that is no accuracy (epochs, say)."""
     path = leaf.path
     last = path[-1] if path else ""
-    label = " ".join(name for name in path[:-1] if not SILENT.fullmatch(name))
+    names = [name for name in path[:-1] if not SILENT.fullmatch(name)]
+    if any(COUNTED.search(name) for name in path):
+        return None
     if BASELINE.search(last):
-        return "single", " ".join([*([label] if label else []), "baseline"]), None
+        return "single", " ".join([*names, "baseline"]), None
     if match := LENGTH.fullmatch(last):
-        return "length", label, int(match[1])
-    if len(path) > 0 and HEAD.search(last) and not SILENT.fullmatch(last):
-        return ("drop" if any(DROP.search(name) for name in path[:-1]) else "head"), label, last
+        return "length", " ".join(names), int(match[1])
+    if HEAD.fullmatch(last) and any(map(str.isdigit, last)):
+        place = " ".join([*(name for name in names if HEAD.fullmatch(name)), last])
+        label = " ".join(name for name in names if not (HEAD.fullmatch(name) or DROP.search(name)))
+        return ("drop" if any(DROP.search(name) for name in path) else "head"), label, place
     if alone or MEASURE.search(last):
-        own = [] if SILENT.fullmatch(last) else [last]
-        return "single", " ".join([*([label] if label else []), *own]), None
+        return "single", " ".join([*names, *([] if SILENT.fullmatch(last) else [last])]), None
     return None
 
 
