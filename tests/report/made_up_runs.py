@@ -107,7 +107,7 @@ def make_run(
     documents = {
         "evaluation": evaluation_document(wrong),
         "heads": heads_document(seed, wrong),
-        "lengths": make_lengths(seed=seed),
+        "lengths": make_lengths(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
         "doctor": {"form": 1, "run": str(path), "findings": FINDINGS, "checked": len(FINDINGS)},
     }
     for name in analyses:

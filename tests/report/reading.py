@@ -118,6 +118,13 @@ def as_shown(text: str) -> tuple[float, float]:
     return float(plain) / scale, 0.5000001 * 10 ** (int(exponent or 0) - decimals) / scale
 
 
+def in_words(value: Any) -> str:
+    """A quotation or a setting, as a page writes it: a command line is joined, a switch is true or false."""
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return shlex.join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def complaints(page: str, files: Files) -> list[str]:
     """Every number or quotation of a page that does not stand in the files as it says."""
     found = []
@@ -135,13 +142,7 @@ def complaints(page: str, files: Files) -> list[str]:
                 found.append(f"{text!r} stands for {place}, which is {value}")
         elif place is not None:
             value = files.at(place)
-            spoken = (
-                shlex.join(value)
-                if isinstance(value, list)
-                else str(value).lower()
-                if value in (True, False)
-                else str(value)
-            )
+            spoken = in_words(value)
             if " ".join(text.split()) != " ".join(spoken.split()):
                 found.append(f"{text!r} is quoted from {place}, which says {spoken!r}")
         elif tag == "command":

@@ -9,6 +9,9 @@ from headway.report.sections.doctor import tally as findings_tally
 from headway.report.sections.heads import tally as verdict_tally
 from headway.report.sections.setup import differing
 
+STRICTEST = "adjacent"
+"""The set that leaves a model least room to be right for a wrong reason."""
+
 
 def asked(evidence: Evidence) -> Markup:
     """The questions that the documents can answer, in words."""
@@ -32,6 +35,9 @@ def answer(evidence: Evidence) -> list[Markup]:
 
 
 def main_sentences(evidence: Evidence) -> list[Markup]:
+    spoken = range(len(evidence.find("study/lengths/answer", [])))
+    if spoken:
+        return [evidence.text(f"study/lengths/answer/{index}") for index in spoken]
     with_heads, with_lengths = evidence.those_with("heads/heads"), evidence.those_with("lengths")
     if len(evidence.runs) == 1:
         run = evidence.runs[0]
@@ -51,14 +57,26 @@ def main_sentences(evidence: Evidence) -> list[Markup]:
 
 def of_accuracy(evidence: Evidence, run: str) -> Markup | None:
     split = best_split(evidence, run)
+    if split is None and evidence.has(f"{run}/heads/baseline/n"):
+        return of_baseline(evidence, run)
     if split is None:
-        return trained_only(evidence, run)
+        return None if evidence.has(f"{run}/lengths") else trained_only(evidence, run)
     place = f"{run}/evaluation/{split}"
     return Markup("It answers {} of {} right: {} of {} are wrong ({}).").format(
         evidence.number(accuracy_path(evidence, run, split), percent),
         SPLITS[split],
         evidence.number(f"{place}/wrong"),
         evidence.number(f"{place}/n"),
+        evidence.interval(f"{place}/interval"),
+    )
+
+
+def of_baseline(evidence: Evidence, run: str) -> Markup:
+    place = f"{run}/heads/baseline"
+    return Markup("It answers {} of {} examples of {} right ({}).").format(
+        evidence.number(f"{place}/exact_match", percent),
+        evidence.number(f"{place}/n"),
+        SPLITS[evidence.get(f"{run}/heads/split")],
         evidence.interval(f"{place}/interval"),
     )
 
@@ -96,17 +114,37 @@ def of_lengths(evidence: Evidence, run: str) -> Markup:
     held = {name: length for name, length in evidence.get(f"{place}/certified").items() if length}
     reached = [Markup("{} on {}").format(evidence.number(f"{place}/certified/{name}"), set_name(name)) for name in held]
     how_far = Markup("certified to {}").format(listed(reached)) if reached else Markup("certified at no length")
-    constant = Markup("")
     if evidence.has(f"{place}/constant"):
-        constant = Markup("; from {} on it answers {} whatever it sees").format(
+        beyond = Markup("; from {} on it answers {} whatever it sees").format(
             evidence.number(f"{place}/constant/from"), evidence.setting(f"{place}/constant/answer")
         )
+    else:
+        beyond = decline(evidence, run)
     return Markup("Trained on {} to {} {}, it is {}{}.").format(
         evidence.number(f"{place}/training/shortest"),
         evidence.number(f"{place}/training/longest"),
         evidence.get(f"{place}/unit"),
         how_far,
-        constant,
+        beyond,
+    )
+
+
+def decline(evidence: Evidence, run: str) -> Markup:
+    """Accuracy at the longest training length and at the longest tested one, on the set that certifies least."""
+    place = f"{run}/lengths"
+    certified = evidence.get(f"{place}/certified")
+    name = min(certified, key=lambda one: (certified[one], one != STRICTEST))
+    rows = [row for row in enumerate(evidence.get(f"{place}/lengths")) if row[1]["negatives"] == name]
+    trained = [index for index, row in rows if row["trained"]]
+    if not trained or trained[-1] == rows[-1][0]:
+        return Markup("")
+    first, last = f"{place}/lengths/{trained[-1]}", f"{place}/lengths/{rows[-1][0]}"
+    return Markup("; on {} its accuracy is {} at {} and {} at {}").format(
+        set_name(name),
+        evidence.number(f"{first}/accuracy", percent),
+        evidence.number(f"{first}/length"),
+        evidence.number(f"{last}/accuracy", percent),
+        evidence.number(f"{last}/length"),
     )
 
 
@@ -144,11 +182,19 @@ def all_heads(evidence: Evidence, runs: list[str]) -> Markup:
 
 def all_lengths(evidence: Evidence, runs: list[str]) -> Markup:
     paths = [f"{run}/lengths/certified_length" for run in runs]
-    return Markup("Trained on up to {} {}, they are certified to {} at worst and {} at best.").format(
+    reached = {evidence.get(path) for path in paths}
+    how_far = Markup("certified to {} at worst and {} at best").format(evidence.lowest(paths), evidence.highest(paths))
+    if len(reached) == 1:
+        how_far = (
+            Markup("certified to {}").format(evidence.lowest(paths))
+            if reached != {0}
+            else Markup("certified at no length")
+        )
+    return Markup("Trained on up to {} {}, {} {}.").format(
         evidence.highest(f"{run}/lengths/training/longest" for run in runs),
         evidence.get(f"{runs[0]}/lengths/unit"),
-        evidence.lowest(paths),
-        evidence.highest(paths),
+        "all are" if len(runs) == len(evidence.runs) else "those measured against length are",
+        how_far,
     )
 
 

@@ -33,14 +33,16 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Per cent, with as many decimals (at most six) as tell it from all or nothing.
+    """Per cent, with as many decimals (at most six) as tell it from all or nothing; a t interval may reach past both.
 
-    >>> percent(1), percent(0.998083), percent(0.9999952), percent(0.5), percent(0.0004)
-    ('100 %', '99.81 %', '99.99952 %', '50.0 %', '0.040 %')
+    >>> percent(1), percent(0.998083), percent(0.9999952), percent(0.5), percent(0.0004), percent(-0.02)
+    ('100 %', '99.81 %', '99.99952 %', '50.0 %', '0.040 %', '−2.0 %')
     """
     if share in (0, 1):
         return f"{100 * share:.0f} %"
-    decimals = max(1, min(6, math.ceil(-math.log10(max(min(share, 1 - share), 1e-9))) - 1))
+    if not 0 < share < 1:
+        return f"{100 * share:.1f} %".replace("-", "−")
+    decimals = max(1, min(6, math.ceil(-math.log10(max(min(share, 1 - share), 1e-9)) - 1e-6) - 1))
     return f"{100 * share:.{decimals}f} %"
 
 

@@ -198,7 +198,8 @@ def constant_words(groups: Sequence[Group]) -> list[str]:
         for answer in dict.fromkeys(one["answer"] for one in found):
             starts = [one["from"] for one in found if one["answer"] == answer]
             who = f"{len(starts)} of {group.seeds} seeds answer" if group.seeds > 1 else "always answers"
-            words.append(f"{group.name}: {who} {answer} from {min(starts)} on")
+            start = f"{min(starts)}" if len(set(starts)) == 1 else f"{min(starts)} to {max(starts)}"
+            words.append(f"{group.name}: {who} {answer} from {start} on")
     return words
 
 

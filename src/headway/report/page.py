@@ -25,6 +25,8 @@ LARGEST_SVG = 250_000
 PIXELS_PER_INCH = 105
 """How large a drawing is shown."""
 SHADES = 64
+LONGEST_TABLE = 30
+"""Rows from which on a table is folded until a reader opens it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
         report=report,
         pictures=drawn,
         maps=maps,
+        longest_table=LONGEST_TABLE,
         style=Markup(style),
         script=Markup(script),
         data=Markup(script_json({"scale": shades(), "runs": [as_data(one) for one in maps]})),

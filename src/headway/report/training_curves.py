@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from headway.report.length_groups import COLOURS, DASHES
 from headway.report.style import EDGE, GREY, axes_at, head_line, style
@@ -38,6 +38,7 @@ def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]]) 
         loss.yaxis.set_major_formatter(
             FuncFormatter(lambda value, place: f"{value:g}")
         )  # no formulas: a name may have $
+        loss.yaxis.set_minor_formatter(NullFormatter())
     loss.set(xlabel="step", ylabel="loss")
     right.set(xlabel="step", ylabel="validation accuracy", ylim=(-0.03, 1.03))
     right.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))

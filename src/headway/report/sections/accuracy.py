@@ -17,7 +17,8 @@ def section(evidence: Evidence) -> Section | None:
     found = [(run, split) for run in evidence.those_with("evaluation") for split in SPLITS if has(evidence, run, split)]
     blocks: list[Block] = []
     if found:
-        blocks += paragraph([line for run, split in found[:1] for line in sentences(evidence, run, split)])
+        if len(evidence.runs) == 1:
+            blocks += paragraph(sentences(evidence, *found[0]))
         blocks.append(table(evidence, found))
     blocks += [block for run in evidence.runs for block in failures(evidence, run)]
     return Section("accuracy", "Accuracy, and what goes wrong", blocks) if blocks else None
@@ -114,8 +115,9 @@ def failures(evidence: Evidence, run: str) -> list[Block]:
 def hardest(evidence: Evidence, run: str) -> list[Markup]:
     """For each property the group with the lowest accuracy, where it differs from the best one."""
     lines = written(
-        lambda: Markup("Of {} examples of the head analysis {} {} wrong.").format(
+        lambda: Markup("Of {} examples that the heads of {} were analysed on, {} {} wrong.").format(
             evidence.number(f"{run}/heads/anatomy/n"),
+            evidence.text(f"{run}/name", "code"),
             evidence.number(f"{run}/heads/anatomy/wrong"),
             "is" if evidence.get(f"{run}/heads/anatomy/wrong") == 1 else "are",
         )

@@ -39,17 +39,27 @@ def findings_of(evidence: Evidence, run: str) -> Findings:
 
 
 def tally(evidence: Evidence, path: str) -> Markup:
-    """`1 error, 2 warnings, 21 checks found nothing wrong`; no more than the list says."""
+    """`1 error (split-overlap) and 2 warnings; 21 checks find nothing wrong`."""
     counts = {level: evidence.how_many(path, "level", level) for level in LEVELS}
     words = [
-        Markup("{} {}{}").format(evidence.count(path, "level", level), level, "s" if counts[level] != 1 else "")
+        Markup("{} {}{}{}").format(
+            evidence.count(path, "level", level), level, "s" if counts[level] != 1 else "", first(evidence, path, level)
+        )
         for level in LEVELS[:2]
         if counts[level]
     ]
     fine = Markup("{} {} nothing wrong").format(
         evidence.count(path, "level", "fine"), "check finds" if counts["fine"] == 1 else "checks find"
     )
-    return listed([*words, fine]) if words else Markup("No error and no warning: {}").format(fine)
+    if not words:
+        return Markup("no error and no warning; {}").format(fine)
+    return Markup("{}; {}").format(listed(words), fine)
+
+
+def first(evidence: Evidence, path: str, level: str) -> Markup:
+    """The first error's name; warnings are only counted."""
+    place = next(index for index, one in enumerate(evidence.get(path)) if one["level"] == level)
+    return Markup(" ({})").format(evidence.text(f"{path}/{place}/check", "code")) if level == "error" else Markup("")
 
 
 def finding(evidence: Evidence, path: str) -> Finding:

@@ -8,12 +8,13 @@ from markupsafe import Markup
 
 from headway.report.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
 from headway.report.evidence import Evidence, percent, written
-from headway.report.length_groups import groups_of, set_name
+from headway.report.length_groups import FEWEST_FOR_INTERVAL, groups_of, set_name
 from headway.report.lengths import planned
 from headway.report.mechanism import draw_mechanism
 from headway.report.sections.accuracy import figure_name
 
 MOST_RUNS_IN_WORDS = 4
+"""More are told by tables alone."""
 ALT = {
     "lengths-curves": "Accuracy against length with its interval, the training lengths shaded.",
     "lengths-answers": "Share of each answer against length.",
@@ -33,9 +34,11 @@ def section(evidence: Evidence) -> Section | None:
     if not runs:
         return None
     blocks: list[Block] = []
-    for run in runs[:MOST_RUNS_IN_WORDS]:
-        blocks += paragraph(sentences(evidence, run))
+    if len(runs) <= MOST_RUNS_IN_WORDS:
+        for run in runs:
+            blocks += paragraph(sentences(evidence, run))
     for name in sets_of(evidence, runs):
+        blocks += over_seeds(evidence, name)
         blocks.append(table(evidence, runs, name))
     blocks += figures(evidence, runs)
     parts = [part for run in runs for part in mechanism(evidence, run)]
@@ -109,6 +112,53 @@ def table(evidence: Evidence, runs: list[str], name: str) -> Table:
     heads = [Column(evidence.number(places[length])) for length in there]
     columns = [Column("run", numeric=False), *heads, Column("certified")]
     return Table(f"Accuracy against length: {set_name(name)} (* always the same answer)", columns, rows)
+
+
+def over_seeds(evidence: Evidence, name: str) -> list[Block]:
+    """A study's combinations on a set: the mean over seeds at each length, and its t interval."""
+    cells = [f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))]
+    places = {cell: seed_rows(evidence, cell, name) for cell in cells}
+    there = sorted({length for rows in places.values() for length in rows})
+    if not there:
+        return []
+    rows = [
+        [
+            Cell(evidence.text(f"{cell}/cell")),
+            Cell(evidence.number(f"{cell}/together/n_seeds"), evidence.get(f"{cell}/together/n_seeds")),
+            *(
+                mean_cell(evidence, places[cell].get(length), evidence.get(f"{cell}/together/n_seeds"))
+                for length in there
+            ),
+            Cell(
+                evidence.number(f"{cell}/together/sets/{name}/median"),
+                evidence.get(f"{cell}/together/sets/{name}/median"),
+            ),
+        ]
+        for cell in cells
+        if places[cell]
+    ]
+    first = {length: path for places_of in places.values() for length, path in places_of.items()}
+    columns = [Column("combination", numeric=False), Column("seeds")]
+    columns += [Column(evidence.number(f"{first[length]}/length")) for length in there]
+    return [Table(f"Means over seeds: {set_name(name)}", [*columns, Column("certified, median")], rows)]
+
+
+def seed_rows(evidence: Evidence, cell: str, name: str) -> dict[int, str]:
+    """Length -> where a combination's mean stands, from the longest training length on."""
+    rows = evidence.find(f"{cell}/together/lengths", [])
+    own = {row["length"]: f"{cell}/together/lengths/{i}" for i, row in enumerate(rows) if row["negatives"] == name}
+    trained = [row["length"] for row in rows if row["trained"]]
+    return {length: path for length, path in own.items() if length >= max(trained, default=0)}
+
+
+def mean_cell(evidence: Evidence, place: str | None, seeds: int) -> Cell:
+    """A mean, with its interval where there are seeds enough for one to say anything."""
+    if place is None:
+        return Cell(Markup("–"))
+    text = evidence.number(f"{place}/mean", percent)
+    if seeds >= FEWEST_FOR_INTERVAL and evidence.has(f"{place}/interval"):
+        text += Markup(' <span class="aside">({})</span>').format(evidence.interval(f"{place}/interval"))
+    return Cell(text, evidence.get(f"{place}/mean"))
 
 
 def index_rows(evidence: Evidence, run: str, name: str) -> dict[int, int]:

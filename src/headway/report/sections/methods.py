@@ -76,7 +76,7 @@ def of_lengths(evidence: Evidence) -> list[Pair]:
             "The largest tested length up to which, at every tested length, the interval of accuracy is above {}.",
             threshold,
         ),
-        term("sets", "Made for one length each, half of every answer, the same for every seed and trained on by none."),
+        term("sets", "Made for one length each, the same for every seed, and trained on by none."),
     ]
 
 

@@ -24,12 +24,12 @@ def section(evidence: Evidence) -> Section | None:
 def sentences(evidence: Evidence, run: str) -> list[Markup]:
     best = f"{run}/training/best"
     return written(
-        lambda: Markup("Training took {} steps in {}{}.").format(
-            evidence.number(f"{run}/training/step"),
-            evidence.number(f"{run}/training/seconds", minutes),
-            " and stopped early, as validation had nothing left to learn"
+        lambda: (
+            Markup("Training stopped early, at step {}: validation had nothing left to learn.").format(
+                evidence.number(f"{run}/training/step")
+            )
             if evidence.get(f"{run}/training/stopped_early")
-            else "",
+            else None
         ),
         lambda: Markup(
             "The checkpoint that counts is step {}, with the lowest validation loss ({}); its accuracy there is {}."
