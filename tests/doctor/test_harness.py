@@ -1,5 +1,6 @@
 """Every fault of the harness is found where it was planted, named as the first error, and nowhere else."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_a_model_left_in_training_mode_is_called_so_first(task: str) -> None:
         trained.model.eval()
     assert finding.check == "dropout-on"
     assert "training mode" in finding.evidence
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_logits_that_are_no_numbers_are_the_first_error_and_the_diagnosis_is_still_json(task: str) -> None:
+    healthy = subject(task)
+
+    def forward(examples: Examples) -> Tensor:
+        assert healthy.forward is not None
+        return healthy.forward(examples).log()
+
+    diagnosis = examine(replace(healthy, forward=forward))
+    assert diagnosis.findings[0].check == "not-finite"
+    assert json.loads(json.dumps(diagnosis.to_json(), allow_nan=False)) == diagnosis.to_json()
 
 
 def test_noise_shows_even_where_nothing_says_training() -> None:

@@ -101,6 +101,19 @@ def test_the_last_digit_alone_is_recognised() -> None:
     assert (finding.level, finding.numbers["units"], finding.numbers["others"]) == ("warning", 1.0, 0.0)
 
 
+def test_a_classifier_that_compares_the_ends_only_is_recognised() -> None:
+    healthy = subject("sortedness")
+
+    def forward(examples: Examples) -> torch.Tensor:
+        last = examples.source[np.arange(len(examples)), (examples.source != healthy.vocabulary.pad).sum(1) - 1]
+        return torch.nn.functional.one_hot(torch.from_numpy((last >= examples.source[:, 0]).astype(int)), 2).float()
+
+    finding = found(replace(healthy, forward=forward), "trivial-rule")
+    assert (finding.level, finding.numbers["agree_unsorted"], finding.numbers["agree_sorted"]) == ("warning", 1.0, 1.0)
+    right = replace(healthy, forward=lambda e: torch.nn.functional.one_hot(torch.from_numpy(e.target), 2).float())
+    assert found(right, "trivial-rule").level == "fine"
+
+
 def test_an_operand_that_is_not_read_is_named() -> None:
     def decode(examples: Examples) -> np.ndarray:
         return examples.source[:, [0, 1, 0, 1]]

@@ -9,7 +9,10 @@ from headway.doctor.findings import Check, Verdict, error, fine, warning
 from headway.doctor.subject import widened
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
+from headway.tasks.addition import Addition
+from headway.tasks.addition_text import AdditionText
 from headway.tasks.columns import add, digit_columns, operands
+from headway.tasks.sortedness import Sortedness
 
 FEWEST = 20
 """Examples below which a share says too little for any of these checks."""
@@ -150,7 +153,11 @@ def never_ends(seen: Examination) -> Verdict | None:
 
 def trivial_rule(seen: Examination) -> Verdict | None:
     """No rule simpler than the task explains the wrong answers."""
-    if seen.answers is None or seen.is_class or not hasattr(seen.task, "falling"):
+    if seen.answers is None or len(seen.sample) < FEWEST:
+        return None
+    if isinstance(seen.task, Sortedness):
+        return _ends_only(seen)
+    if not isinstance(seen.task, Addition | AdditionText):
         return None
     rules = {"adds without carrying": _without_carries(seen)}
     right, n, eos = _truly_right(seen), len(seen.sample), seen.task.vocabulary.eos
@@ -168,6 +175,24 @@ def trivial_rule(seen: Examination) -> Verdict | None:
                 n=n,
             )
     return _last_digit_only(seen, right) or fine(f"{', '.join(rules)}: explains none of {n} answers.", n=n)
+
+
+def _ends_only(seen: Examination) -> Verdict:
+    """A warning where comparing the first and the last element explains a classifier's answers of both classes."""
+    answers, source, n = np.asarray(seen.answers), seen.sample.source, len(seen.sample)
+    last = source[np.arange(n), (source != seen.pad).sum(1) - 1]
+    rule = (last >= source[:, 0]).astype(np.int64)
+    agree = [float((answers == label)[rule == label].mean()) if (rule == label).any() else 0.0 for label in (0, 1)]
+    contradicted = int((rule != seen.target).sum())
+    numbers = {"agree_unsorted": agree[0], "agree_sorted": agree[1], "contradicted": contradicted, "n": n}
+    words = f"comparing the first and the last element gives {agree[0]:.1%} and {agree[1]:.1%} of the answers 0 and 1"
+    if min(agree) < EXPLAINS or contradicted < FEWEST:
+        return fine(f"No simpler rule explains {n} answers: {words} that it foretells.", **numbers)
+    return warning(
+        f"In {n} answers {words} that it foretells, though {contradicted} of them are wrong.",
+        "Train longer, or on negatives whose ends are in order.",
+        **numbers,
+    )
 
 
 def _without_carries(seen: Examination) -> np.ndarray:
@@ -214,7 +239,7 @@ def _last_digit_only(seen: Examination, right: np.ndarray) -> Verdict | None:
 def ignores_an_operand(seen: Examination) -> Verdict | None:
     """Another number in place of either operand changes the answer."""
     decode = seen.subject.decode
-    if decode is None or not hasattr(seen.task, "falling") or len(seen.sample) < FEWEST:
+    if decode is None or not isinstance(seen.task, Addition | AdditionText) or len(seen.sample) < FEWEST:
         return None
     before, n, same = decode(seen.few, True), len(seen.few), {}
     for name, place in (("first", 0), ("second", 1)):

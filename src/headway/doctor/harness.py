@@ -113,6 +113,21 @@ def _scored(accepted: int, planted: int, positions: list[str], tokens: list[str]
     )
 
 
+def not_finite(seen: Examination) -> Verdict | None:
+    """Every logit is a finite number."""
+    if seen.logits is None:
+        return None
+    bad, n = int((~seen.logits.isfinite()).flatten(1).any(1).sum()), len(seen.sample)
+    if not bad:
+        return fine(f"All logits of {n} examples are finite.", rows=0, n=n)
+    return error(
+        f"{bad} of {n} examples have logits that are infinite or not a number: the answers there mean nothing.",
+        "Find the weight or mask that is not finite: a row with every key masked, a rate too high, a log of 0.",
+        rows=bad,
+        n=n,
+    )
+
+
 def dropout_on(seen: Examination) -> Verdict | None:
     """The same examples give the same numbers, twice and in another order."""
     forward = seen.subject.forward
@@ -351,16 +366,17 @@ def _accuracy(seen: Examination, logits: Tensor, examples: Examples) -> np.float
     return seen.subject.score(logits.argmax(-1).numpy(), examples.target).mean()
 
 
-NOISY = ("dropout-on",)
-"""With noise in every pass, no two of them can be compared."""
+NOISY = ("not-finite", "dropout-on")
+"""With noise in every pass, or what is no number, no two of them can be compared."""
 
 HARNESS = (
-    Check("dropout-on", "harness", dropout_on),
+    Check("not-finite", "harness", not_finite),
+    Check("dropout-on", "harness", dropout_on, ("not-finite",)),
     Check("position-never-trained", "harness", position_never_trained),
     Check("position-never-scored", "harness", position_never_scored),
     Check("sees-the-future", "harness", sees_the_future, NOISY),
     Check("padding-changes-output", "harness", padding_changes_output, NOISY),
-    Check("answers-shifted", "harness", answers_shifted),
+    Check("answers-shifted", "harness", answers_shifted, ("not-finite",)),
     Check("cache-disagrees", "harness", cache_disagrees, NOISY),
     Check("checkpoint-mismatch", "harness", checkpoint_mismatch, NOISY),
     Check("greedy-differs", "harness", greedy_differs, (*NOISY, "cache-disagrees")),

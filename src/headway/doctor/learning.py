@@ -9,6 +9,7 @@ from torch import Tensor
 
 from headway.doctor.examination import Examination
 from headway.doctor.findings import Check, Verdict, error, fine, warning
+from headway.doctor.harness import NOISY
 from headway.errors import InputError
 
 STILL_FALLING = 0.1
@@ -218,5 +219,5 @@ LEARNING = (
     Check("rows-untrained", "model", rows_untrained, ("weights-unmoved", "positions-unmoved")),
     Check("loss-exploded", "model", loss_exploded),
     Check("not-converged", "model", not_converged),
-    Check("idle-heads", "model", idle_heads, ("dropout-on", "weights-unmoved")),
+    Check("idle-heads", "model", idle_heads, (*NOISY, "weights-unmoved")),
 )
