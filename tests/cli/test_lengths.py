@@ -209,5 +209,28 @@ def test_wrong_input_is_one_line_and_exit_code_2(here: Path, shell: Shell, comma
 
 def test_out_on_a_file_is_refused_before_anything_is_measured(here: Path, shell: Shell) -> None:
     (here / "taken").write_text("")
-    assert "headway: --out taken is a file; a directory needed" in shell(f"lengths zero {FEW} --out taken", code=2)
+    assert "headway: --out taken: taken is a file; a directory needed" in shell(
+        f"lengths zero {FEW} --out taken", code=2
+    )
+    deeper = shell(f"lengths zero {FEW} --out taken/deeper", code=2)
+    assert "headway: --out taken/deeper: taken is a file; a directory needed" in deeper
+    assert "headway: --out zero is a run; a directory of its own needed" in shell(
+        f"lengths zero {FEW} --out zero", code=2
+    )
     assert RunDirectory("zero").read_analysis("lengths") is None
+
+
+def test_a_length_inside_training_that_was_asked_for_is_shown(here: Path, shell: Shell) -> None:
+    table = shell("lengths zero --at 3,9 --n 20 --no-figures --quiet")
+    assert any(line.split()[:6] == ["set", "worst", "trained", "3", "5", "9"] for line in table.splitlines())
+
+
+def test_a_run_that_is_not_trained_to_its_end_is_measured_with_a_word(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = RunDirectory("zero")
+    for step in directory.checkpoint_steps():
+        found = directory.read_checkpoint(step)
+        directory.write_checkpoint(Checkpoint(step, found.model, found.trainer, {**found.state, "finished": False}))
+    assert run(shlex.split(f"lengths zero {FEW} --quiet")) == 0
+    assert "zero is not trained to its end; what is measured is how far it is" in capsys.readouterr().err

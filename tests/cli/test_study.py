@@ -148,7 +148,11 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     ("where", "stop", "said"),
     [
         ("headway.cli.study.train_all", Interrupted("stopped"), "0 of 1 runs are trained; the same command continues"),
-        ("headway.studies.runner.lengths_of", KeyboardInterrupt(), "not all measured; the same command continues"),
+        (
+            "headway.studies.runner.lengths_of",
+            KeyboardInterrupt(),
+            "stopped while measuring; the same command continues",
+        ),
     ],
 )
 def test_ctrl_c_leaves_a_study_that_goes_on(

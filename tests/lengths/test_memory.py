@@ -1,5 +1,8 @@
 """Measuring a length takes memory that grows with the length, not with its square."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,8 @@ from tests.heads.small import untrained
 from tests.lengths.small_runs import SORTEDNESS
 
 FOR_DIGITS = {"abacus", "coupled"}
+
+ROOT = Path(__file__).parents[2]
 
 
 class Largest(TorchDispatchMode):
@@ -77,3 +82,31 @@ def test_positions_that_need_digits_are_refused_for_sortedness() -> None:
 def test_drawing_holds_no_more_than_its_rows(name: str) -> None:
     task: Task = untrained(SORTEDNESS).task.for_lengths(name, 4_096)
     assert task.draw(np.random.default_rng(0), 6).source.shape == (6, 4_096)
+
+
+PEAK = """
+import resource, sys
+import torch
+torch.set_num_threads(1)
+from headway.evaluation import evaluate_examples
+from headway.lengths.sets import length_set
+from tests.heads.small import untrained
+from tests.tiny import SORTEDNESS
+
+trained = untrained(SORTEDNESS, model={"encoding": {"name": "t5"}, "encoder_layers": 2, "n_heads": 4, "d_model": 16})
+examples = length_set(trained, "adjacent", int(sys.argv[1]), 4)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+evaluate_examples(trained, "peak", iter([examples]), 4)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.long
+def test_the_whole_process_grows_with_the_length_too() -> None:
+    """No tensor need be large for that: pieces that are kept between temporaries once filled the heap with holes."""
+
+    def megabytes(length: int) -> float:
+        command = [sys.executable, "-c", PEAK, str(length)]
+        return int(subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True).stdout) / 1_024
+
+    assert megabytes(4_096) < 2.2 * max(megabytes(2_048), 30), "and at least what one chunk takes"

@@ -138,9 +138,18 @@ def test_shares_of_a_table_add_up() -> None:
 
 def test_one_answer_and_a_mechanism_are_told() -> None:
     rows = [row("swaps", 16, 1), row("swaps", 32, 0.5, "1"), row("swaps", 64, 0.5, "1")]
-    asked = run(4, held_to(16, "swaps"), mechanism={"words": ["enc1.self.h2 looks away.", "So it fails."]})
-    lines = answer([cell("flat", [run(0, rows), run(1, held_to(64, "swaps"))]), cell("told", [asked])])
-    assert any(line.endswith("that class: flat (1, from 32 on, 1 of 2 seeds)") for line in lines)
+    asked = run(
+        4, held_to(16, "swaps"), mechanism={"fails_at": 32, "words": ["enc1.self.h2 looks away.", "So it fails."]}
+    )
+    later = [row("swaps", 16, 1), row("swaps", 32, 0.9), row("swaps", 64, 0.5, "1")]
+    sound = run(5, held_to(64, "swaps"), mechanism={"fails_at": None, "words": ["No length is worse."]})
+    cells = [cell("flat", [run(0, rows), run(1, held_to(64, "swaps"))]), cell("told", [asked, sound])]
+    lines = answer([*cells, cell("apart", [run(0, rows), run(1, later)])])
+    assert any(
+        line.endswith("that class: flat (1, from 32 on, 1 of 2 seeds); apart (1, from 32 to 64 on, 2 of 2 seeds)")
+        for line in lines
+    )
+    assert "some-seed5: No length is worse." in lines
     assert "why some-seed4 fails: enc1.self.h2 looks away. So it fails." in lines
     assert answer([cell("empty", [])]) == ["nothing was measured"]
 
@@ -148,6 +157,8 @@ def test_one_answer_and_a_mechanism_are_told() -> None:
 def test_the_run_that_loses_most_is_asked_why() -> None:
     fine, falls = run(0, held_to(64, "swaps")), run(1, held_to(16, "swaps"))
     unlearned = run(2, [row("swaps", 16, 0.5), row("swaps", 32, 0.2)])
+    short = run(6, [row("swaps", 8, 0.8), row("swaps", 16, 1), row("swaps", 32, 1)])
+    assert loss_of(short) == 0, "only lengths past training can be lost"
     assert [round(loss_of(one), 2) for one in (fine, falls, unlearned)] == [0, 0.4, 0]
     known = {
         "fine": fine,

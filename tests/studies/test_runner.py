@@ -57,8 +57,15 @@ def test_other_lengths_another_n_or_checkpoint_are_measured_again(runs: list[Run
     assert known_lengths(run, STUDY) == found
     for at, n in (((7, 9), 8), ((7,), 10)):
         assert known_lengths(run, Study(arms=STUDY.arms, seeds=(0,), at=at, n=n)) is None
-    run.add_to_analysis("lengths", {"checkpoint": {"step": 999, "chosen_on": ""}})
+    # More lengths were asked for by hand; a document of several runs; a file that a kill cut off.
+    for other in ({**found, "at": [3, 7]}, {"runs": [found], "together": None}):
+        run.replace_analysis("lengths", other)
+        assert known_lengths(run, STUDY) is None
+    (run.path / "analysis" / "lengths.json").write_text('{"form": 1, "che')
     assert known_lengths(run, STUDY) is None
+    run.replace_analysis("lengths", {**found, "checkpoint": {"step": 999, "chosen_on": ""}})
+    assert known_lengths(run, STUDY) is None
+    assert lengths_of(run, STUDY, device="cpu") == found
 
 
 def test_a_mechanism_is_kept_with_the_run_and_not_asked_again(runs: list[RunDirectory]) -> None:

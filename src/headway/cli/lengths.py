@@ -25,7 +25,7 @@ def lengths(
         list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
     ],
     at: Annotated[
-        str | None, typer.Option(metavar="32,64", help="Lengths past training to test, in place of the task's own.")
+        str | None, typer.Option(metavar="32,64", help="Lengths to test, in place of the task's own past training.")
     ] = None,
     n: Annotated[int, typer.Option(help="Examples of each set at each length.")] = 2_000,
     mechanism: Annotated[
@@ -47,8 +47,8 @@ def lengths(
     from headway.evaluation import load
 
     chosen = None if at is None else parse_lengths(at)
-    if out is not None and out.is_file():
-        raise InputError(f"--out {out} is a file; a directory needed")
+    if out is not None:
+        check_out(out)
     opened = [load(one, device=device) for one in run]
     one_recipe = are_seeds_of_one_recipe(opened)
     found = [_measure(trained, chosen, n, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened]
@@ -59,6 +59,18 @@ def lengths(
     if any((row["decoded"] or {}).get("real_disagreements") for document in found for row in document["lengths"]):
         say("headway: decoding and the parallel pass disagree; these accuracies cannot be trusted")
         raise typer.Exit(1)
+
+
+def check_out(out: Path) -> None:
+    """Raise unless a directory of its own can be made there: neither a file, nor a run, nor a study."""
+    from headway.runs import RunDirectory, StudyDirectory
+
+    for place in (out, *out.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError(f"--out {out}: {place} is a file; a directory needed")
+    for kind, directory in (("run", RunDirectory(out)), ("study", StudyDirectory(out))):
+        if directory.exists():
+            raise InputError(f"--out {out} is a {kind}; a directory of its own needed")
 
 
 def parse_lengths(text: str) -> list[int]:
@@ -92,6 +104,8 @@ def _measure(
 
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
+    if not trained.directory.newest_state().get("finished"):
+        say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
         document = measure_lengths(trained, at=at, n=n, mechanism=mechanism, report=meter).to_json()
     trained.directory.replace_analysis("lengths", document)
@@ -153,9 +167,9 @@ def summary(found: Document) -> list[str]:
 
 
 def table(found: Document) -> list[str]:
-    """A line a set: the worst training length, the longest, and every one past it."""
-    longest, threshold = found["training"]["longest"], found["threshold"]
-    shown = sorted({row["length"] for row in found["lengths"] if row["length"] >= longest})
+    """A line a set: the worst training length, the longest, every one past it, and whatever was asked for."""
+    longest, threshold, asked = found["training"]["longest"], found["threshold"], found["at"] or []
+    shown = sorted({row["length"] for row in found["lengths"] if row["length"] >= longest or row["length"] in asked})
     lines = [["set", "worst trained", *(f"{length:,}" for length in shown)]]
     for name in found["certified"]:
         rows = {row["length"]: row for row in found["lengths"] if row["negatives"] == name}

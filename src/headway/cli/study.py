@@ -52,6 +52,8 @@ def study(
     part = whole if arms is None else whole.part([name.strip() for name in arms.split(",")])
     pick_device(device)
     directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
+    if directory.path.exists() and not directory.path.is_dir():
+        raise InputError(f"--out {directory.path} is a file; a directory needed")
     directory.begin(whole.to_json(experiment, preset))
     failed = train_missing(part, directory, device=device, quiet=quiet)
     tell = told_by_accuracy if whole.study.measured == "accuracy" else told_by_lengths
@@ -153,9 +155,7 @@ def told_by_lengths(
         measured = measure_runs(whole, part, directory, failed, device=device, quiet=quiet)
         explain_runs(whole, directory, measured, failed, device=device, quiet=quiet)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"{directory.path}: all runs are trained, not all measured; the same command continues"
-        ) from None
+        raise Interrupted(f"{directory.path}: stopped while measuring; the same command continues") from None
     cells = findings(whole, directory, measured, failed)
     document = {
         "arms": whole.arms(),
@@ -230,6 +230,7 @@ def draw(document: dict[str, Any], directory: "StudyDirectory") -> list[Path]:
 
     cells = document["cells"]
     arms = list(dict.fromkeys(cell["arm"] for cell in cells))
+    remove_figures(directory.figures)  # what was drawn before shows another state of the study
     paths = write_encodings(document["patterns"], directory.figures)
     for arm in arms:
         runs = [(cell["label"], run) for cell in cells if cell["arm"] == arm for run in cell["runs"]]
@@ -237,6 +238,11 @@ def draw(document: dict[str, Any], directory: "StudyDirectory") -> list[Path]:
         if runs:
             paths += write_figures([run for _, run in runs], folder, groups=[label for label, _ in runs])
     return paths
+
+
+def remove_figures(folder: Path) -> None:
+    for path in [*folder.glob("**/*.png"), *folder.glob("**/*.svg")]:
+        path.unlink()
 
 
 def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:

@@ -36,9 +36,10 @@ def _pieces(found: Found) -> Iterator[str]:
         return
     pieces, (low, high) = failing["pieces"], failing["pieces"]["rise_interval"]
     lost = 100 * (base["accuracy"] - failing["accuracy"])
+    rest = ", and what stands in them the rest" if pieces["rise"] < lost else ""
     yield (
         f"On pieces of {found['reference']} out of the same sequences it is {_accuracy(pieces)}: of {lost:.1f} points "
-        f"lost, length alone costs {pieces['rise']:.1f} ({low:.1f} to {high:.1f}), and what stands in them the rest."
+        f"lost, length alone costs {pieces['rise']:.1f} ({low:.1f} to {high:.1f}){rest}."
     )
 
 
@@ -46,8 +47,9 @@ def _changed(found: Found) -> str:
     first, large = found["first"], found["large"]
     if first is None:
         return (
-            f"No head changes with length: none by more than {large['attention']:g} in where it looks or by more than "
-            f"{large['effect']:g} of the margin in what it brings ({found['family']:,} comparisons, Holm)."
+            f"No head by itself surely changes by more than {large['attention']:g} in where it looks, as these scores "
+            f"see it, or by more than {large['effect']:g} of the margin in what it brings ({found['family']:,} "
+            "comparisons, Holm)."
         )
     low, high = first["interval"]
     sure = f"(change {first['change']:+.2f}, {low:+.2f} to {high:+.2f}; Holm p {_p(first['p_holm'])})"

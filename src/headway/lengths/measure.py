@@ -118,6 +118,7 @@ def measure_lengths(
             "checkpoint": {"step": trained.step, "chosen_on": _chosen_on(trained)},
             "unit": plan.unit,
             "training": {"shortest": plan.shortest, "longest": plan.longest},
+            "at": None if at is None else sorted(set(at)),
             "n": n,
             "threshold": THRESHOLD,
             "confidence": CONFIDENCE,

@@ -150,12 +150,16 @@ def attend_in_chunks(
     """`attend_fast` over pieces of the queries, so that no query x key tensor is ever held whole."""
     n_queries, n_keys = query.shape[2], key.shape[2]
     size = max(1, CHUNK_ELEMENTS[query.device.type] // (query.shape[0] * query.shape[1] * n_keys))
-    pieces = []
+    if size >= n_queries:
+        everything = range(n_queries)
+        return attend_fast(query, key, value, mask_of(everything), bias_of(everything, query.dtype))
+    # One place for all pieces: kept ones between temporaries would leave the heap full of holes.
+    found = torch.empty_like(query)
     for start in range(0, n_queries, size):
         rows = range(start, min(start + size, n_queries))
         piece = query[:, :, rows.start : rows.stop]
-        pieces.append(attend_fast(piece, key, value, mask_of(rows), bias_of(rows, query.dtype)))
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
+        found[:, :, rows.start : rows.stop] = attend_fast(piece, key, value, mask_of(rows), bias_of(rows, query.dtype))
+    return found
 
 
 NewHeads = Float[Tensor, "batch head new d_head"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from statistics import fmean, median
+from statistics import fmean, median_low
 from typing import Any
 
 from headway.statistics import two_way_shares
@@ -54,16 +54,19 @@ def answer(cells: Sequence[Document]) -> list[str]:
 def explanation(run: Document) -> list[str]:
     """What its mechanism says, for a run that was asked why it fails."""
     found = run.get("mechanism")
-    return [f"why {PurePath(run['run']).name} fails: {' '.join(found['words'])}"] if found else []
+    if not found:
+        return []
+    start = f"why {PurePath(run['run']).name} fails" if found["fails_at"] else PurePath(run["run"]).name
+    return [f"{start}: {' '.join(found['words'])}"]
 
 
 # How far
 
 
 def furthest(cells: Sequence[Document], name: str) -> str:
-    """Which cells are certified furthest on a set, by the median over seeds, and how many seeds come how far."""
+    """Which cells are certified furthest on a set, by the (lower) median over seeds, and how many seeds come how far."""
     longest = cells[0]["runs"][0]["training"]["longest"]
-    best = max(median(certified(cell, name)) for cell in cells)
+    best = max(median_low(certified(cell, name)) for cell in cells)
     if best <= longest:
         cell = max(cells, key=lambda one: fmean(past_training(run, name) for run in one["runs"]))
         mean = fmean(past_training(run, name) for run in cell["runs"])
@@ -71,7 +74,7 @@ def furthest(cells: Sequence[Document], name: str) -> str:
             f"{name}: no combination is certified past {longest}, the longest training length; "
             f"best in the mean of the longer lengths is {cell['cell']} with {mean:.3f}"
         )
-    winners = [cell for cell in cells if median(certified(cell, name)) == best]
+    winners = [cell for cell in cells if median_low(certified(cell, name)) == best]
     tested = max(row["length"] for row in winners[0]["runs"][0]["lengths"] if row["negatives"] == name)
     names = "; ".join(f"{cell['cell']} ({seeds_text(certified(cell, name))})" for cell in winners)
     limit = ", the longest that was tested" if best == tested else ""
@@ -187,9 +190,10 @@ def constants(cells: Sequence[Document]) -> list[str]:
     for cell in cells:
         found = [run["constant"] for run in cell["runs"] if run["constant"]]
         if found:
-            start = min(one["from"] for one in found)
+            starts = sorted({one["from"] for one in found})
+            start = f"{starts[0]:,}" if len(starts) == 1 else f"{starts[0]:,} to {starts[-1]:,}"
             answers = " or ".join(sorted({str(one["answer"]) for one in found}))
-            parts.append(f"{cell['cell']} ({answers}, from {start:,} on, {len(found)} of {len(cell['runs'])} seeds)")
+            parts.append(f"{cell['cell']} ({answers}, from {start} on, {len(found)} of {len(cell['runs'])} seeds)")
     if not parts:
         return []
     return [f"one answer whatever is asked, so that accuracy is the share of that class: {'; '.join(parts)}"]

@@ -2,14 +2,14 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from headway.batches import pick_device
-from headway.errors import Interrupted, RunStopped
+from headway.errors import InputError, Interrupted, RunStopped
 from headway.runs import RunDirectory, StudyDirectory
 from headway.studies.plan import Cell, Plan, Study
 from headway.sweeps.local import available_cores
@@ -70,10 +70,15 @@ def measure_all(runs: Sequence[RunDirectory], study: Study, *, device: str) -> I
         return
     start = partial(begin_process, available_cores() // workers)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=start) as pool:
-        waiting = {pool.submit(attempt, run, partial(lengths_of, run, study, device="cpu")): run for run in left}
+        waiting: dict[Future[tuple[Document | None, str | None]], str] = {}
         try:
-            for ended in as_completed(waiting):
-                yield waiting[ended].name, ended.result()[1]
+            while left or waiting:
+                while left and len(waiting) < workers:  # no more: what is handed over cannot be taken back by Ctrl-C
+                    run = left.pop(0)
+                    task = partial(lengths_of, run, study, device="cpu")
+                    waiting[pool.submit(attempt, run, task)] = run.name
+                for ended in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(ended), ended.result()[1]
         except BrokenProcessPool:
             raise RunStopped("a process that measured was ended from outside; the same command continues") from None
         finally:
@@ -113,17 +118,22 @@ def lengths_of(run: RunDirectory, study: Study, *, device: str) -> Document:
 
 def known_lengths(run: RunDirectory, study: Study) -> Document | None:
     """What was measured of the run before with these settings, or None."""
-    found = run.read_analysis("lengths") if run.exists() else None
-    return found if found is not None and is_same_measurement(found, run, study) else None
+    try:
+        found = run.read_analysis("lengths") if run.exists() else None
+    except InputError:  # a file that cannot be read is measured anew
+        return None
+    return found if isinstance(found, dict) and is_same_measurement(found, run, study) else None
 
 
 def is_same_measurement(found: Mapping[str, Any], run: RunDirectory, study: Study) -> bool:
     """Whether it was measured at the checkpoint that counts now, at these lengths and with as many examples."""
-    longest = found["training"]["longest"]
-    past = {row["length"] for row in found["lengths"] if row["length"] > longest}
+    from headway.lengths.measure import FORM
+
+    if found.get("form") != FORM or "checkpoint" not in found:
+        return False
     best = run.newest_state().get("best", {}).get("step")
-    wanted = {length for length in study.at if length > longest}
-    return bool(found["checkpoint"]["step"] == best and found["n"] == study.n and past == wanted)
+    wanted = (best, study.n, sorted(set(study.at)))
+    return (found["checkpoint"]["step"], found["n"], found.get("at")) == wanted
 
 
 # Which runs are asked why they fail
@@ -142,11 +152,12 @@ def accuracies(document: Mapping[str, Any], name: str) -> dict[int, float]:
 
 
 def loss_of(document: Mapping[str, Any]) -> float:
-    """Accuracy lost between the longest training length and the worst length; 0 where the task was not learned."""
-    found = accuracies(document, main_set(document))
-    inside = [length for length in found if length <= document["training"]["longest"]]
+    """Accuracy lost from the longest training length to the worst one past it; 0 where the task was not learned."""
+    found, longest = accuracies(document, main_set(document)), document["training"]["longest"]
+    inside = [length for length in found if length <= longest]
     before = found[max(inside)] if inside else 0.0
-    return before - min(found.values()) if before >= RIGHT else 0.0
+    past = [share for length, share in found.items() if length > longest]
+    return before - min(past) if past and before >= RIGHT else 0.0
 
 
 def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, Document], how: str) -> list[str]:

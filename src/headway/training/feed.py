@@ -5,8 +5,10 @@ the same code as for one model, in other processes while the device works, so a 
 """
 
 import os
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import repeat
 from multiprocessing import get_context
 from typing import Any, Protocol, runtime_checkable
@@ -93,7 +95,7 @@ class FreshFeed:
         rows = len(data) * len(sample)
         self.source = torch.zeros(longest, rows, sample.source.shape[1], dtype=torch.int64, device=device)
         self.target = torch.zeros(longest, rows, *sample.target.shape[1:], dtype=torch.int64, device=device)
-        self.drawers = ProcessPoolExecutor(DRAWERS, mp_context=get_context("spawn")) if device.type == "cuda" else None
+        self.drawers = make_drawers() if device.type == "cuda" else None
 
     def find(self, first: int, count: int) -> Found:
         if self.drawers is None:
@@ -119,6 +121,12 @@ class FreshFeed:
     def close(self) -> None:
         if self.drawers is not None:
             self.drawers.shutdown(cancel_futures=True)
+
+
+def make_drawers(processes: int = DRAWERS) -> ProcessPoolExecutor:
+    """Processes that draw; they leave Ctrl-C to the one that trains."""
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=ignore)
 
 
 def draw(table: dict[str, Any], first: int, count: int) -> list[Examples]:
