@@ -113,6 +113,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.sweeps.ray_session",
         "headway.cli.options",
         "headway.cli.evaluate",
+        "headway.cli.doctor",
         "headway.cli.compare",
         "headway.cli.lengths",
         "headway.lengths.certified",

@@ -151,7 +151,8 @@ def diagnosis_lines(found: Document, *, everything: bool) -> list[str]:
 
 
 def _counted(n: int, word: str) -> str:
-    """
+    """A number and its word, in the plural where it must be.
+
     >>> _counted(1, "error"), _counted(0, "error")
     ('1 error', '0 errors')
     """
@@ -173,7 +174,8 @@ def table(findings: Sequence[Document], *, everything: bool) -> list[str]:
 
 
 def entry(finding: Document) -> list[str]:
-    """
+    """A finding for a person: its evidence, and below it what to do.
+
     >>> entry({"level": "error", "check": "split-overlap", "evidence": "25 are shared.", "fix": "Remove them."})
     ['  error    split-overlap: 25 are shared.', '           -> Remove them.']
     """
