@@ -64,7 +64,7 @@ def explanation(run: Document) -> list[str]:
 
 
 def furthest(cells: Sequence[Document], name: str) -> str:
-    """Which cells are certified furthest on a set, by the (lower) median over seeds, and how many seeds come how far."""
+    """Which cells are certified furthest on a set, by the lower median over seeds, and how many come how far."""
     longest = cells[0]["runs"][0]["training"]["longest"]
     best = max(median_low(certified(cell, name)) for cell in cells)
     if best <= longest:
