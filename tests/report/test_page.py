@@ -242,6 +242,32 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     assert "−25.0 %" in text, "an interval over seeds is shown as it is"
 
 
+def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -> None:
+    study = tmp_path / "seeds"
+    runs = [make_run(study / "runs" / f"seed{seed}", seed=seed, analyses=("heads", "doctor")) for seed in range(2)]
+    (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
+    (study / "analysis").mkdir()
+    heads = [run.read_analysis("heads") for run in runs]
+    together = put_together_small(heads)
+    (study / "analysis" / "heads.json").write_text(json.dumps({"runs": [], "together": together}))
+    (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
+    found = gather([study])
+    told = writing.compose(found.evidence, found.name)
+    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    assert complaints(text, Files(*(run.path for run in runs), study=study)) == []
+    words = " ".join(Page(text).text.split())
+    assert "heads that are redundant" in words
+    assert "All runs together: 1 warning; 0 checks find nothing wrong" in words
+
+
+def put_together_small(heads: list[Any]) -> dict[str, Any]:
+    """The form of `headway.heads.seeds.put_together`, of what the report reads."""
+    counts = [sum(head["verdict"] == "redundant" for head in one["heads"]) for one in heads]
+    redundant = {"values": counts, "mean": sum(counts) / len(counts), "interval": [-1.25, 7.5]}
+    removable = [{"limit": 1.0, "heads": {"values": [1, 1], "mean": 1.0, "interval": None}}]
+    return {"verdicts": {"overall": {"redundant": redundant}}, "removable": removable}
+
+
 def test_what_cannot_be_reported_is_refused_in_words(
     tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,19 +323,25 @@ def test_every_figure_of_the_markdown_is_beside_it(report: writing.Written) -> N
     assert report == writing.Written.from_json(json.loads(json.dumps(report.to_json())))
 
 
-def test_figures_that_do_not_fit_are_left_beside_the_page(
+def test_what_does_not_fit_is_left_beside_the_page(
     report: writing.Written, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = gather([run])
     told = writing.compose(found.evidence, found.name)
-    monkeypatch.setattr(page, "FOR_FIGURES", 60_000)
     sizes = {figure.name: (4.0, 2.0) for figure in page.figures_of(told)}
-    drawn = page.pictures(sizes, found.place.figures)
+    whole = page.render(told, page.without_sources(sizes))
+    monkeypatch.setattr(page, "LARGEST", len(whole.encode()) + 60_000)
+    drawn = page.pictures(told, sizes, found.place.figures)
     left = [name for name, picture in drawn.items() if not picture.source]
     text = page.render(told, drawn)
     assert 0 < len(left) < len(drawn)
-    assert sum(len(picture.source) for picture in drawn.values()) <= 60_000
+    assert len(text.encode()) <= page.LARGEST
     assert f"it stands in <code>figures/{left[0]}.png</code>" in text
+    monkeypatch.setattr(page, "FOR_MAPS", 4_000)
+    shown = json.loads(re.findall(r'id="maps">(.*?)</script>', page.render(told, drawn))[0])["runs"][0]["examples"]
+    assert len(shown) == 1
+    monkeypatch.setattr(page, "FOR_MAPS", 0)
+    assert "The heat maps of this run are too large for this page" in page.render(told, drawn)
 
 
 # A real browser
@@ -387,7 +419,7 @@ def check_sorting(tab: Any) -> None:
 
 
 def check_colours(tab: Any) -> None:
-    """Dark as the system has it, and by the switch."""
+    """Dark as the system has it, and by the switch; paper is light."""
     colour = "getComputedStyle(document.body).backgroundColor"
     light = tab.evaluate(colour)
     tab.emulate_media(color_scheme="dark")
@@ -397,3 +429,5 @@ def check_colours(tab: Any) -> None:
     assert tab.evaluate(colour) == light
     tab.click("#theme")
     assert tab.evaluate(colour) == dark
+    tab.emulate_media(media="print")
+    assert tab.evaluate(colour) == "rgb(255, 255, 255)"

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,15 @@ from matplotlib.colors import to_hex
 from headway.report.blocks import Block, Figure, HeatMaps, Report, Section
 
 LARGEST = 6_000_000
-"""Bytes of a page."""
-FOR_FIGURES = 4_500_000
-"""Bytes of the figures inside it, as they are written there; what comes after them is left beside the page."""
+"""Bytes of a page; figures that do not fit beside the text and the heat maps are left beside the page."""
+FOR_MAPS = 1_500_000
+"""Bytes of the heat maps: every run's first example, then its second, as far as they fit."""
 LARGEST_SVG = 250_000
 """Bytes from which on a drawing is put in as a picture of pixels."""
 PIXELS_PER_INCH = 105
 """How large a drawing is shown."""
 SHADES = 64
-LONGEST_TABLE = 30
+LONGEST_TABLE = 40
 """Rows from which on a table is folded until a reader opens it."""
 
 
@@ -55,14 +55,23 @@ def stills_of(report: Report) -> list[Figure]:
     return [still for block in blocks_of(report.sections) if isinstance(block, HeatMaps) for still in block.still]
 
 
-def pictures(sizes: Mapping[str, tuple[float, float]], folder: Path) -> dict[str, Picture]:
-    """The drawings of a folder as sources of images, as many as fit; sizes are in inches."""
-    found, left = {}, FOR_FIGURES
-    for name, (width, height) in sizes.items():
+def without_sources(sizes: Mapping[str, tuple[float, float]]) -> dict[str, Picture]:
+    """Places of drawings in the page, by their sizes in inches."""
+    return {
+        name: Picture("", round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH))
+        for name, (width, height) in sizes.items()
+    }
+
+
+def pictures(report: Report, sizes: Mapping[str, tuple[float, float]], folder: Path) -> dict[str, Picture]:
+    """The drawings of a folder as sources of images, as many as fit beside the report's text."""
+    found = without_sources(sizes)
+    left = LARGEST - len(render(report, found).encode())
+    for name, place in found.items():
         source = as_source(folder / f"{name}.svg", folder / f"{name}.png")
-        kept = source if len(source) <= left else ""
-        left -= len(kept)
-        found[name] = Picture(kept, round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH))
+        if len(source) <= left:
+            left -= len(source)
+            found[name] = replace(place, source=source)
     return found
 
 
@@ -81,14 +90,16 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
     )
     template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
     maps = [block for block in blocks_of(report.sections) if isinstance(block, HeatMaps)]
+    data = data_of(maps)
     text = template.render(
         report=report,
         pictures=drawn,
         maps=maps,
+        fits=[bool(run["examples"]) for run in data],
         longest_table=LONGEST_TABLE,
         style=Markup(style),
         script=Markup(script),
-        data=Markup(script_json({"scale": shades(), "runs": [as_data(one) for one in maps]})),
+        data=Markup(script_json({"scale": shades(), "runs": data})),
         policy=policy(style, script),
     )
     return text.lstrip() + "\n"
@@ -121,9 +132,20 @@ def script_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def as_data(block: HeatMaps) -> dict[str, Any]:
-    examples = [{"name": name, "maps": [asdict(one) for one in maps]} for name, maps in block.examples]
-    return {"run": block.run, "examples": examples}
+def data_of(blocks: Sequence[HeatMaps]) -> list[dict[str, Any]]:
+    """The heat maps of every run for the script, as many examples as fit."""
+    found: list[dict[str, Any]] = [{"run": block.run, "examples": []} for block in blocks]
+    left = FOR_MAPS
+    for place in range(max((len(block.examples) for block in blocks), default=0)):
+        for run, block in zip(found, blocks, strict=True):
+            if place < len(block.examples):
+                name, maps = block.examples[place]
+                example = {"name": name, "maps": [asdict(one) for one in maps]}
+                size = len(script_json(example))
+                if size <= left:
+                    left -= size
+                    run["examples"].append(example)
+    return found
 
 
 def shades() -> list[str]:

@@ -79,7 +79,7 @@ def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], 
         paths += save(drawing, place.figures, figure.name)
         sizes[figure.name] = tuple(drawing.get_size_inches().tolist())
     progress(len(shown) + len(still), len(shown) + len(still))
-    drawn = pictures({figure.name: sizes[figure.name] for figure in shown}, place.figures)
+    drawn = pictures(whole, {figure.name: sizes[figure.name] for figure in shown}, place.figures)
     page = render(whole, drawn)
     place.write(page, render_markdown(whole))
     return Written(

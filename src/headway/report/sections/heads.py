@@ -1,25 +1,19 @@
 """The heads of every run that was analysed: what each looks at, what it is worth alone, and what they do together."""
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
-from headway.report.blocks import Block, Cell, Column, Figure, HeatMap, HeatMaps, Listing, Section, Table, paragraph
-from headway.report.elimination import elimination
-from headway.report.evidence import Evidence, listed, percent, points, thousandths, written
-from headway.report.importance import importance, shapley
-from headway.report.interventions import interventions
+from headway.report.blocks import Block, Cell, Column, Figure, Section, Table, paragraph
+from headway.report.evidence import Evidence, listed, percent, points, written
+from headway.report.importance import importance
 from headway.report.sections.accuracy import SPLITS, figure_name, percent_short
-from headway.report.style import KINDS, VERDICTS, kinds_of, part, sentence
-from headway.report.weights import captured, example_text, head_grid, make_panel
+from headway.report.sections.head_maps import looks
+from headway.report.sections.head_sets import brings, together
+from headway.report.style import VERDICTS
 
-SURE = 0.05
-"""A corrected p-value below this is called found."""
-MOST_NAMED = 3
-MOST_CELLS = 400_000
-"""Cells of heat maps that one page carries; about 3 MB."""
+SIMPLE = ("critical", "important", "redundant", "harmful", "undecided")
+"""Verdicts that a head can be said to be."""
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -28,7 +22,7 @@ def section(evidence: Evidence) -> Section | None:
         return None
     blocks: list[Block] = []
     if len(runs) > 1:
-        blocks = [*paragraph(of_seeds(evidence, runs)), verdict_table(evidence, runs)]
+        blocks = [*paragraph(of_seeds(evidence, runs)), verdict_table(evidence, runs), *over_seeds(evidence)]
     parts = [part_of(evidence, run, folded=index > 0) for index, run in enumerate(runs)]
     if len(runs) == 1:
         return Section("heads", "Heads", parts[0].blocks, parts[0].parts)
@@ -186,200 +180,28 @@ def verdict_table(evidence: Evidence, runs: list[str]) -> Table:
     return Table("Heads of every run, by verdict", columns, rows)
 
 
-# What they look at
-
-
-def looks(evidence: Evidence, run: str) -> list[Block]:
-    """Heat maps to look through, and the scores."""
-    found = evidence.get(f"{run}/heads")
-    blocks: list[Block] = []
-    if part(found, "capture", "examples") or part(found, "capture", "mean"):
-        blocks.append(heat_maps(evidence, run))
-    if part(found, "definitions"):
-        blocks.append(score_table(evidence, run))
-    return blocks
-
-
-def heat_maps(evidence: Evidence, run: str) -> HeatMaps:
-    """Every head on the mean and on each captured example."""
-    found = evidence.get(f"{run}/heads")
-    chosen: list[int | None] = [None] if part(found, "capture", "mean") else []
-    chosen += range(len(part(found, "capture", "examples") or []))
-    examples: list[tuple[str, list[HeatMap]]] = []
-    cells = 0
-    for example in chosen:
-        maps = maps_of(found, example)
-        cells += sum(len(one.queries) * len(one.keys) for one in maps)
-        if cells <= MOST_CELLS or not examples:
-            examples.append((example_name(found, example), maps))
-    first = chosen[0]
-    still = [
-        Figure(
-            figure_name(evidence, run, f"heads-{kind}-{'mean' if first is None else f'example-{first}'}"),
-            f"Heat maps of the attention weights of every head ({KINDS[kind]}): queries downwards, keys across.",
-            partial(head_grid, found, kind, first),
-            colours=True,
-        )
-        for kind in kinds_of(found)
+def over_seeds(evidence: Evidence) -> list[Block]:
+    """What a study says of all its seeds: means with a t interval, the seed as the unit."""
+    place = "study/heads/together"
+    wanted = {f"heads that are {name}": f"{place}/verdicts/overall/{name}" for name in VERDICTS if name in SIMPLE}
+    wanted["heads that depend on the ablation"] = f"{place}/verdicts/overall/depends on the ablation"
+    for index in range(len(evidence.find(f"{place}/removable", []))):
+        row = f"{place}/removable/{index}"
+        limit = evidence.number(f"{row}/limit")
+        wanted[Markup("heads that can go together for less than {} points").format(limit)] = f"{row}/heads"
+    rows = [
+        [
+            Cell(Markup.escape(name)),
+            Cell(evidence.number(f"{path}/mean"), evidence.get(f"{path}/mean")),
+            spread(evidence, path),
+        ]
+        for name, path in wanted.items()
+        if evidence.has(f"{path}/mean")
     ]
-    return HeatMaps(evidence.get(f"{run}/name"), examples, still)
+    columns = [Column("over seeds", numeric=False), Column("mean"), Column("interval")]
+    return [Table("Heads over seeds: every seed counts once", columns, rows)] if rows else []
 
 
-def maps_of(found: Any, example: int | None) -> list[HeatMap]:
-    seen = captured(found, example)
-    panels = [
-        (head, make_panel(found, head, seen, head["head"], "", 0, 0))
-        for head in found["heads"]
-        if head["head"] in seen["weights"]
-    ]
-    return [
-        HeatMap(
-            head["head"],
-            panel.queries,
-            panel.keys,
-            [[None if cell is None else round(float(cell), 3) for cell in row] for row in panel.weights.tolist()],
-            sentence(KINDS[head["kind"]]),
-            " · ".join(str(head[key]) for key in ("verdict", "role") if head.get(key)),
-        )
-        for head, panel in panels
-    ]
-
-
-def example_name(found: Any, example: int | None) -> str:
-    if example is None:
-        return "mean over the split"
-    return " ".join(example_text(captured(found, example)))
-
-
-def score_table(evidence: Evidence, run: str) -> Table:
-    names = list(evidence.get(f"{run}/heads/definitions"))
-    rows = []
-    for index, head in enumerate(evidence.get(f"{run}/heads/heads")):
-        place = f"{run}/heads/heads/{index}"
-        cells = [Cell(evidence.text(f"{place}/head", "code"))]
-        for name in names:
-            path = f"{place}/scores/{name}"
-            there = evidence.has(path)
-            cells.append(Cell(evidence.number(path, thousandths), head["scores"][name]) if there else Cell(Markup("–")))
-        rows.append(cells)
-    columns = [Column("head", numeric=False), *(Column(name.replace("_", " ")) for name in names)]
-    return Table("Scores of every head; the methods below say what each means", columns, rows)
-
-
-# Together
-
-
-def together(evidence: Evidence, run: str) -> list[Block]:
-    found = evidence.get(f"{run}/heads")
-    limits = range(len(part(found, "joint", "removable") or []))
-    blocks = paragraph(*(removable(evidence, f"{run}/heads/joint/removable/{index}") for index in limits))
-    if part(found, "joint", "elimination"):
-        alt = "Accuracy as heads are taken out one after the other, against what adding up single drops promises."
-        blocks.append(Figure(figure_name(evidence, run, "elimination"), alt, partial(elimination, found)))
-    blocks += paragraph(sufficient(evidence, run), backing(evidence, run))
-    if part(found, "joint", "shapley"):
-        alt = (
-            "Shapley value of every head with its error: its share of the accuracy over all orders of taking heads out."
-        )
-        blocks.append(Figure(figure_name(evidence, run, "shapley"), alt, partial(shapley, found)))
-    return blocks
-
-
-def removable(evidence: Evidence, row: str) -> list[Markup]:
-    """How many heads can go together for a limit, against how many pass it alone."""
-    alone = f"{row}/alone_under_limit"
-    return written(
-        lambda: Markup(
-            "For less than {} {}, {} heads can go together: a drop of {} points ({}) on other examples."
-        ).format(
-            evidence.number(f"{row}/limit"),
-            "point" if evidence.get(f"{row}/limit") == 1 else "points",
-            evidence.size(f"{row}/heads"),
-            evidence.number(f"{row}/drop", points),
-            evidence.interval(f"{row}/drop_interval", points),
-        ),
-        lambda: Markup(
-            "One at a time {} heads are under that limit; taken out together those cost {} points ({})."
-        ).format(
-            evidence.size(f"{alone}/heads"),
-            evidence.number(f"{alone}/drop", points),
-            evidence.interval(f"{alone}/drop_interval", points),
-        ),
-    )
-
-
-def sufficient(evidence: Evidence, run: str) -> list[Markup]:
-    path = f"{run}/heads/joint/sufficient/heads"
-    return written(
-        lambda: (
-            Markup("Enough by themselves for all but a point: {} heads, {}.").format(
-                evidence.size(path),
-                listed([evidence.text(f"{path}/{index}", "code") for index in range(len(evidence.get(path)))]),
-            )
-            if evidence.get(path)
-            else None
-        )
-    )
-
-
-def backing(evidence: Evidence, run: str) -> list[Markup]:
-    """The pairs that back each other up, as far as the corrected test finds them."""
-    place = f"{run}/heads/joint/pairs"
-    pairs = evidence.find(f"{place}/pairs", [])
-    found = [i for i, pair in enumerate(pairs) if pair["interaction"] > 0 and pair["p_holm"] < SURE][:MOST_NAMED]
-    if not pairs:
-        return []
-    if not found:
-        return written(
-            lambda: Markup("Of {} pairs of heads none is found to back each other up ({} examples).").format(
-                evidence.number(f"{place}/tested"), evidence.number(f"{place}/n")
-            )
-        )
-    return written(
-        lambda: Markup("Heads back each other up ({} pairs, {} examples): {}.").format(
-            evidence.number(f"{place}/tested"),
-            evidence.number(f"{place}/n"),
-            Markup("; ").join(pair_words(evidence, f"{place}/pairs/{index}") for index in found),
-        )
-    )
-
-
-def pair_words(evidence: Evidence, pair: str) -> Markup:
-    return Markup("{} and {} cost {} and {} points alone, {} together").format(
-        *(evidence.text(f"{pair}/heads/{side}", "code") for side in (0, 1)),
-        *(evidence.number(f"{pair}/alone/{side}", points) for side in (0, 1)),
-        evidence.number(f"{pair}/together", points),
-    )
-
-
-# What they bring
-
-
-def brings(evidence: Evidence, run: str) -> list[Block]:
-    """Carries and digits: whose replacement flips the answer."""
-    found = evidence.get(f"{run}/heads")
-    contrasts: Sequence[Any] = part(found, "interventions", "contrasts") or []
-    places = [f"{run}/heads/interventions/contrasts/{index}" for index in range(len(contrasts))]
-    lines = written(*(partial(contrast, evidence, place) for place in places))
-    blocks: list[Block] = [Listing(lines)] if lines else []
-    for about in dict.fromkeys(one["about"] for one in contrasts):
-        alt = f"How often a head's output from one example, put into another, flips the answer ({about})."
-        name = figure_name(evidence, run, f"interventions-{about}")
-        blocks.append(Figure(name, alt, partial(interventions, found, about), colours=True))
-    return blocks
-
-
-def contrast(evidence: Evidence, place: str) -> Markup | None:
-    """The head that moves one thing most."""
-    rows = evidence.get(f"{place}/rows")
-    single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
-    if not evidence.get(f"{place}/usable") or not single:
-        return None
-    best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
-    return Markup("The {} is moved most by {}: in {} of {} pairs ({}).").format(
-        evidence.text(f"{place}/name"),
-        evidence.text(f"{best}/who", "code"),
-        evidence.number(f"{best}/rate", percent),
-        evidence.number(f"{place}/usable"),
-        evidence.interval(f"{best}/interval"),
-    )
+def spread(evidence: Evidence, path: str) -> Cell:
+    there = evidence.has(f"{path}/interval")
+    return Cell(evidence.interval(f"{path}/interval", points)) if there else Cell(Markup("–"))

@@ -213,12 +213,24 @@
   const viewers = [];
   document.querySelectorAll(".viewer").forEach((element) => viewers.push(new Viewer(element)));
 
-  // A link into a folded part opens it; so does printing.
+  // A link into a folded part opens it.
   const open = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
   };
   window.addEventListener("hashchange", open);
-  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+  // On paper everything is open and light; the canvases are pictures already and must be drawn anew.
+  let before;
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((one) => (one.open = true));
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    viewers.forEach((viewer) => viewer.draw());
+  });
+  window.addEventListener("afterprint", () => {
+    if (before) root.dataset.theme = before;
+    else delete root.dataset.theme;
+    viewers.forEach((viewer) => viewer.draw());
+  });
   open();
 })();
