@@ -16,9 +16,11 @@ from headway.report.blocks import Table
 from headway.report.evidence import Evidence, Missing, written
 from headway.report.gathering import gather
 from headway.report.page import blocks_of
+from headway.runs import RunDirectory
 from tests.report.made_up_runs import FINDINGS, make_run
 from tests.report.mechanism_documents import make_mechanism
 from tests.report.reading import Files, Page, complaints
+from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b'
 CHROMIUM = Path("/usr/bin/chromium")
@@ -184,6 +186,12 @@ def test_the_command_runs_everything_again(html: str, run: Path) -> None:
     steps = [step.split()[1] for step in command.split(" && ")]
     assert steps == ["train", "evaluate", "heads", "lengths", "doctor", "report"]
     assert command.startswith("headway train quick-addition --seed 0 && headway evaluate '")
+
+
+def test_a_run_that_was_only_begun_has_a_report(tmp_path: Path) -> None:
+    begun = RunDirectory(tmp_path / "begun")
+    begun.create(config(ADDITION), {"seed": 0})
+    assert writing.report(begun).answer[0] == "Nothing was measured yet."
 
 
 def test_a_run_made_from_python_says_so(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def asked(evidence: Evidence) -> Markup:
 
 def answer(evidence: Evidence) -> list[Markup]:
     """What was found about accuracy or lengths, about heads, and how sure it is."""
-    found = main_sentences(evidence)
+    found = main_sentences(evidence) or [Markup("Nothing was measured yet.")]
     return [*found[:2], sureness(evidence)]
 
 
