@@ -37,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_benchmark_prints_its_ratios(tmp_path: Path) -> None:
     program = [sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--seconds", "0.01", "--repeats", "1"]
     printed = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=True).stdout

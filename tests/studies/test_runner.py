@@ -45,8 +45,13 @@ def test_processes_measure_what_this_process_would(runs: list[RunDirectory], mon
     assert "has no checkpoint to read" in errors["seed0"]
     assert known_lengths(runs[1], STUDY) == expected[1]
     assert known_lengths(runs[0], STUDY) is None
+
+
+@pytest.mark.long
+def test_a_process_that_dies_stops_the_measuring(runs: list[RunDirectory], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "FEWEST_TOKENS", 1)
+    monkeypatch.setattr(runner, "available_cores", lambda: 2)
     monkeypatch.setattr(runner, "lengths_of", die)
-    (runs[1].path / "analysis" / "lengths.json").unlink()
     with pytest.raises(RunStopped, match="a process that measured was ended from outside; the same command continues"):
         list(measure_all(runs, STUDY, device="cpu"))
 

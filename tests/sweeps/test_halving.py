@@ -188,6 +188,7 @@ def kill_plan(folder: Path) -> Plan:
     return halving(folder, "train.steps=54", trials=3, seeds=[100, 101])
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_loses_nothing_and_workers_do_not_matter(tmp_path: Path) -> None:
     plan, directory = kill_plan(tmp_path), SweepDirectory(tmp_path / "killed")
     command = [sys.executable, "-m", "tests.sweeps.test_halving", str(tmp_path), str(directory.path)]

@@ -318,6 +318,7 @@ def test_ctrl_c_brings_home_what_runs_elsewhere(recipe: Path, address: str, away
     assert weights_hash(place, step) == weights_hash(tmp_path / "untouched", step)
 
 
+@pytest.mark.long
 def test_no_room_for_a_run_that_comes_home_stops_the_sweep_and_loses_nothing(
     recipe: Path, address: str, small_disk: Path, tmp_path: Path
 ) -> None:
@@ -333,6 +334,7 @@ def test_no_room_for_a_run_that_comes_home_stops_the_sweep_and_loses_nothing(
     assert lines_without_times(directory) == lines_without_times(run_here(plan, tmp_path / "here"))
 
 
+@pytest.mark.long
 def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
     recipe: Path, address: str, away: Path, expected: SweepDirectory, tmp_path: Path
 ) -> None:
