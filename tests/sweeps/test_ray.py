@@ -211,6 +211,7 @@ def start_command(recipe: Path, out: Path) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.long
 def test_a_killed_driver_and_ctrl_c_lose_nothing_and_leave_no_process(
     recipe: Path, expected: SweepDirectory, tmp_path: Path
 ) -> None:
