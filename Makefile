@@ -8,9 +8,8 @@ BIN := .venv/bin
 study: .venv/ready
 	$(BIN)/headway study addition
 
-# Whole files go to one process each; one process more than there are cores (many tests wait for others), at most four.
-WORKERS := $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
-TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Whole files go to one process each, as many as there are cores and at most four; every process uses one thread.
+TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test: .venv/ready
 	$(TESTS)
