@@ -5,8 +5,8 @@ first wrong token both have read the same, right prefix. So the parallel pass co
 decoded for real must agree with it token by token, up to and including the first wrong one.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -380,3 +380,12 @@ def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) 
         longest=task.longest_answer(batch.inputs.source.shape[1]),
         cache=cache,
     )
+
+
+def are_seeds_of_one_recipe(opened: Sequence[Trained]) -> bool:
+    """Whether the runs differ in their seeds alone; a run named twice is refused."""
+    paths = [trained.directory.path.resolve() for trained in opened]
+    if len(set(paths)) < len(paths):
+        raise InputError("a run is named twice; every seed counts once")
+    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
+    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)

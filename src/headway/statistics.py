@@ -15,6 +15,10 @@ Counts = int | np.integer | np.ndarray
 Shares = float | np.floating | np.ndarray
 
 
+ENOUGH_SEEDS = 6
+"""From six seeds on the range of all of them holds their median with 95 % (1 - 2 / 2 ** 6 = 96.9 %); fewer describe."""
+
+
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson score interval for a proportion; (0, 1) when nothing was counted.
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headway.heads.ablation import KINDS
-from headway.heads.seeds import ENOUGH_SEEDS, VERDICTS, over_seeds, put_together
+from headway.heads.seeds import VERDICTS, over_seeds, put_together
+from headway.statistics import ENOUGH_SEEDS
 
 SITES = {"encoder.0.self": 3, "decoder.0.self": 2, "decoder.0.cross": 4}
 KIND = {"encoder.0.self": "encoder", "decoder.0.self": "decoder", "decoder.0.cross": "cross"}

@@ -86,7 +86,7 @@ def test_the_markdown_has_no_number_that_the_page_has_not(report: writing.Writte
 
 def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
     from headway.heads.ablation import CRITICAL, IMPORTANT
-    from headway.heads.seeds import ENOUGH_SEEDS
+    from headway.statistics import ENOUGH_SEEDS
 
     fixed = evidence.METHOD
     assert (fixed["critical_above"], fixed["important_above"]) == (CRITICAL, IMPORTANT)

@@ -95,7 +95,7 @@ def by_heading(effect: "Effect") -> str:
 
 def remarks(found: "Comparison") -> list[str]:
     """What a reader must know beside the numbers."""
-    from headway.sweeps.comparison import ENOUGH_SEEDS
+    from headway.statistics import ENOUGH_SEEDS
 
     lines = list(found.notes)
     if found.descriptive:

@@ -44,7 +44,7 @@ def lengths(
 
     Example: headway lengths sortedness-seed0 sortedness-seed1 --at 32,64,128
     """
-    from headway.evaluation import load
+    from headway.evaluation import are_seeds_of_one_recipe, load
 
     chosen = None if at is None else parse_lengths(at)
     if out is not None:
@@ -83,17 +83,6 @@ def parse_lengths(text: str) -> list[int]:
     if not all(re.fullmatch(r"[0-9]{1,9}", part) for part in parts):
         raise InputError(f"--at {text!r:.80}: write lengths as 32,64,128")
     return sorted({int(part) for part in parts})
-
-
-def are_seeds_of_one_recipe(opened: "Sequence[Trained]") -> bool:
-    """Whether the runs differ in their seeds alone and can be put together; a run named twice is refused."""
-    from dataclasses import replace
-
-    paths = [trained.directory.path.resolve() for trained in opened]
-    if len(set(paths)) < len(paths):
-        raise InputError("a run is named twice; every seed counts once")
-    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
-    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)
 
 
 def _measure(

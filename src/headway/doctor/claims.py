@@ -7,9 +7,8 @@ from typing import Any
 from headway.doctor.examination import Examination
 from headway.doctor.findings import Check, Finding, Verdict, error, errors_first, fine, warning
 from headway.lengths.measure import ON_VALIDATION
+from headway.statistics import ENOUGH_SEEDS
 
-ENOUGH_SEEDS = 6
-"""From six seeds on the range of all of them holds their median with 95 % (1 - 2 / 2 ** 6 = 96.9 %)."""
 KIND = "zero"
 """The ablation that rankings are read from."""
 Document = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """A visit to the doctor: every check over one run, or over several seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from headway.doctor.instruments import INSTRUMENTS
 from headway.doctor.learning import LEARNING
 from headway.doctor.subject import Subject, subject_of
 from headway.errors import InputError
-from headway.evaluation import Trained, load
+from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 
 CHECKS: tuple[Check, ...] = (*DATA, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
@@ -74,12 +74,3 @@ def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, to
         found.append(examine(subject_of(trained), checks))
     heads = [trained.directory.read_analysis("heads") for trained in opened]
     return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())
-
-
-def are_seeds_of_one_recipe(opened: Sequence[Trained]) -> bool:
-    """Whether the runs differ in their seeds alone; a run named twice is refused."""
-    paths = [trained.directory.path.resolve() for trained in opened]
-    if len(set(paths)) < len(paths):
-        raise InputError("a run is named twice; every seed counts once")
-    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
-    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from headway.heads.ablation import KINDS
-from headway.statistics import t_interval
+from headway.statistics import ENOUGH_SEEDS, t_interval
 
-ENOUGH_SEEDS = 6
 VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 Document = Mapping[str, Any]
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from headway.errors import InputError
-from headway.heads.seeds import ENOUGH_SEEDS
-from headway.statistics import clopper_pearson, median_interval, t_interval
+from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval, t_interval
 
 REACHES = (4, 16, 64)
 """Multiples of the longest training length that seeds are counted at."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.errors import InputError
 from headway.report.style import BLUE, INK, RED, Document
-from headway.statistics import t_interval
+from headway.statistics import ENOUGH_SEEDS, t_interval
 
 Row = Mapping[str, Any]
 """One length of one set: an entry of `lengths`."""
@@ -22,7 +22,7 @@ SETS = {
 }
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""
-ENOUGH_SEEDS, FEWEST_FOR_INTERVAL = 6, 3
+FEWEST_FOR_INTERVAL = 3
 """Below the first, numbers over seeds describe these seeds; below the second an interval over seeds says nothing."""
 
 COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)

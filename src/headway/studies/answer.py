@@ -5,12 +5,11 @@ from pathlib import PurePath
 from statistics import fmean, median_low
 from typing import Any
 
-from headway.statistics import two_way_shares
+from headway.statistics import ENOUGH_SEEDS, two_way_shares
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import accuracies
 
 Document = Mapping[str, Any]
-ENOUGH_SEEDS = 6
 WORTH_EXPLAINING = 0.05
 """Cells whose mean accuracies lie closer together than this do not differ in anything that could be explained."""
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from headway.statistics import ENOUGH_SEEDS
 from headway.sweeps.plan import short_names, value_text
 
 SHARES = ("accuracy", "validation_accuracy")
@@ -13,7 +14,6 @@ LOWER_IS_BETTER = ("wrong", "loss", "validation_loss", "steps", "best_step", "se
 METRICS = (*SHARES, *LOWER_IS_BETTER)
 SUCCESS = 0.99
 """A seed of at least this accuracy is a success, unless another limit is given."""
-ENOUGH_SEEDS = 6
 
 Interval = tuple[float, float]
 
