@@ -1,0 +1,163 @@
+"use strict";
+// A sum on paper with its carries, and the steps in which the model writes its answer.
+const PagePaper = (() => {
+  const { make, percent } = PageDraw;
+  const PLACES = ["units", "tens", "hundreds", "thousands"];
+  const MOST_STEPS = 12;
+  const SHOWN_ANSWERS = 5;
+  const WIDEST = 9;
+
+  /** What stands where on paper, column by column from the left. */
+  const cellsOf = (run, source, tokens, shown) => {
+    const { operands, carries, total, columns } = PageTasks.workOut(run, source);
+    const right = PageTasks.rightAnswer(run, source);
+    return Array.from({ length: columns }, (_, index) => {
+      const column = columns - 1 - index;
+      const step = PageTasks.isFalling(run) ? index : column;
+      const written = step < Math.min(shown, tokens.length) ? tokens[step] : null;
+      return {
+        column, step, carry: column > 0 && carries[column], digits: operands.map((digits) => digits[column]), written,
+        wrong: written !== null && written !== right[step], right: total[column],
+      };
+    });
+  };
+
+  const put = (row, column, classes, text) => {
+    const cell = make("span", { class: classes }, text);
+    [cell.style.gridRow, cell.style.gridColumn] = [String(row), String(column)];
+    return cell;
+  };
+
+  const columnCells = (run, cell, place, options) => {
+    const name = (id) => PageTasks.tokenName(run, id);
+    const here = cell.step === options.step ? " column" : "";
+    const answer = ["answer", cell.wrong ? "wrong" : "", cell.written === null ? "waiting" : "", options.moved?.has(cell.step) ? "moved" : ""];
+    const put_ = (row, classes, text) => put(row, place, classes + here, text);
+    return [
+      put_(1, "carry", cell.carry ? "1" : ""),
+      ...cell.digits.map((digit, row) => put_(2 + row, "digit", digit === undefined ? "" : name(digit))),
+      put(4, place, "rule", ""),
+      put_(5, answer.filter(Boolean).join(" "), cell.written === null ? "·" : name(cell.written)),
+      put(6, place, "correction", cell.wrong ? "✗ " + name(cell.right) : ""),
+    ];
+  };
+
+  const inWords = (run, source, cells) => {
+    const carried = cells.filter((cell) => cell.carry).map((cell) => PLACES[cell.column] || "column " + cell.column);
+    const wrote = cells.map((cell) => (cell.written === null ? "nothing yet" : PageTasks.tokenName(run, cell.written)));
+    return `${PageTasks.showSource(run, source)}. Carries into: ${carried.join(", ") || "none"}. The model wrote, from the left: ${wrote.join(", ")}.`;
+  };
+
+  /**
+   * Draw a sum into an element: carries above the columns, and below the line what the model wrote.
+   * @param {{step?: number | null, shown?: number, moved?: Set<number>}} options
+   */
+  const draw = (element, run, source, tokens, options = {}) => {
+    const cells = cellsOf(run, source, tokens, options.shown ?? Infinity);
+    element.classList.toggle("narrow", cells.length > WIDEST);
+    element.setAttribute("aria-label", inWords(run, source, cells));
+    const sign = [put(3, 1, "digit", "+"), put(4, 1, "rule", "")];
+    element.replaceChildren(...sign, ...cells.flatMap((cell, index) => columnCells(run, cell, index + 2, options)));
+  };
+
+  const readable = (run, tokens) => {
+    const digits = tokens.filter((id) => id !== run.vocabulary.eos);
+    return (PageTasks.isFalling(run) ? digits : [...digits].reverse()).map((id) => PageTasks.tokenName(run, id)).join("");
+  };
+  const isRight = (run, source, tokens) => {
+    const right = PageTasks.rightAnswer(run, source);
+    return right.length === tokens.length && right.every((id, index) => id === tokens[index]);
+  };
+
+  /** Whether the answer is right, in words and with a mark. */
+  const verdictOf = (run, source, tokens) => {
+    if (isRight(run, source, tokens)) return { right: true, text: "✓ right" };
+    const right = readable(run, PageTasks.rightAnswer(run, source));
+    return { right: false, text: `✗ wrong: ${right} is right` };
+  };
+
+  // Steps
+
+  const nameOfStep = (run, source, step, tokens) => {
+    const { columns } = PageTasks.workOut(run, source);
+    if (step >= columns) return step === tokens.length - 1 ? "end" : "after the end";
+    const column = PageTasks.columnOfStep(run, columns, step);
+    return PLACES[column] || `column ${column}`;
+  };
+
+  const odds = (run, probabilities, right) =>
+    Headway.top(probabilities, SHOWN_ANSWERS).flatMap(([id, share], rank) => {
+      const rod = make("i");
+      rod.style.width = 100 * share + "%";
+      const name = PageTasks.answerName(run, id) + (id === right && rank ? "✓" : "");
+      return [
+        make("span", { class: rank ? "other" : "name" }, name), make("span", { class: "rod" }, rod),
+        make("span", { class: "share" }, percent(share)),
+      ];
+    });
+
+  /** A view of the sum: paper, verdict and steps. */
+  class Sum {
+    constructor(page) {
+      this.page = page;
+      const at = (id) => document.getElementById(id);
+      [this.paper, this.verdict, this.steps, this.words] = ["paper", "verdict", "steps", "step-words"].map(at);
+      at("first-step").addEventListener("click", () => this.go(0));
+      at("back-step").addEventListener("click", () => this.move(-1));
+      at("next-step").addEventListener("click", () => this.move(1));
+      at("last-step").addEventListener("click", () => this.go(null));
+    }
+
+    go(step) {
+      this.page.go({ step });
+    }
+
+    /** One step on or back; past the last one is the whole answer. */
+    move(by) {
+      const last = this.page.result.tokens.length - 1;
+      const { step } = this.page.state;
+      if (step === null) return by < 0 ? this.go(last) : undefined;
+      this.go(step + by > last ? null : Math.max(0, step + by));
+    }
+
+    show() {
+      const { run, source, result, state } = this.page;
+      const step = state.step === null ? null : Math.min(state.step, result.tokens.length - 1);
+      const shown = step === null ? Infinity : step + 1;
+      draw(this.paper, run, source, result.tokens, { step, shown });
+      const verdict = verdictOf(run, source, result.tokens);
+      this.verdict.className = "verdict " + (step !== null ? "" : verdict.right ? "right" : "wrong");
+      this.verdict.textContent = step === null ? verdict.text : "";
+      this.words.textContent = step === null ? "the whole answer" : `step ${step + 1} of ${result.tokens.length}`;
+      this.showSteps(step, shown);
+    }
+
+    showSteps(step, shown) {
+      const { run, source, result } = this.page;
+      const right = PageTasks.rightAnswer(run, source);
+      const first = Math.max(0, Math.min((step ?? result.steps.length) - MOST_STEPS / 2, result.steps.length - MOST_STEPS));
+      const kept = document.activeElement?.closest?.("#steps li")?.dataset.step;
+      const cards = result.steps.slice(first, first + MOST_STEPS).map((one, offset) => this.card(one, first + offset, step, shown, right));
+      this.steps.replaceChildren(...cards);
+      if (kept !== undefined) this.steps.querySelector(`li[data-step="${kept}"] button`)?.focus();
+    }
+
+    card(one, index, step, shown, right) {
+      const { run, source, result } = this.page;
+      const wrong = one.token !== right[index];
+      const mark = make("span", { class: wrong ? "wrong" : "" }, wrong ? "✗" : "✓");
+      const title = make("span", { class: "title" }, `${index + 1} · ${nameOfStep(run, source, index, result.tokens)}`, mark);
+      const button = make(
+        "button",
+        {
+          type: "button", "aria-current": index === step ? "step" : null, class: index < shown ? "" : "later",
+          onclick: () => this.go(index),
+        },
+        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right[index]))
+      );
+      return make("li", { "data-step": index }, button);
+    }
+  }
+
+  return { Sum, draw, readable, verdictOf, isRight, nameOfStep };
+})();

@@ -1,0 +1,190 @@
+"use strict";
+// Patching: one head's output from question A, put into question B, and what becomes of the answer.
+const PagePatch = (() => {
+  const { make, percent } = PageDraw;
+
+  const LONGEST = 64;
+
+  /** The first token in which two answers differ; null if none. */
+  const firstDifference = (one, other) => {
+    const length = Math.max(one.length, other.length);
+    for (let index = 0; index < length; index++) if (one[index] !== other[index]) return index;
+    return null;
+  };
+
+  class Patching {
+    constructor(page) {
+      this.page = page;
+      const at = (id) => document.getElementById(id);
+      [this.section, this.lead, this.head, this.from, this.into] = ["patching", "patching-lead", "patch-head", "patch-from", "patch-into"].map(at);
+      [this.pair, this.pairLabel, this.complaint, this.result] = ["patch-pair", "patch-pair-label", "patch-complaint", "patch-result"].map(at);
+      [this.all, this.ranking] = ["patch-all", "patch-ranking"].map(at);
+      at("patch-now").addEventListener("click", () => this.ask());
+      this.from.addEventListener("keydown", (event) => event.key === "Enter" && this.ask());
+      this.head.addEventListener("change", () => page.go({ head: this.head.value }));
+      this.pair.addEventListener("change", () => this.takePair(this.pair.value));
+      this.all.addEventListener("click", () => this.rank());
+    }
+
+    /** Fill the choices of a run; once for each run. */
+    build() {
+      const { run } = this.page;
+      const option = (text, value) => make("option", { value }, text);
+      this.head.replaceChildren(...PageState.headsOf(run).map((head) => option(head, head)));
+      const names = [...new Set((run.contrasts || []).map((one) => one.name))];
+      this.pair.replaceChildren(option("choose…", ""), ...names.map((name) => option(name, name)));
+      this.pairLabel.hidden = !names.length;
+      this.from.placeholder = names.length ? PageTasks.showSource(run, run.contrasts[0].donor) : PageTasks.exampleOf(run);
+      [this.from.value, this.shownFrom, this.turn] = ["", "", -1];
+      this.section.hidden = !PageState.headsOf(run).length;
+      const what = PageTasks.isSum(run) ? "whether the carry moves with it" : "whether the verdict moves with it";
+      this.lead.textContent = `The model works on B, but one head gives what it gave on A. See ${what}.`;
+    }
+
+    /** From the large view: choose this head, and a pair if there is none yet. */
+    begin() {
+      if (!this.page.state.from) {
+        const first = (this.page.run.contrasts || []).find((one) => one.about === "carry") || (this.page.run.contrasts || [])[0];
+        if (first) this.takePair(first.name);
+      }
+      this.section.scrollIntoView({ block: "start" });
+      this.from.focus({ preventScroll: true });
+    }
+
+    /** The next stored pair of this name, so that choosing again shows another. */
+    takePair(name) {
+      const pairs = (this.page.run.contrasts || []).filter((one) => one.name === name);
+      if (!pairs.length) return;
+      const { run } = this.page;
+      this.turn = ((this.turn ?? -1) + 1) % pairs.length;
+      const { base, donor } = pairs[this.turn];
+      this.page.go({ input: PageTasks.showSource(run, base), from: PageTasks.showSource(run, donor), step: null });
+      this.pair.value = "";
+    }
+
+    ask() {
+      const { run, source } = this.page;
+      const read = PageTasks.read(run, this.from.value);
+      const long = source.length > LONGEST ? `Patching takes ${LONGEST} elements at most; B has ${source.length}.` : "";
+      const problem = read.problem || long || (read.source.length !== source.length ? `A must be as long as B, which has ${source.length} tokens; it has ${read.source.length}.` : "");
+      this.complaint.textContent = problem;
+      this.from.setAttribute("aria-invalid", String(Boolean(problem)));
+      if (!problem) this.page.go({ from: read.text });
+    }
+
+    /** A's source, if it can be patched into B. */
+    donor() {
+      const { run, source, state } = this.page;
+      if (!state.from || source.length > LONGEST) return null;
+      const read = PageTasks.read(run, state.from);
+      return read.problem || read.source.length !== source.length ? null : read.source;
+    }
+
+    run(head, given) {
+      const { engine, source } = this.page;
+      return engine.answer(source, { ...this.page.options(), patch: { [head]: given.outputs[head] } });
+    }
+
+    show() {
+      const { state, run, source, result } = this.page;
+      if (!result || result.stale) return;
+      this.head.value = state.head;
+      this.into.textContent = source.length > 20 ? `${source.length} elements` : PageTasks.showSource(run, source);
+      if (this.shownFrom !== state.from) {
+        this.from.value = state.from || this.from.value;
+        this.shownFrom = state.from;
+        this.complaint.textContent = "";
+      }
+      const donor = this.donor();
+      const key = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]);
+      if (key !== this.rankedFor) this.ranking.hidden = true;
+      this.all.hidden = !donor;
+      if (!donor || !state.head) return this.result.replaceChildren();
+      const given = this.given(donor, key);
+      this.tell(donor, given, this.run(state.head, given));
+    }
+
+    /** What the model does on A, kept until something changes. */
+    given(donor, key) {
+      if (this.givenFor !== key) [this.givenFor, this.kept] = [key, this.page.engine.answer(donor, this.page.options())];
+      return this.kept;
+    }
+
+    tell(donor, given, patched) {
+      const { run, source, result } = this.page;
+      const told = make("p", { class: "told" }, this.sentence(given, result, patched));
+      if (!PageTasks.isSum(run)) {
+        const line = (title, found) => make("p", {}, `${title}: ${PageTasks.answerName(run, found.tokens[0])}, ${percent(found.steps[0].probabilities[found.tokens[0]])}`);
+        return this.result.replaceChildren(told, line("A alone", given), line("B alone", result), line("B with A’s head", patched));
+      }
+      const movedAt = new Set(patched.tokens.flatMap((id, index) => (id !== result.tokens[index] ? [index] : [])));
+      const sheet = (title, asked, found, moved) => {
+        const paper = make("div", { class: "paper", role: "img" });
+        PagePaper.draw(paper, run, asked, found.tokens, { moved });
+        return make("div", {}, make("h3", {}, title), paper);
+      };
+      this.result.replaceChildren(told, sheet("A alone", donor, given), sheet("B alone", source, result), sheet(`B with A’s ${this.page.state.head}`, source, patched, movedAt));
+    }
+
+    /** What the patch did, in one or two sentences. */
+    sentence(given, before, after) {
+      const { run, source, state } = this.page;
+      const change = firstDifference(before.tokens, after.tokens);
+      const name = (id) => (id === undefined ? "nothing" : PageTasks.answerName(run, id));
+      if (change === null) {
+        const place = firstDifference(given.tokens, before.tokens);
+        const share = place === null ? null : after.steps[place]?.probabilities[given.tokens[place]];
+        const sure = share === null || share === undefined ? "" : ` It gives A’s ${name(given.tokens[place])} there ${percent(share)}.`;
+        return `Nothing moved: with ${state.head} from A the answer to B stays ${this.written(before)}.${sure}`;
+      }
+      const whole = firstDifference(given.tokens, after.tokens) === null ? " That is A’s whole answer." : "";
+      if (!PageTasks.isSum(run)) return `The verdict moved from ${name(before.tokens[0])} to ${name(after.tokens[0])} with ${state.head}.${whole}`;
+      const as = after.tokens[change] === given.tokens[change] ? ", as in A: it moved with this head" : ", which is neither A’s digit nor B’s";
+      const where = PagePaper.nameOfStep(run, source, change, after.tokens);
+      return `It moved: the ${where} digit goes from ${name(before.tokens[change])} to ${name(after.tokens[change])}${as}.${whole}`;
+    }
+
+    written(found) {
+      const { run } = this.page;
+      return PageTasks.isSum(run) ? PagePaper.readable(run, found.tokens) : PageTasks.answerName(run, found.tokens[0]);
+    }
+
+    /** Patch every head in turn, a few at a time so that the page stays awake, and rank them. */
+    async rank() {
+      const { run, result, state } = this.page;
+      const donor = this.donor();
+      const key = (this.rankedFor = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]));
+      const given = this.given(donor, key);
+      const place = firstDifference(given.tokens, result.tokens);
+      if (place === null) return this.page.say("A and B have the same answer: no head can move it.");
+      const rows = [];
+      for (const head of PageState.headsOf(run)) {
+        const patched = this.run(head, given);
+        rows.push({ head, share: patched.steps[place]?.probabilities[given.tokens[place]] ?? 0, moved: firstDifference(patched.tokens, result.tokens) !== null });
+        await new Promise((resolve) => setTimeout(resolve));
+        if (key !== this.rankedFor) return;
+      }
+      this.showRanking(rows.sort((one, other) => other.share - one.share), given.tokens[place], place);
+    }
+
+    showRanking(rows, token, place) {
+      const { run, source, result } = this.page;
+      const where = PageTasks.isSum(run) ? ` as the ${PagePaper.nameOfStep(run, source, place, result.tokens)} digit` : "";
+      const title = make("li", { class: "aside" }, `Probability of A’s ${PageTasks.answerName(run, token)}${where}, with each head from A alone:`);
+      title.style.gridColumn = "1 / -1";
+      const lines = rows.map(({ head, share, moved }) => {
+        const rod = make("i");
+        rod.style.width = 100 * share + "%";
+        const button = make(
+          "button", { type: "button", onclick: () => this.page.go({ head }) },
+          make("code", {}, head), make("span", { class: "rod" }, rod), make("span", { class: "share" }, percent(share)), make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
+        );
+        return make("li", {}, button);
+      });
+      this.ranking.replaceChildren(title, ...lines);
+      this.ranking.hidden = false;
+    }
+  }
+
+  return { Patching, firstDifference };
+})();

@@ -1,0 +1,162 @@
+"use strict";
+// The page's state as one value, its link, and its history. No document, no model.
+const PageState = (() => {
+  /**
+   * Everything that a link restores.
+   * @typedef {{run: number, input: string, off: string[], fill: "zero" | "mean", step: number | null, head: string | null,
+   *            pins: string[], from: string}} State
+   * step null is the whole answer; from is the sum whose head output is patched in, "" for none.
+   */
+  const MOST_PINS = 6;
+  const LONGEST_LINK = 20000;
+
+  const headsOf = (run) => run.sites.flatMap((site) => site.heads);
+
+  /** @returns {State} what a run shows at first */
+  const initial = (runs, index = 0) => {
+    const run = runs[index];
+    return {
+      run: index, input: firstInput(run), off: [], fill: "zero", step: null, head: firstHead(run), pins: [], from: "",
+    };
+  };
+
+  /** An example that shows something: for sums one with a carry that goes on. */
+  const firstInput = (run) => {
+    const carries = (source) => PageTasks.workOut(run, source).carries.reduce((sum, one) => sum + one, 0);
+    const best = PageTasks.isSum(run)
+      ? run.examples.reduce((one, other) => (carries(other.source) > carries(one.source) ? other : one))
+      : run.examples.find((one) => PageTasks.isSorted(one.source)) || run.examples[0];
+    return PageTasks.showSource(run, best.source);
+  };
+
+  /** The head whose loss costs most, or the last one. */
+  const firstHead = (run) => {
+    const heads = headsOf(run);
+    const cost = (head) => run.analysis?.heads?.[head]?.drops?.zero?.drop ?? 0;
+    return heads.length ? heads.reduce((one, other) => (cost(other) > cost(one) ? other : one), heads.at(-1)) : null;
+  };
+
+  /** The part of a state after #. */
+  const toFragment = (state) => {
+    const words = new URLSearchParams();
+    words.set("run", String(state.run));
+    words.set("input", state.input);
+    if (state.off.length) words.set("off", state.off.join(","));
+    if (state.fill !== "zero") words.set("fill", state.fill);
+    if (state.step !== null) words.set("step", String(state.step + 1));
+    if (state.head) words.set("head", state.head);
+    if (state.pins.length) words.set("pin", state.pins.join(","));
+    if (state.from) words.set("from", state.from);
+    return "#" + words;
+  };
+
+  const short = (text) => ([...text].length > 40 ? [...text].slice(0, 40).join("") + "…" : text);
+
+  const readRun = (runs, words, ignored) => {
+    const said = words.get("run");
+    if (said === null) return 0;
+    if (/^\d{1,4}$/.test(said) && Number(said) < runs.length) return Number(said);
+    ignored.push(`run=${short(said)}`);
+    return 0;
+  };
+
+  const readHeads = (run, words, key, ignored) => {
+    const known = new Set(headsOf(run));
+    const said = (words.get(key) || "").split(",").filter(Boolean);
+    const strange = said.filter((head) => !known.has(head));
+    if (strange.length) ignored.push(`${key}=${short(strange.join(","))}`);
+    return [...new Set(said.filter((head) => known.has(head)))];
+  };
+
+  const readInput = (run, words, key, otherwise, ignored) => {
+    const said = words.get(key);
+    if (said === null || said === "") return otherwise;
+    const read = PageTasks.read(run, said);
+    if (!read.problem) return read.text;
+    ignored.push(`${key}=${short(said)}`);
+    return otherwise;
+  };
+
+  const readStep = (run, words, ignored) => {
+    const said = words.get("step");
+    if (said === null) return null;
+    if (/^\d{1,4}$/.test(said) && Number(said) >= 1 && Number(said) <= run.task.longest_answer) return Number(said) - 1;
+    ignored.push(`step=${short(said)}`);
+    return null;
+  };
+
+  const readFill = (words, ignored) => {
+    const said = words.get("fill");
+    if (said === null || said === "zero" || said === "mean") return said || "zero";
+    ignored.push(`fill=${short(said)}`);
+    return "zero";
+  };
+
+  /**
+   * The state of a link; whatever in it this file does not know is left out and named.
+   * @returns {{state: State, ignored: string[]}}
+   */
+  const fromFragment = (runs, fragment) => {
+    const text = fragment.replace(/^#/, "");
+    if (!text) return { state: initial(runs), ignored: [] };
+    if (text.length > LONGEST_LINK) return { state: initial(runs), ignored: [short(text)] };
+    const words = new URLSearchParams(text);
+    const known = new Set(["run", "input", "off", "fill", "step", "head", "pin", "from"]);
+    const ignored = [...new Set(words.keys())].filter((key) => !known.has(key)).map(short);
+    const index = readRun(runs, words, ignored);
+    const run = runs[index];
+    const first = initial(runs, index);
+    const state = {
+      run: index,
+      input: readInput(run, words, "input", first.input, ignored),
+      off: readHeads(run, words, "off", ignored),
+      fill: readFill(words, ignored),
+      step: PageTasks.isSum(run) ? readStep(run, words, ignored) : null,
+      head: readHeads(run, words, "head", ignored)[0] || first.head,
+      pins: readHeads(run, words, "pin", ignored).slice(0, MOST_PINS),
+      from: readInput(run, words, "from", "", ignored),
+    };
+    return { state, ignored };
+  };
+
+  /** What undo brings back; looking around (step, head, pins) is not a change. */
+  const undoable = (state) => JSON.stringify([state.run, state.input, state.off, state.fill, state.from]);
+
+  /** States before and after the present one. */
+  class History {
+    constructor(state) {
+      [this.present, this.past, this.future] = [state, [], []];
+    }
+
+    /** Go to a state; it can be undone if it changes more than what is looked at. */
+    go(state) {
+      if (undoable(state) !== undoable(this.present)) {
+        this.past.push(this.present);
+        if (this.past.length > 500) this.past.shift();
+        this.future = [];
+      }
+      this.present = state;
+    }
+
+    undo() {
+      if (!this.past.length) return false;
+      this.future.push(this.present);
+      this.present = this.past.pop();
+      return true;
+    }
+
+    /** Make one change of all since the past had this many states: a drag is one change. */
+    merge(count) {
+      if (this.past.length > count + 1) this.past.length = count + 1;
+    }
+
+    redo() {
+      if (!this.future.length) return false;
+      this.past.push(this.present);
+      this.present = this.future.pop();
+      return true;
+    }
+  }
+
+  return { initial, headsOf, toFragment, fromFragment, History, MOST_PINS };
+})();

@@ -1,0 +1,98 @@
+"use strict";
+// The bar that says what the model says now: the answer, the accuracy over the stored examples, and how many heads are on.
+const PageSwitches = (() => {
+  const { percent } = PageDraw;
+
+  /** Wilson's 95 % interval of a share. */
+  const interval = (right, n) => {
+    const z = 1.959964;
+    const share = right / n;
+    const middle = share + (z * z) / (2 * n);
+    const half = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
+    return [middle - half, middle + half].map((end) => Math.max(0, Math.min(1, end / (1 + (z * z) / n))));
+  };
+
+  class Bar {
+    constructor(page) {
+      this.page = page;
+      const at = (id) => document.getElementById(id);
+      [this.said, this.share, this.words, this.progress] = ["said", "accuracy-share", "accuracy-words", "accuracy-progress"].map(at);
+      [this.on, this.keep, this.allOn, this.undo, this.redo] = ["heads-on", "keep", "all-on", "undo", "redo"].map(at);
+      [this.counted, this.job] = [null, null];
+      this.keep.addEventListener("click", () => this.keepSufficient());
+      this.allOn.addEventListener("click", () => page.go({ off: [] }));
+      this.undo.addEventListener("click", () => page.undo());
+      this.redo.addEventListener("click", () => page.redo());
+      document.querySelectorAll("input[name=fill]").forEach((radio) => radio.addEventListener("change", () => page.go({ fill: radio.value })));
+    }
+
+    sufficient() {
+      const known = new Set(PageState.headsOf(this.page.run));
+      const heads = this.page.run.analysis?.sufficient?.heads?.filter((head) => known.has(head));
+      return heads?.length ? heads : null;
+    }
+
+    keepSufficient() {
+      const kept = this.sufficient();
+      if (kept) this.page.go({ off: PageState.headsOf(this.page.run).filter((head) => !kept.includes(head)) });
+    }
+
+    show() {
+      const { state, run, history } = this.page;
+      const all = PageState.headsOf(run).length;
+      const kept = this.sufficient();
+      this.on.textContent = `${all - state.off.length} of ${all}`;
+      this.keep.disabled = !kept;
+      this.keep.textContent = kept ? `Keep only the smallest sufficient set (${kept.length})` : "Keep only the smallest sufficient set";
+      this.keep.title = kept ? kept.join(", ") : "No analysis stands in this file: headway heads makes one.";
+      this.allOn.disabled = !state.off.length;
+      this.undo.disabled = !history.past.length;
+      this.redo.disabled = !history.future.length;
+      document.querySelectorAll("input[name=fill]").forEach((radio) => (radio.checked = radio.value === state.fill));
+      this.showAnswer();
+      this.count();
+    }
+
+    showAnswer() {
+      const { result, run, source } = this.page;
+      if (!result || result.stale) return;
+      const asked = PageTasks.isSum(run) ? PageTasks.showSource(run, source) : `${source.length} elements`;
+      const right = PageTasks.rightAnswer(run, source);
+      const good = PageTasks.isSum(run) ? PagePaper.isRight(run, source, result.tokens) : result.tokens[0] === right[0];
+      const answer = PageTasks.isSum(run) ? PagePaper.readable(run, result.tokens) : PageTasks.answerName(run, result.tokens[0]);
+      const text = `${asked} → ${answer || "nothing"} ${good ? "✓ right" : "✗ wrong"}`;
+      if (this.said.textContent !== text) this.said.textContent = text;
+    }
+
+    /** Count the stored examples that the model with these switches answers right, live. */
+    count() {
+      const { state, run, engine } = this.page;
+      const key = JSON.stringify([state.run, [...state.off].sort(), state.off.length ? state.fill : ""]);
+      if (key === this.counted) return;
+      this.counted = key;
+      this.job?.cancel();
+      this.job = null;
+      if (!state.off.length && run.accuracy) return this.tell({ done: run.accuracy.n, total: run.accuracy.n, right: run.accuracy.right });
+      const started = performance.now();
+      this.tell({ done: 0, total: run.examples.length, right: 0 });
+      const job = (this.job = this.page.pool.accuracy(engine, this.page.options(), (found) => this.job === job && this.tell(found)));
+      job.promise.then((found) => {
+        if (found.cancelled || this.job !== job) return;
+        document.body.dataset.accuracyMs = String(Math.round(performance.now() - started));
+        this.tell(found);
+      }, () => this.page.say("The stored examples could not be counted."));
+    }
+
+    tell({ done, total, right }) {
+      const { accuracy } = this.page.run;
+      this.progress.value = total ? done / total : 0;
+      document.body.dataset.counted = done === total ? "yes" : "no";
+      this.share.textContent = done ? percent(right / done) : "…";
+      const [low, high] = done ? interval(right, done) : [0, 1];
+      this.words.textContent = done < total ? `${right} right of ${done} so far` : `${right} of ${total}${accuracy && this.page.state.off.length ? `, was ${accuracy.right}` : ""}`;
+      this.words.title = done ? `95 % interval ${percent(low)} to ${percent(high)}` : "";
+    }
+  }
+
+  return { Bar, interval };
+})();

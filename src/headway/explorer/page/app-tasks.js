@@ -1,0 +1,205 @@
+"use strict";
+// What the page knows of a task: reading what was typed, the right answer, and names of tokens. No model, no document.
+const PageTasks = (() => {
+  /**
+   * What was typed, read: either a source for the model, or one sentence that says what is wrong.
+   * @typedef {{source: number[], text: string, note: string}} Read
+   * @typedef {{problem: string}} Refused
+   */
+  const SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyz";
+  const LONGEST_QUOTE = 12;
+
+  const quote = (text) => {
+    const letters = [...text];
+    return "“" + (letters.length > LONGEST_QUOTE ? letters.slice(0, LONGEST_QUOTE).join("") + "…" : text) + "”";
+  };
+  const isSum = (run) => run.task.name === "addition" || run.task.name === "addition-text";
+  const baseOf = (run) => (run.task.name === "addition" ? run.task.options.base : 10);
+  const isFalling = (run) => run.task.options.order !== "least-significant-first";
+
+  // Sums
+
+  /** A sum that this model can be asked, for messages. */
+  const exampleOf = (run) => showSource(run, run.examples[0].source);
+
+  /** The most digits an operand may have. */
+  const mostDigits = (run) => (run.task.name === "addition" ? run.task.options.digits : Math.floor((run.task.longest - 6) / 2));
+
+  const wrongSymbol = (run, text) => {
+    const base = baseOf(run);
+    const allowed = base > SYMBOLS.length ? SYMBOLS.slice(0, 10) + " " : SYMBOLS.slice(0, base);
+    return [...text.toLowerCase()].find((letter) => !allowed.includes(letter));
+  };
+
+  /** The one sentence about a text that is no sum; null if its two sides can be read. */
+  const complaintAboutSum = (run, text, sides) => {
+    const like = `type a sum such as ${exampleOf(run)}.`;
+    if (!text) return "Nothing was typed: " + like;
+    if (/[-−–]\s*\d/.test(text)) return "Numbers have no sign here: " + like;
+    if (/\d[.,]\d/.test(text)) return "Whole numbers only: " + like;
+    const strange = wrongSymbol(run, text.replace(/[+\s]/g, ""));
+    if (strange) return `${quote(strange)} is not a digit${baseOf(run) === 10 ? "" : " in base " + baseOf(run)}: ${like}`;
+    if (sides.length !== 2) return (sides.length < 2 ? "There is no +: " : "One + only: ") + like;
+    if (sides.some((side) => !side)) return "A number is missing beside the +: " + like;
+    if (baseOf(run) <= SYMBOLS.length && sides.some((side) => /\s/.test(side))) return "No spaces within a number: " + like;
+    return null;
+  };
+
+  const digitsOf = (run, side) =>
+    baseOf(run) > SYMBOLS.length ? side.split(/\s+/).map(Number) : [...side.toLowerCase()].map((letter) => SYMBOLS.indexOf(letter));
+
+  const complaintAboutDigits = (run, operands) => {
+    const most = mostDigits(run);
+    const which = operands.findIndex((digits) => digits.length > most);
+    if (which >= 0) return `The ${which ? "second" : "first"} number has ${operands[which].length} digits; this model takes ${most} at most.`;
+    const base = baseOf(run);
+    const large = operands.flat().find((digit) => digit >= base);
+    if (large !== undefined) return `${large} is not a digit in base ${base}.`;
+    if (run.task.name === "addition-text" && operands.some((digits) => digits.length > 1 && digits[0] === 0))
+      return "A number does not begin with 0 here, unless it is 0.";
+    return null;
+  };
+
+  /** Numbers as the task writes them: padded to its width, or as text with its spaces. */
+  const encodeSum = (run, operands) => {
+    const ids = new Map(run.vocabulary.tokens.map((token, id) => [token, id]));
+    if (run.task.name === "addition-text") {
+      const [a, b] = operands.map((digits) => digits.join(""));
+      return [...`${a} + ${b} = `].map((letter) => ids.get(letter));
+    }
+    const width = run.task.options.digits;
+    const [a, b] = operands.map((digits) => [...Array(width - digits.length).fill(0), ...digits]);
+    return [...a, ids.get("+"), ...b];
+  };
+
+  const noteAboutSum = (run, operands) => {
+    if (run.task.name !== "addition" || run.task.options.leading_zeros) return "";
+    const short = operands.some((digits) => digits.length < run.task.options.digits || digits[0] === 0);
+    return short ? "It never saw a number that begins with 0: there is no promise here." : "";
+  };
+
+  const readSum = (run, typed) => {
+    const text = typed.trim().replace(/\s*=\s*$/, "");
+    const sides = text.split("+").map((side) => side.trim());
+    const complaint = complaintAboutSum(run, text, sides);
+    if (complaint) return { problem: complaint };
+    const operands = sides.map((side) => digitsOf(run, side));
+    const second = complaintAboutDigits(run, operands);
+    if (second) return { problem: second };
+    const source = encodeSum(run, operands);
+    return { source, text: showSource(run, source), note: noteAboutSum(run, operands) };
+  };
+
+  /** The operands of a source, least significant digit first. */
+  const operandsOf = (run, source) => {
+    const base = baseOf(run);
+    const groups = [[]];
+    source.forEach((token) => (token < base ? groups.at(-1).push(token) : groups.at(-1).length && groups.push([])));
+    return groups.filter((group) => group.length).slice(0, 2).map((group) => group.reverse());
+  };
+
+  /**
+   * A sum in columns, as on paper; column 0 holds the units.
+   * @returns {{operands: number[][], carries: number[], total: number[], columns: number}} carries[c] goes into column c
+   */
+  const workOut = (run, source) => {
+    const base = baseOf(run);
+    const operands = operandsOf(run, source);
+    const width = Math.max(...operands.map((digits) => digits.length));
+    const [carries, total] = [[0], []];
+    for (let column = 0; column < width; column++) {
+      const sum = (operands[0][column] || 0) + (operands[1][column] || 0) + carries[column];
+      total.push(sum % base);
+      carries.push(sum >= base ? 1 : 0);
+    }
+    if (run.task.name === "addition" || carries[width]) total.push(carries[width]);
+    return { operands, carries, total, columns: total.length };
+  };
+
+  /** The right answer as the model should write it, with its end. */
+  const rightAnswer = (run, source) => {
+    if (!isSum(run)) return [isSorted(source) ? 1 : 0];
+    const { total } = workOut(run, source);
+    return [...(isFalling(run) ? [...total].reverse() : total), run.vocabulary.eos];
+  };
+
+  /** The column into which the step-th token is written. */
+  const columnOfStep = (run, columns, step) => (isFalling(run) ? columns - 1 - step : step);
+
+  // Sequences
+
+  const isSorted = (values) => values.every((value, index) => index === 0 || values[index - 1] <= value);
+
+  /** Places whose element is larger than the next. */
+  const descents = (values) => values.flatMap((value, index) => (index + 1 < values.length && values[index + 1] < value ? [index] : []));
+
+  const complaintAboutSequence = (run, words) => {
+    const like = `type numbers from 0 to ${run.task.options.values - 1} with spaces between, such as 2 7 31 90.`;
+    if (!words.length) return "Nothing was typed: " + like;
+    const negative = words.find((word) => /^[-−–]\d+$/.test(word));
+    if (negative) return `${quote(negative)} is below 0: ${like}`;
+    const strange = words.find((word) => !/^\d+$/.test(word));
+    if (strange !== undefined) return `${quote(strange)} is not a whole number: ${like}`;
+    const large = words.find((word) => word.length > 9 || Number(word) >= run.task.options.values);
+    if (large) return `${quote(large)} is too large: ${like}`;
+    if (words.length < 2) return "One element is always in order: type two or more.";
+    if (words.length > run.task.longest) return `That is ${words.length} elements; this page shows ${run.task.longest} at most.`;
+    return null;
+  };
+
+  const readSequence = (run, typed) => {
+    const words = typed.split(/[\s,;]+/).filter(Boolean);
+    const problem = complaintAboutSequence(run, words);
+    if (problem) return { problem };
+    const source = words.map(Number);
+    return { source, text: source.join(" "), note: "" };
+  };
+
+  // Either
+
+  /** @returns {Read | Refused} */
+  const read = (run, typed) => {
+    if (typed.length > 4000) return { problem: `That is ${typed.length} characters; 4000 at most.` };
+    return isSum(run) ? readSum(run, typed) : readSequence(run, typed);
+  };
+
+  const showSource = (run, source) => {
+    if (!isSum(run)) return source.join(" ");
+    const text = (ids) => ids.map((id) => run.vocabulary.tokens[id]).join(baseOf(run) > SYMBOLS.length ? " " : "");
+    const [a, b] = operandsOf(run, source).map((digits) => text(digits.reverse()));
+    return `${a} + ${b}`;
+  };
+
+  /** How a token is called on the page. */
+  const tokenName = (run, id) => {
+    if (id === run.vocabulary.eos) return "end";
+    if (id === run.vocabulary.bos) return "start";
+    const token = run.vocabulary.tokens[id];
+    return token === " " ? "␣" : token;
+  };
+  const className = (id) => ["not sorted", "sorted"][id] ?? String(id);
+
+  /** The names of the answers that a step chooses among. */
+  const answerName = (run, id) => (isSum(run) ? tokenName(run, id) : className(id));
+
+  /** The tokens along both sides of a site's map: queries and keys. */
+  const axes = (run, site, source, tokens) => {
+    const asked = source.map((id) => tokenName(run, id));
+    if (site.kind === "encoder") return { queries: asked, keys: asked };
+    const prefix = ["start", ...tokens.slice(0, -1).map((id) => tokenName(run, id))];
+    if (site.kind === "cross") return { queries: prefix, keys: asked };
+    const all = run.model.shape === "decoder" ? [...asked, ...prefix] : prefix;
+    return { queries: all, keys: all };
+  };
+
+  /** The row of a site's map that belongs to a step of decoding; null for the encoder, which has no steps. */
+  const rowOfStep = (run, site, source, step) => {
+    if (site.kind === "encoder") return null;
+    return run.model.shape === "decoder" ? source.length + step : step;
+  };
+
+  return {
+    read, showSource, rightAnswer, workOut, columnOfStep, isSum, isFalling, isSorted, descents, tokenName, answerName, axes,
+    rowOfStep, exampleOf,
+  };
+})();

@@ -1,0 +1,171 @@
+"use strict";
+// Five stops that show what this model does, made from its own findings where there are some, else from what the page computes.
+const PageTour = (() => {
+  const { percent } = PageDraw;
+
+  /**
+   * @typedef {{title: string, text: string, at: string, enter: object, action: string | null, act: (() => void) | null}} Stop
+   * enter: the state it begins with; action: what the button says; act: what it does.
+   */
+
+  const points = (value) => `${value.toFixed(1)} points`;
+  const list = (names) => (names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names.at(-1));
+
+  /** Heads by what they cost alone, dearest first; measured where the run has it. */
+  const measuredDrops = (run) =>
+    Object.entries(run.analysis?.heads || {})
+      .filter(([, found]) => typeof found.drops?.zero?.drop === "number")
+      .map(([head, found]) => ({ head, drop: found.drops.zero.drop, verdict: found.verdict, role: PageHeads.roleOf(found) }))
+      .sort((one, other) => other.drop - one.drop);
+
+  /** How much less sure the model is of its own answer without each head, on the example that is shown. */
+  const computedLosses = (page) => {
+    const { engine, source, run } = page;
+    const whole = engine.answer(source, {});
+    const sure = (found) => whole.tokens.reduce((product, id, index) => product * (found.steps[index]?.probabilities[id] ?? 0), 1);
+    const before = sure(whole);
+    const rows = PageState.headsOf(run).map((head) => ({ head, loss: before - sure(engine.answer(source, { off: { [head]: "zero" } })) }));
+    return rows.sort((one, other) => other.loss - one.loss);
+  };
+
+  const backup = (run) => run.analysis?.pairs?.find?.((pair) => pair.heads?.length === 2) || null;
+
+  // Stops
+
+  const askStop = (page) => {
+    const { run } = page;
+    const { n, right } = run.accuracy || { n: 0, right: 0 };
+    const how = n ? ` It answers ${right} of ${n} stored examples right.` : "";
+    const text = PageTasks.isSum(run)
+      ? `The model writes the sum one token at a time; the carries stand above the columns as on paper.${how} Step through it and watch the probabilities and the maps.`
+      : `The model reads the whole sequence and says whether it is in order.${how} Drag an element and it reads again.`;
+    const first = PageState.initial(page.runs, page.state.run);
+    const act = PageTasks.isSum(run) ? () => page.go({ step: 0 }) : () => document.getElementById("invert").click();
+    return {
+      title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: "question",
+      enter: { off: [], from: "", step: null, input: first.input }, action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion", act,
+    };
+  };
+
+  const dearestStop = (page) => {
+    const [best] = measuredDrops(page.run);
+    const [computed] = best ? [null] : computedLosses(page);
+    const head = best ? best.head : computed.head;
+    const text = best
+      ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. It favours: ${best.role}.`
+      : `On this example ${head} matters most: without it the model gives its answer ${percent(Math.max(0, computed.loss))} less. Nothing else was measured; headway heads would.`;
+    return { title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: "model", enter: { off: [], head, step: null }, action: `Switch ${head} off`, act: () => page.go({ off: [head] }) };
+  };
+
+  const carryStop = (page) => {
+    const { run } = page;
+    const best = run.analysis?.carries?.[0];
+    const pair = (run.contrasts || []).find((one) => one.name === best?.contrast) || (run.contrasts || [])[0];
+    if (!pair) return layerStop(page);
+    const enter = { off: [], step: null, head: best?.head || page.state.head, input: PageTasks.showSource(run, pair.base), from: "" };
+    const said = best
+      ? `Put into another sum, ${best.head} takes the ${best.contrast} with it in ${percent(best.rate)} of ${best.usable} pairs.`
+      : `A and B differ in one thing: ${pair.name}.`;
+    const text = `${said} Patch it from ${PageTasks.showSource(run, pair.donor)} into ${PageTasks.showSource(run, pair.base)} and see whether the answer moves.`;
+    return { title: best ? "This head brings the carry" : "Carry a head over", text, at: "patching", enter, action: "Patch it", act: () => page.go({ from: PageTasks.showSource(run, pair.donor) }) };
+  };
+
+  const layerStop = (page) => {
+    const { run } = page;
+    const site = run.sites.find((one) => one.heads.length) || { heads: [], layer: 0, stack: "encoder" };
+    const heads = run.sites.filter((one) => one.stack === site.stack && one.layer === site.layer).flatMap((one) => one.heads);
+    return {
+      title: "A whole layer", text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left of the answer went past them.`, at: "model",
+      enter: { off: [], step: null, from: "" }, action: "Switch the layer off", act: () => page.go({ off: heads }),
+    };
+  };
+
+  const idleStop = (page) => {
+    const drops = measuredDrops(page.run);
+    if (!drops.length) return layerStop(page);
+    const pair = backup(page.run);
+    if (pair) {
+      const text = `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: each stands in for the other. Counting heads one at a time would have missed it.`;
+      return { title: "Two that back each other up", text, at: "model", enter: { off: [pair.heads[0]], head: pair.heads[0], step: null, from: "" }, action: "Switch both off", act: () => page.go({ off: pair.heads }) };
+    }
+    const idle = drops.filter((one) => one.drop < 1);
+    const text = `${idle.length} of ${drops.length} heads cost less than one point each, alone. Switch them all off together: what is redundant one by one need not be redundant together.`;
+    return { title: "Redundant alone, and together?", text, at: "model", enter: { off: [], step: null, from: "" }, action: "Switch them off", act: () => page.go({ off: idle.map((one) => one.head) }) };
+  };
+
+  const enoughStop = (page) => {
+    const kept = page.bar.sufficient();
+    const all = PageState.headsOf(page.run);
+    if (!kept) {
+      const [dearest] = [...computedLosses(page)].slice(0, 1);
+      return { title: "One head alone", text: `Now the other way: only ${dearest.head} stays on. Most models need more than one head, and the stored examples say how much.`, at: "model", enter: { off: [], from: "", step: null }, action: "Keep only it", act: () => page.go({ off: all.filter((head) => head !== dearest.head) }) };
+    }
+    const share = page.run.analysis.sufficient.exact_match;
+    const held = typeof share === "number" ? ` On examples held back for this it answers ${percent(share)}.` : "";
+    return { title: `${kept.length} of ${all.length} heads are enough`, text: `The analysis took heads away one after another while less than a point was lost; these stayed.${held} Keep only them.`, at: "switches", enter: { off: [], step: null, from: "" }, action: "Keep only these", act: () => page.bar.keepSufficient() };
+  };
+
+  const lengthStop = (page) => {
+    const { run } = page;
+    const longest = run.task.longest;
+    const certified = run.lengths?.certified ? ` headway lengths certifies it to ${run.lengths.certified}.` : "";
+    const text = `It was trained on ${run.task.trained[0]} to ${run.task.trained[1]} elements.${certified} Make this sequence ${longest} long: the chart shows how sure it is of the right answer at each length.`;
+    const first = PageState.initial(page.runs, page.state.run).input;
+    const grow = () => page.go({ input: PageSequence.lengthened(page.source, longest).join(" ") });
+    return { title: "Past the training length", text, at: "question", enter: { off: [], from: "", input: first }, action: `Make it ${longest} long`, act: grow };
+  };
+
+  /** @returns {((page) => Stop)[]} the five stops of a run's task */
+  const stopsOf = (run) =>
+    PageTasks.isSum(run) ? [askStop, dearestStop, carryStop, idleStop, enoughStop] : [askStop, lengthStop, dearestStop, idleStop, enoughStop];
+
+  class Tour {
+    constructor(page) {
+      this.page = page;
+      const at = (id) => document.getElementById(id);
+      [this.element, this.place, this.title, this.text] = ["tour", "tour-place", "tour-title", "tour-text"].map(at);
+      [this.back, this.action, this.next] = ["tour-back", "tour-do", "tour-next"].map(at);
+      at("tour-start").addEventListener("click", () => this.start());
+      at("tour-end").addEventListener("click", () => this.end());
+      this.back.addEventListener("click", () => this.go(this.index - 1));
+      this.next.addEventListener("click", () => (this.index === this.stops.length - 1 ? this.end() : this.go(this.index + 1)));
+      this.action.addEventListener("click", () => this.stop.act());
+      this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.end());
+    }
+
+    start() {
+      this.stops = stopsOf(this.page.run);
+      document.body.classList.add("touring");
+      this.element.hidden = false;
+      this.go(0);
+    }
+
+    go(index) {
+      this.index = index;
+      this.stop = this.stops[index](this.page);
+      this.page.go(this.stop.enter);
+      [this.place.textContent, this.title.textContent, this.text.textContent] = [`Stop ${index + 1} of ${this.stops.length}`, this.stop.title, this.stop.text];
+      this.action.textContent = this.stop.action;
+      this.back.disabled = index === 0;
+      this.next.textContent = index === this.stops.length - 1 ? "Finish" : "Next";
+      this.spot(document.getElementById(this.stop.at));
+      this.title.focus({ preventScroll: true });
+    }
+
+    spot(target) {
+      document.querySelectorAll(".spot").forEach((one) => one.classList.remove("spot"));
+      if (!target) return;
+      target.classList.add("spot");
+      target.scrollIntoView({ block: "start" });
+    }
+
+    end() {
+      this.spot(null);
+      this.element.hidden = true;
+      document.body.classList.remove("touring");
+      document.getElementById("tour-start").focus({ preventScroll: true });
+    }
+  }
+
+  return { Tour };
+})();

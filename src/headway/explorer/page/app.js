@@ -1,0 +1,323 @@
+"use strict";
+// The page itself: one state, one model that answers it, and the views that show what it said.
+(() => {
+  const { make } = PageDraw;
+  const LONG = 48;
+  const at = (id) => document.getElementById(id);
+
+  class Page {
+    constructor(data) {
+      this.data = data;
+      this.runs = data.runs;
+      this.engines = new Map();
+      this.pool = Headway.pool();
+      const { state, ignored } = PageState.fromFragment(this.runs, location.hash);
+      this.history = new PageState.History(state);
+      this.sum = new PagePaper.Sum(this);
+      this.sequence = new PageSequence.Sequence(this);
+      this.grid = new PageHeads.Grid(this);
+      this.large = new PageHeads.Large(this);
+      this.pins = new PageHeads.Pins(this);
+      this.bar = new PageSwitches.Bar(this);
+      this.patching = new PagePatch.Patching(this);
+      this.tour = new PageTour.Tour(this);
+      this.listen();
+      this.update();
+      this.sayIgnored(ignored);
+    }
+
+    get state() {
+      return this.history.present;
+    }
+    get run() {
+      return this.runs[this.state.run];
+    }
+    get engine() {
+      if (!this.engines.has(this.run)) this.engines.set(this.run, Headway.open(this.run));
+      return this.engines.get(this.run);
+    }
+
+    /** What the model is asked with now. */
+    options() {
+      return { off: Object.fromEntries(this.state.off.map((head) => [head, this.state.fill])) };
+    }
+
+    // Changes
+
+    /** Go to the present state with some of it changed. */
+    go(change) {
+      const run = change.run !== undefined && change.run !== this.state.run;
+      this.history.go(run ? { ...PageState.initial(this.runs, change.run), ...change } : { ...this.state, ...change });
+      this.update();
+    }
+
+    undo() {
+      if (this.history.undo()) this.update();
+    }
+
+    redo() {
+      if (this.history.redo()) this.update();
+    }
+
+    toggle(head) {
+      const { off } = this.state;
+      this.go({ off: off.includes(head) ? off.filter((one) => one !== head) : [...off, head] });
+    }
+
+    /** Switch some heads off; on again if they all are. */
+    switchAll(heads) {
+      const others = this.state.off.filter((head) => !heads.includes(head));
+      this.go({ off: heads.every((head) => this.state.off.includes(head)) ? others : [...others, ...heads] });
+    }
+
+    look(head) {
+      this.go({ head });
+      const narrow = matchMedia("(max-width: 68rem)").matches;
+      if (narrow) at("large").scrollIntoView({ block: "start" });
+    }
+
+    pin(head) {
+      const { pins } = this.state;
+      if (pins.includes(head)) return this.go({ pins: pins.filter((one) => one !== head) });
+      if (pins.length >= PageState.MOST_PINS) return this.say(`${PageState.MOST_PINS} heads are pinned, and that is as many as there is room for.`);
+      this.go({ pins: [...pins, head] });
+    }
+
+    // Asking the model
+
+    /** Ask the model if the question or its switches changed, and show everything. */
+    update() {
+      const started = performance.now();
+      if (this.shownRun !== this.run) this.build();
+      const { state } = this;
+      this.source = PageTasks.read(this.run, state.input).source;
+      const key = JSON.stringify([state.run, state.input, state.off, state.fill]);
+      if (key !== this.asked) {
+        this.asked = key;
+        if (this.source.length > LONG) return this.askSlowly(key);
+        this.result = this.engine.answer(this.source, this.options());
+      }
+      this.show();
+      document.body.dataset.answerMs = (performance.now() - started).toFixed(1);
+    }
+
+    /** A long sequence is answered in a worker; until then its elements are shown with the old answer. */
+    askSlowly(key) {
+      this.slow?.cancel?.();
+      if (this.result) this.result = { ...this.result, weights: {}, stale: true };
+      this.show();
+      document.body.dataset.waiting = "yes";
+      this.slow = this.pool.answer(this.engine, this.source, this.options());
+      (this.slow.promise || this.slow).then((result) => {
+        if (key !== this.asked || !result || result.cancelled) return;
+        this.result = result;
+        this.show();
+        document.body.dataset.waiting = "no";
+      }, () => key === this.asked && this.say("The model could not answer this."));
+    }
+
+    // Showing
+
+    /** What changes with the run and not with the state. */
+    build() {
+      const { run } = this;
+      this.shownRun = run;
+      this.result = this.asked = null;
+      at("name").textContent = run.name;
+      at("about").textContent = aboutRun(run);
+      at("made-by").textContent = `${this.data.made_by || "headway"}. ${run.examples.length} test examples are stored here.`;
+      at("sum").hidden = !PageTasks.isSum(run);
+      at("sequence").hidden = PageTasks.isSum(run);
+      at("ask").classList.toggle("long", !PageTasks.isSum(run) || run.task.name === "addition-text");
+      at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : "A sequence";
+      this.grid.build();
+      this.patching.build();
+    }
+
+    show() {
+      const { state, run } = this;
+      at("run").value = String(state.run);
+      if (this.shownInput !== state.input || document.activeElement !== at("input")) at("input").value = state.input;
+      this.shownInput = state.input;
+      this.complain("", PageTasks.read(run, state.input).note);
+      if (this.result) {
+        if (PageTasks.isSum(run)) this.sum.show();
+        else this.sequence.show();
+        [this.grid, this.large, this.pins, this.bar, this.patching].forEach((view) => view.show());
+      } else this.sequence.show();
+      this.link();
+    }
+
+    /** Everything that has colours, again. */
+    recolour() {
+      PageDraw.forgetColours();
+      drawScale(at("scale"));
+      this.grid.draw();
+      this.large.draw();
+      this.pins.show();
+    }
+
+    link() {
+      try {
+        history.replaceState(null, "", PageState.toFragment(this.state));
+      } catch {
+        // In a notebook's frame there is no address to write to; the link can still be copied.
+      }
+    }
+
+    say(text) {
+      at("word").textContent = text;
+    }
+
+    sayIgnored(ignored) {
+      if (ignored.length) this.say(`Part of the link means nothing here and was left out: ${ignored.join("; ")}.`);
+    }
+
+    complain(problem, note = "") {
+      const place = at("complaint");
+      place.classList.toggle("note", !problem);
+      if (place.textContent !== (problem || note)) place.textContent = problem || note;
+      at("input").setAttribute("aria-invalid", String(Boolean(problem)));
+    }
+
+    // Listening
+
+    ask(typed) {
+      const read = PageTasks.read(this.run, typed);
+      if (read.problem) return this.complain(read.problem);
+      this.go({ input: read.text, step: null });
+    }
+
+    /** While it is typed: a whole sum is answered at once, and half of one is not complained about. */
+    type(typed) {
+      const read = PageTasks.read(this.run, typed);
+      if (this.run.task.name === "addition" && !read.problem && !read.note) this.go({ input: read.text, step: null });
+      else this.complain("");
+    }
+
+    another() {
+      const { examples } = this.run;
+      const { source } = examples[Math.floor(Math.random() * examples.length)];
+      this.go({ input: PageTasks.showSource(this.run, source), step: null });
+    }
+
+    async copyLink() {
+      const link = location.href.split("#")[0] + PageState.toFragment(this.state);
+      try {
+        await navigator.clipboard.writeText(link);
+        this.say("The link is copied: it restores the question, the switches and what you look at.");
+      } catch {
+        this.say(`Copy this link: ${link}`);
+      }
+    }
+
+    listen() {
+      // No form: a frame without leave to send forms, as a notebook's, would not tell of a submission.
+      at("ask-now").addEventListener("click", () => this.ask(at("input").value));
+      at("input").addEventListener("keydown", (event) => event.key === "Enter" && this.ask(at("input").value));
+      at("input").addEventListener("input", () => this.type(at("input").value));
+      at("another").addEventListener("click", () => this.another());
+      at("reset").addEventListener("click", () => this.go({ ...PageState.initial(this.runs, this.state.run), run: this.state.run }));
+      at("link").addEventListener("click", () => this.copyLink());
+      at("skip").addEventListener("click", (event) => {
+        event.preventDefault();
+        at("question").focus();
+      });
+      at("run").replaceChildren(...this.runs.map((run, index) => make("option", { value: index }, run.name)));
+      at("run-choice").hidden = this.runs.length < 2;
+      at("run").addEventListener("change", () => this.go({ run: Number(at("run").value) }));
+      window.addEventListener("hashchange", () => this.follow());
+      this.listenToColours();
+      this.listenToKeys();
+    }
+
+    /** Somebody put another link into the address. */
+    follow() {
+      const { state, ignored } = PageState.fromFragment(this.runs, location.hash);
+      this.history.go(state);
+      this.update();
+      this.sayIgnored(ignored);
+    }
+
+    listenToColours() {
+      const system = matchMedia("(prefers-color-scheme: dark)");
+      const root = document.documentElement;
+      at("theme").addEventListener("click", () => {
+        const dark = root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
+        root.dataset.theme = dark ? "light" : "dark";
+        at("theme").setAttribute("aria-label", "Colours: " + root.dataset.theme);
+        this.recolour();
+      });
+      system.addEventListener("change", () => this.recolour());
+      drawScale(at("scale"));
+    }
+
+    listenToKeys() {
+      const keys = this.shortcuts();
+      const words = keys.flatMap(([key, meaning]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, meaning)]);
+      at("shortcut-list").replaceChildren(...words);
+      at("shortcuts-open").addEventListener("click", () => at("shortcuts").showModal());
+      at("shortcuts-close").addEventListener("click", () => at("shortcuts").close());
+      const actions = new Map(keys.filter(([, , act]) => act).map(([key, , act]) => [key, act]));
+      document.addEventListener("keydown", (event) => {
+        const typing = event.target.closest?.("input[type=text], select, dialog");
+        if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
+          event.preventDefault();
+          if (event.shiftKey) this.redo();
+          else this.undo();
+        }
+        if (typing || event.ctrlKey || event.metaKey || event.altKey || !actions.has(event.key)) return;
+        event.preventDefault();
+        actions.get(event.key)();
+      });
+    }
+
+    /** Keys, what they do, and how; those without a deed belong to a part of the page. */
+    shortcuts() {
+      return [
+        ["/", "type a question", () => at("input").select()],
+        ["[", "one step back", () => PageTasks.isSum(this.run) && this.sum.move(-1)],
+        ["]", "one step on", () => PageTasks.isSum(this.run) && this.sum.move(1)],
+        ["x", "switch the head that is enlarged off or on", () => this.state.head && this.toggle(this.state.head)],
+        ["p", "pin it", () => this.state.head && this.pin(this.state.head)],
+        ["k", "keep only the smallest sufficient set", () => this.bar.keepSufficient()],
+        ["0", "all heads on", () => this.go({ off: [] })],
+        ["u", "undo (also Ctrl Z)", () => this.undo()],
+        ["r", "redo (also Ctrl Shift Z)", () => this.redo()],
+        ["a", "another example", () => this.another()],
+        ["t", "take the tour", () => this.tour.start()],
+        ["?", "these shortcuts", () => at("shortcuts").showModal()],
+        ["arrows", "over the heads, over the cells of the large map, over the elements of a sequence"],
+        ["Shift + arrows", "move an element, or change its value by ten"],
+      ];
+    }
+  }
+
+  const aboutRun = (run) => {
+    const words = (run.settings || []).map(([name, value]) => `${name} ${value}`);
+    return words.join(" · ");
+  };
+
+  const drawScale = (canvas) => {
+    const weights = Float32Array.from({ length: 120 }, (_, index) => index / 119);
+    const map = { weights, queries: [""], keys: Array(120).fill(""), shown: 1, row: null, causal: false };
+    const dense = window.devicePixelRatio || 1;
+    [canvas.width, canvas.height] = [120 * dense, 10 * dense];
+    PageDraw.fillBox(canvas.getContext("2d"), map, { left: 0, top: 0, width: 120 * dense, height: 10 * dense });
+  };
+
+  const begin = () => {
+    const data = JSON.parse(at("data").textContent);
+    window.explorerPage = new Page(data);
+    document.body.dataset.ready = performance.now().toFixed(0);
+  };
+  /** The browser compiles what runs often: a few passes nobody sees make the first switch as quick as the later ones. */
+  const warmUp = (page, times = 4) => {
+    const [head] = PageState.headsOf(page.run);
+    if (!times || !head || page.source.length > LONG) return;
+    page.engine.answer(page.source, { off: { [head]: "zero" } });
+    setTimeout(() => warmUp(page, times - 1), 20);
+  };
+  begin();
+  setTimeout(() => warmUp(window.explorerPage), 50);
+})();
