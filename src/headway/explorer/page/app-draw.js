@@ -29,9 +29,9 @@ const PageDraw = (() => {
   /** A share as it is read: 0.9987 is 99.9 %, and only 1 is 100 %. */
   const percent = (share, digits = 1) => {
     const text = (100 * share).toFixed(digits);
-    if (share < 1 && Number(text) === 100) return (100 - 10 ** -digits).toFixed(digits) + " %";
-    if (share > 0 && Number(text) === 0) return "<" + (10 ** -digits).toFixed(digits) + " %";
-    return text + " %";
+    if (share < 1 && Number(text) === 100) return (100 - 10 ** -digits).toFixed(digits) + "\u00a0%";
+    if (share > 0 && Number(text) === 0) return "<" + (10 ** -digits).toFixed(digits) + "\u00a0%";
+    return text + "\u00a0%";
   };
 
   // Colours
@@ -105,22 +105,26 @@ const PageDraw = (() => {
     context.strokeRect(0.75, map.row * cell + 0.75, box.width - 1.5, Math.max(1, cell - 1.5));
   };
 
+  /** How much larger than usual the page's letters are: wide screens have larger ones. */
+  const unit = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
   /** Where cells and words of a large map stand. */
   const layout = (map, room, largest) => {
     const probe = new OffscreenCanvas(1, 1).getContext("2d");
-    probe.font = `13px ${FONT}`;
+    const size = unit();
+    probe.font = `${13 * size}px ${FONT}`;
     const widest = (words) => Math.max(0, ...words.map((word) => probe.measureText(word).width));
-    const left = Math.ceil(Math.min(60, widest(map.queries))) + 10;
-    const cell = Math.min(largest, (room - left - 2) / map.keys.length, (1.2 * room) / map.queries.length);
+    const left = Math.ceil(Math.min(60 * size, widest(map.queries))) + 10;
+    const cell = Math.min(largest * size, (room - left - 2) / map.keys.length, (1.2 * room) / map.queries.length);
     const upright = widest(map.keys) < cell - 2;
-    return { left, top: upright ? 24 : Math.ceil(Math.min(60, widest(map.keys))) + 10, cell, upright };
+    return { left, top: upright ? Math.ceil(24 * size) : Math.ceil(Math.min(60 * size, widest(map.keys))) + 10, cell, upright };
   };
 
   const writeAxes = (context, map, place) => {
     if (place.cell < 9) return;
-    context.font = `${Math.min(13, place.cell)}px ${FONT}`;
+    context.font = `${Math.min(13 * unit(), place.cell)}px ${FONT}`;
     context.textBaseline = "middle";
     context.textAlign = "right";
     map.queries.forEach((word, row) => {
@@ -185,17 +189,18 @@ const PageDraw = (() => {
   const writeTokens = (drawing, words, width, y, marked, seen) => {
     const gap = width / words.length;
     words.forEach((word, index) => {
-      if (gap < 13 && index !== marked) return;
+      if (gap < 13 * unit() && index !== marked) return;
       const classes = index === marked ? "marked" : index < seen ? "" : "later";
       const text = makeSvg("text", { x: (index + 0.5) * gap, y, class: classes, "text-anchor": "middle" }, word);
-      if (gap < 26) text.setAttribute("font-size", String(Math.max(8, gap * 0.55)));
+      if (gap < 26 * unit()) text.style.fontSize = Math.max(8, gap * 0.55) + "px";
       drawing.append(text);
     });
   };
 
   /** Queries above, keys below, and a line from each query to what it looks at, as thick as the weight. */
   const drawLines = (drawing, map, width, row) => {
-    const height = 150;
+    const height = 150 * unit();
+    const [top, bottom] = [24 * unit(), height - 24 * unit()];
     drawing.replaceChildren();
     drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     drawing.setAttribute("height", String(height));
@@ -204,12 +209,12 @@ const PageDraw = (() => {
     linesOf(map, row).forEach(({ query, key, weight }) => {
       const [from, to] = [x(query, map.queries.length), x(key, map.keys.length)];
       const path = makeSvg("path", {
-        d: `M${from} 24 C${from} 75 ${to} 75 ${to} 126`, "stroke-width": (0.5 + 5.5 * weight).toFixed(2), opacity: (0.12 + 0.88 * weight).toFixed(2),
+        d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`, "stroke-width": (0.5 + 5.5 * weight).toFixed(2), opacity: (0.12 + 0.88 * weight).toFixed(2),
       });
       drawing.append(path);
     });
-    writeTokens(drawing, map.queries, width, 16, row, map.shown);
-    writeTokens(drawing, map.keys, width, 144, null, map.keys.length);
+    writeTokens(drawing, map.queries, width, top - 8, row, map.shown);
+    writeTokens(drawing, map.keys, width, height - 6, null, map.keys.length);
   };
 
   // Tables
@@ -231,5 +236,5 @@ const PageDraw = (() => {
     return rows.length < Math.min(map.shown, map.queries.length) || keys.length < map.keys.length;
   };
 
-  return { make, makeSvg, percent, style, forgetColours, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable };
+  return { make, makeSvg, percent, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable };
 })();

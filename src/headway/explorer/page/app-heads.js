@@ -51,6 +51,7 @@ const PageHeads = (() => {
       this.tiles.clear();
       const stacks = [...new Set(run.sites.map((site) => site.stack))];
       this.element.classList.toggle("alone", stacks.length === 1);
+      this.element.style.setProperty("--heads", String(Math.min(8, Math.max(1, ...run.sites.map((site) => site.heads.length)))));
       this.element.replaceChildren(...stacks.map((stack) => this.stack(stack, run.sites.filter((site) => site.stack === stack))));
     }
 
@@ -310,7 +311,7 @@ const PageHeads = (() => {
       const canvas = make("canvas", { role: "img", "aria-label": describe(this.page, head) });
       const remove = make("button", { type: "button", "aria-label": `Unpin ${head}`, onclick: () => this.page.pin(head) }, "✕");
       const map = mapOf(this.page, head);
-      if (map) PageDraw.drawLarge(canvas, map, 210, null, 24);
+      if (map) PageDraw.drawLarge(canvas, map, 210 * PageDraw.unit(), null, 24);
       const off = this.page.state.off.includes(head);
       return make("div", { class: off ? "pin off" : "pin" }, make("header", {}, make("code", {}, head), remove), make("span", { class: "face" }, canvas));
     }

@@ -42,6 +42,15 @@ const PagePaper = (() => {
     ];
   };
 
+  /** What the model wrote past the last column: nothing, if it knew when to end. */
+  const extraCells = (run, tokens, columns, shown) => {
+    const extra = tokens.slice(columns, Math.min(shown, tokens.length)).filter((id, index) => index || id !== run.vocabulary.eos);
+    const place = (index) => (PageTasks.isFalling(run) ? columns + 2 + index : 1 + extra.length - index);
+    return extra.flatMap((id, index) => [
+      put(5, place(index), "answer wrong", PageTasks.tokenName(run, id)), put(6, place(index), "correction", "✗"),
+    ]);
+  };
+
   const inWords = (run, source, cells) => {
     const carried = cells.filter((cell) => cell.carry).map((cell) => PLACES[cell.column] || "column " + cell.column);
     const wrote = cells.map((cell) => (cell.written === null ? "nothing yet" : PageTasks.tokenName(run, cell.written)));
@@ -57,7 +66,9 @@ const PagePaper = (() => {
     element.classList.toggle("narrow", cells.length > WIDEST);
     element.setAttribute("aria-label", inWords(run, source, cells));
     const sign = [put(3, 1, "digit", "+"), put(4, 1, "rule", "")];
-    element.replaceChildren(...sign, ...cells.flatMap((cell, index) => columnCells(run, cell, index + 2, options)));
+    const extra = extraCells(run, tokens, cells.length, options.shown ?? Infinity);
+    const first = PageTasks.isFalling(run) ? 2 : 2 + extra.length / 2;
+    element.replaceChildren(...sign, ...cells.flatMap((cell, index) => columnCells(run, cell, index + first, options)), ...extra);
   };
 
   const readable = (run, tokens) => {

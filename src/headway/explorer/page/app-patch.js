@@ -100,6 +100,7 @@ const PagePatch = (() => {
       if (key !== this.rankedFor) this.ranking.hidden = true;
       this.all.hidden = !donor;
       if (!donor || !state.head) return this.result.replaceChildren();
+      if (state.off.includes(state.head)) return this.result.replaceChildren(make("p", { class: "told" }, `${state.head} is switched off: switch it on to patch it.`));
       const given = this.given(donor, key);
       this.tell(donor, given, this.run(state.head, given));
     }
@@ -158,7 +159,7 @@ const PagePatch = (() => {
       const place = firstDifference(given.tokens, result.tokens);
       if (place === null) return this.page.say("A and B have the same answer: no head can move it.");
       const rows = [];
-      for (const head of PageState.headsOf(run)) {
+      for (const head of PageState.headsOf(run).filter((one) => !state.off.includes(one))) {
         const patched = this.run(head, given);
         rows.push({ head, share: patched.steps[place]?.probabilities[given.tokens[place]] ?? 0, moved: firstDifference(patched.tokens, result.tokens) !== null });
         await new Promise((resolve) => setTimeout(resolve));

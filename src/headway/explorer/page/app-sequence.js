@@ -298,6 +298,7 @@ const PageSequence = (() => {
       const found = this.points.length < this.lengths().length ? "Counting…" : wrong ? `First wrong at ${wrong.length} elements.` : "Right at every length shown.";
       const [row] = this.measured();
       const rings = row ? ` Rings: accuracy on many such sequences (${row.set}), from headway lengths.` : "";
+      this.element.dataset.points = String(this.points.length);
       this.said.textContent = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}. ${found}${rings}`;
     }
   }

@@ -59,7 +59,7 @@ const PageTour = (() => {
 
   const carryStop = (page) => {
     const { run } = page;
-    const best = run.analysis?.carries?.[0];
+    const best = run.analysis?.carries?.find((one) => one.about === "carry" && one.rate > 0);
     const pair = (run.contrasts || []).find((one) => one.name === best?.contrast) || (run.contrasts || [])[0];
     if (!pair) return layerStop(page);
     const enter = { off: [], step: null, head: best?.head || page.state.head, input: PageTasks.showSource(run, pair.base), from: "" };

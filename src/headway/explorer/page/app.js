@@ -202,6 +202,7 @@
     }
 
     async copyLink() {
+      if (location.protocol === "about:") return this.say("Inside a notebook there is no link to copy: save the page as a file, and its links restore it.");
       const link = location.href.split("#")[0] + PageState.toFragment(this.state);
       try {
         await navigator.clipboard.writeText(link);
@@ -294,7 +295,7 @@
   }
 
   const aboutRun = (run) => {
-    const words = (run.settings || []).map(([name, value]) => `${name} ${value}`);
+    const words = (run.settings || []).map(([name, value]) => `${name} ${typeof value === "number" ? value.toLocaleString("en") : value}`);
     return words.join(" · ");
   };
 
