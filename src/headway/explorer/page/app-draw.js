@@ -3,8 +3,9 @@
 const PageDraw = (() => {
   /**
    * One head's weights, as drawn.
-   * @typedef {{weights: Float32Array, queries: string[], keys: string[], shown: number, row: number | null, causal: boolean}} HeatMap
-   * shown: rows that there are yet; row: the one to mark.
+   * @typedef {{weights: Float32Array, queries: string[], keys: string[], shown: number, row: number | null, causal: boolean,
+   *            top: number}} HeatMap
+   * shown: rows that there are yet; row: the one to mark; top: the weight that has the strongest colour.
    */
 
   /** An element; every string becomes text, never markup. */
@@ -32,6 +33,16 @@ const PageDraw = (() => {
     if (share < 1 && Number(text) === 100) return (100 - 10 ** -digits).toFixed(digits) + "\u00a0%";
     if (share > 0 && Number(text) === 0) return "<" + (10 ** -digits).toFixed(digits) + "\u00a0%";
     return text + "\u00a0%";
+  };
+
+  /** A share as a bar; a tick stands where it was before, if that is known. */
+  const rod = (share, before) => {
+    const bar = make("i");
+    bar.style.width = 100 * Math.max(0, Math.min(1, share)) + "%";
+    if (before === undefined || Math.abs(before - share) < 0.005) return make("span", { class: "rod" }, bar);
+    const tick = make("b", { title: `with all heads ${percent(before)}` });
+    tick.style.left = `calc(${100 * before}% - 1px)`;
+    return make("span", { class: "rod" }, bar, tick);
   };
 
   // Colours
@@ -67,7 +78,7 @@ const PageDraw = (() => {
     for (let row = 0; row < Math.min(rows, map.shown); row++)
       for (let column = 0; column < (map.causal ? Math.min(columns, row + 1) : columns); column++) {
         const at = row * columns + column;
-        pixels[at] = table[Math.max(0, Math.min(255, Math.round(map.weights[at] * 255)))];
+        pixels[at] = table[Math.max(0, Math.min(255, Math.round((map.weights[at] / map.top) * 255)))];
       }
     context.putImageData(image, 0, 0);
     return small;
@@ -118,13 +129,15 @@ const PageDraw = (() => {
     const widest = (words) => Math.max(0, ...words.map((word) => probe.measureText(word).width));
     const left = Math.ceil(Math.min(60 * size, widest(map.queries))) + 10;
     const cell = Math.min(largest * size, (room - left - 2) / map.keys.length, (1.2 * room) / map.queries.length);
-    const upright = widest(map.keys) < cell - 2;
-    return { left, top: upright ? Math.ceil(24 * size) : Math.ceil(Math.min(60 * size, widest(map.keys))) + 10, cell, upright };
+    const font = Math.min(13 * size, cell);
+    const keys = (widest(map.keys) * font) / (13 * size);
+    const upright = keys <= cell - 1;
+    return { left, top: upright ? Math.ceil(24 * size) : Math.ceil(Math.min(60 * size, keys)) + 10, cell, upright, font };
   };
 
   const writeAxes = (context, map, place) => {
     if (place.cell < 9) return;
-    context.font = `${Math.min(13 * unit(), place.cell)}px ${FONT}`;
+    context.font = `${place.font}px ${FONT}`;
     context.textBaseline = "middle";
     context.textAlign = "right";
     map.queries.forEach((word, row) => {
@@ -175,14 +188,14 @@ const PageDraw = (() => {
   // Lines
 
   const LEAST_LINE = 0.02;
-  const MOST_LINES = 400;
+  const MOST_LINES = 160;
 
   const linesOf = (map, row) => {
     const rows = row === null ? [...Array(Math.min(map.shown, map.queries.length)).keys()] : [row];
     const found = rows.flatMap((query) =>
       map.keys.map((_, key) => ({ query, key, weight: map.weights[query * map.keys.length + key] }))
     );
-    const strong = found.filter((line) => line.weight >= LEAST_LINE);
+    const strong = found.filter((line) => line.weight >= LEAST_LINE * map.top);
     return strong.sort((one, other) => other.weight - one.weight).slice(0, MOST_LINES).reverse();
   };
 
@@ -207,9 +220,10 @@ const PageDraw = (() => {
     drawing.setAttribute("width", String(width));
     const x = (index, count) => ((index + 0.5) * width) / count;
     linesOf(map, row).forEach(({ query, key, weight }) => {
+      const share = weight / map.top;
       const [from, to] = [x(query, map.queries.length), x(key, map.keys.length)];
       const path = makeSvg("path", {
-        d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`, "stroke-width": (0.5 + 5.5 * weight).toFixed(2), opacity: (0.12 + 0.88 * weight).toFixed(2),
+        d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`, "stroke-width": (0.5 + 5.5 * share).toFixed(2), opacity: (0.12 + 0.88 * share).toFixed(2),
       });
       drawing.append(path);
     });
@@ -236,5 +250,5 @@ const PageDraw = (() => {
     return rows.length < Math.min(map.shown, map.queries.length) || keys.length < map.keys.length;
   };
 
-  return { make, makeSvg, percent, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable };
+  return { make, makeSvg, percent, rod, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable };
 })();

@@ -8,6 +8,8 @@ const PageHeads = (() => {
   const SHARES = ["diagonal", "operator", "carry", "previous_column", "boundary", "first_operand", "second_operand",
     "next_element", "previous_element", "inversion", "self_token", "previous_token", "entropy_share", "sparsity"];
 
+  const FEW_KEYS = 20;
+
   const siteOf = (run, head) => run.sites.find((site) => site.heads.includes(head));
 
   /** What there is to draw of a head now; null until the model has answered. */
@@ -19,8 +21,11 @@ const PageHeads = (() => {
     const axes = PageTasks.axes(run, site, source, result.tokens);
     const step = state.step === null ? null : Math.min(state.step, result.tokens.length - 1);
     const row = step === null ? null : PageTasks.rowOfStep(run, site, source, step);
-    return { weights, ...axes, shown: row === null ? axes.queries.length : row + 1, row, causal: site.causal && site.kind !== "cross" };
+    return { weights, ...axes, shown: row === null ? axes.queries.length : row + 1, row, causal: site.causal && site.kind !== "cross", top: topOf(weights, axes.keys.length) };
   };
+
+  /** Over a few keys colours go from 0 to 1; over many, where no weight is near 1, to the largest of the map. */
+  const topOf = (weights, keys) => (keys <= FEW_KEYS ? 1 : Math.max(1e-6, weights.reduce((most, weight) => Math.max(most, weight), 0)));
 
   const foundOf = (run, head) => run.analysis?.heads?.[head] || null;
   const roleOf = (found) => (found?.role ? found.role.split(":").pop().trim().replaceAll("_", " ") : "");
@@ -109,6 +114,8 @@ const PageHeads = (() => {
         const heads = button.dataset.layer.split(",");
         button.textContent = heads.every((head) => off.has(head)) ? "Layer on" : "Layer off";
       });
+      const many = this.page.source.length > FEW_KEYS;
+      document.getElementById("scale-top").textContent = many ? "the largest of each map" : "1";
       this.draw();
     }
 
@@ -256,7 +263,8 @@ const PageHeads = (() => {
       if (!map) return;
       this.canvas.setAttribute("aria-label", `Attention of ${this.page.state.head}; arrow keys move over the weights, and a table stands below`);
       if (!this.cell) {
-        this.readout.textContent = "Point at a cell, or move over the map with the arrow keys, to read its weight.";
+        const scaled = map.top < 1 ? ` The strongest colour is the largest weight, ${map.top.toFixed(3)}.` : "";
+        this.readout.textContent = `Point at a cell, or move over the map with the arrow keys, to read its weight.${scaled}`;
         return;
       }
       const [row, column] = this.cell;
@@ -278,13 +286,9 @@ const PageHeads = (() => {
       if (!found) return;
       const { definitions = {}, n } = this.page.run.analysis;
       const shares = SHARES.filter((name) => typeof found.scores?.[name] === "number").map((name) => [name, found.scores[name]]);
-      const scores = shares.flatMap(([name, share]) => {
-        const rod = make("i");
-        rod.style.width = 100 * Math.max(0, Math.min(1, share)) + "%";
-        return [
-          make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), make("span", { class: "rod" }, rod), make("dd", {}, share.toFixed(2)),
-        ];
-      });
+      const scores = shares.flatMap(([name, share]) => [
+        make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), PageDraw.rod(share), make("dd", {}, share.toFixed(2)),
+      ]);
       const drops = Object.entries(found.drops || {}).map(([kind, drop]) => `${kind} ${points(drop.drop)} (${drop.interval.map(points).join(" to ")})`);
       this.findings.replaceChildren(
         make("p", { class: "aside" }, drops.length ? `Switched off, it costs in points of accuracy: ${drops.join("; ")}. 95 % intervals, ${n} examples.` : ""),

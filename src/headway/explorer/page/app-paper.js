@@ -2,7 +2,6 @@
 // A sum on paper with its carries, and the steps in which the model writes its answer.
 const PagePaper = (() => {
   const { make, percent } = PageDraw;
-  const PLACES = ["units", "tens", "hundreds", "thousands"];
   const MOST_STEPS = 12;
   const SHOWN_ANSWERS = 5;
   const WIDEST = 9;
@@ -22,6 +21,9 @@ const PagePaper = (() => {
     });
   };
 
+  /** A token in a column of one digit's width. */
+  const inColumn = (run, id) => (id === run.vocabulary.eos ? "∎" : PageTasks.tokenName(run, id));
+
   const put = (row, column, classes, text) => {
     const cell = make("span", { class: classes }, text);
     [cell.style.gridRow, cell.style.gridColumn] = [String(row), String(column)];
@@ -37,7 +39,7 @@ const PagePaper = (() => {
       put_(1, "carry", cell.carry ? "1" : ""),
       ...cell.digits.map((digit, row) => put_(2 + row, "digit", digit === undefined ? "" : name(digit))),
       put(4, place, "rule", ""),
-      put_(5, answer.filter(Boolean).join(" "), cell.written === null ? "·" : name(cell.written)),
+      put_(5, answer.filter(Boolean).join(" "), cell.written === null ? "·" : inColumn(run, cell.written)),
       put(6, place, "correction", cell.wrong ? "✗ " + name(cell.right) : ""),
     ];
   };
@@ -47,12 +49,12 @@ const PagePaper = (() => {
     const extra = tokens.slice(columns, Math.min(shown, tokens.length)).filter((id, index) => index || id !== run.vocabulary.eos);
     const place = (index) => (PageTasks.isFalling(run) ? columns + 2 + index : 1 + extra.length - index);
     return extra.flatMap((id, index) => [
-      put(5, place(index), "answer wrong", PageTasks.tokenName(run, id)), put(6, place(index), "correction", "✗"),
+      put(5, place(index), "answer wrong", inColumn(run, id)), put(6, place(index), "correction", "✗"),
     ]);
   };
 
   const inWords = (run, source, cells) => {
-    const carried = cells.filter((cell) => cell.carry).map((cell) => PLACES[cell.column] || "column " + cell.column);
+    const carried = cells.filter((cell) => cell.carry).map((cell) => PageTasks.columnName(run, cell.column));
     const wrote = cells.map((cell) => (cell.written === null ? "nothing yet" : PageTasks.tokenName(run, cell.written)));
     return `${PageTasks.showSource(run, source)}. Carries into: ${carried.join(", ") || "none"}. The model wrote, from the left: ${wrote.join(", ")}.`;
   };
@@ -92,17 +94,14 @@ const PagePaper = (() => {
   const nameOfStep = (run, source, step, tokens) => {
     const { columns } = PageTasks.workOut(run, source);
     if (step >= columns) return step === tokens.length - 1 ? "end" : "after the end";
-    const column = PageTasks.columnOfStep(run, columns, step);
-    return PLACES[column] || `column ${column}`;
+    return PageTasks.columnName(run, PageTasks.columnOfStep(run, columns, step));
   };
 
-  const odds = (run, probabilities, right) =>
+  const odds = (run, probabilities, right, before) =>
     Headway.top(probabilities, SHOWN_ANSWERS).flatMap(([id, share], rank) => {
-      const rod = make("i");
-      rod.style.width = 100 * share + "%";
       const name = PageTasks.answerName(run, id) + (id === right && rank ? "✓" : "");
       return [
-        make("span", { class: rank ? "other" : "name" }, name), make("span", { class: "rod" }, rod),
+        make("span", { class: rank ? "other" : "name" }, name), PageDraw.rod(share, before?.[id]),
         make("span", { class: "share" }, percent(share)),
       ];
     });
@@ -164,7 +163,7 @@ const PagePaper = (() => {
           type: "button", "aria-current": index === step ? "step" : null, class: index < shown ? "" : "later",
           onclick: () => this.go(index),
         },
-        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right[index]))
+        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right[index], this.page.whole?.steps[index]?.probabilities))
       );
       return make("li", { "data-step": index }, button);
     }

@@ -89,7 +89,7 @@ const PagePatch = (() => {
       const { state, run, source, result } = this.page;
       if (!result || result.stale) return;
       this.head.value = state.head;
-      this.into.textContent = source.length > 20 ? `${source.length} elements` : PageTasks.showSource(run, source);
+      this.into.textContent = !PageTasks.isSum(run) && source.length > 20 ? `${source.length} elements` : PageTasks.showSource(run, source);
       if (this.shownFrom !== state.from) {
         this.from.value = state.from || this.from.value;
         this.shownFrom = state.from;
@@ -174,11 +174,9 @@ const PagePatch = (() => {
       const title = make("li", { class: "aside" }, `Probability of A’s ${PageTasks.answerName(run, token)}${where}, with each head from A alone:`);
       title.style.gridColumn = "1 / -1";
       const lines = rows.map(({ head, share, moved }) => {
-        const rod = make("i");
-        rod.style.width = 100 * share + "%";
         const button = make(
           "button", { type: "button", onclick: () => this.page.go({ head }) },
-          make("code", {}, head), make("span", { class: "rod" }, rod), make("span", { class: "share" }, percent(share)), make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
+          make("code", {}, head), PageDraw.rod(share), make("span", { class: "share" }, percent(share)), make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
         );
         return make("li", {}, button);
       });

@@ -199,9 +199,7 @@ const PageSequence = (() => {
       this.verdict.className = "verdict " + (said === right ? "right" : "wrong");
       this.verdict.textContent = said === right ? `✓ right: it says ${name(said)}` : `✗ wrong: it says ${name(said)}, and it is ${name(right)}`;
       const rows = [...result.steps[0].probabilities].flatMap((share, id) => {
-        const rod = make("i");
-        rod.style.width = 100 * share + "%";
-        return [make("span", {}, name(id) + (id === right ? " ✓" : "")), make("span", { class: "rod" }, rod), make("span", { class: "share" }, percent(share))];
+        return [make("span", {}, name(id) + (id === right ? " ✓" : "")), PageDraw.rod(share, this.page.whole?.steps[0].probabilities[id]), make("span", { class: "share" }, percent(share))];
       });
       this.bars.replaceChildren(...rows);
       this.chart.show(this.base?.result === source.join(" ") ? this.base.values : source);

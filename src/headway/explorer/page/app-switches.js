@@ -60,7 +60,10 @@ const PageSwitches = (() => {
       const right = PageTasks.rightAnswer(run, source);
       const good = PageTasks.isSum(run) ? PagePaper.isRight(run, source, result.tokens) : result.tokens[0] === right[0];
       const answer = PageTasks.isSum(run) ? PagePaper.readable(run, result.tokens) : PageTasks.answerName(run, result.tokens[0]);
-      const text = `${asked} → ${answer || "nothing"} ${good ? "✓ right" : "✗ wrong"}`;
+      const { whole } = this.page;
+      const before = whole && (PageTasks.isSum(run) ? PagePaper.readable(run, whole.tokens) : PageTasks.answerName(run, whole.tokens[0]));
+      const was = before !== null && before !== answer ? `, was ${before}` : "";
+      const text = `${asked} → ${answer || "nothing"} ${good ? "✓ right" : "✗ wrong"}${was}`;
       if (this.said.textContent !== text) this.said.textContent = text;
     }
 

@@ -126,6 +126,11 @@ const PageTasks = (() => {
   /** The column into which the step-th token is written. */
   const columnOfStep = (run, columns, step) => (isFalling(run) ? columns - 1 - step : step);
 
+  const PLACES = ["units", "tens", "hundreds", "thousands"];
+
+  /** How a column is called: the units, the tens; past them, and in other bases, by its number. */
+  const columnName = (run, column) => (baseOf(run) === 10 && PLACES[column]) || `column ${column}`;
+
   // Sequences
 
   const isSorted = (values) => values.every((value, index) => index === 0 || values[index - 1] <= value);
@@ -199,7 +204,7 @@ const PageTasks = (() => {
   };
 
   return {
-    read, showSource, rightAnswer, workOut, columnOfStep, isSum, isFalling, isSorted, descents, tokenName, answerName, axes,
+    read, showSource, rightAnswer, workOut, columnOfStep, columnName, isSum, isFalling, isSorted, descents, tokenName, answerName, axes,
     rowOfStep, exampleOf,
   };
 })();

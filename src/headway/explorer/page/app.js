@@ -37,6 +37,15 @@
       return this.engines.get(this.run);
     }
 
+    /** What the model with all its heads answers, where some are off; null for long sequences, which take a while. */
+    get whole() {
+      const { state, source } = this;
+      if (!state.off.length || source.length > LONG) return null;
+      const key = JSON.stringify([state.run, state.input]);
+      if (this.wholeFor !== key) [this.wholeFor, this.wholeKept] = [key, this.engine.answer(source, {})];
+      return this.wholeKept;
+    }
+
     /** What the model is asked with now. */
     options() {
       return { off: Object.fromEntries(this.state.off.map((head) => [head, this.state.fill])) };
@@ -92,12 +101,14 @@
       const { state } = this;
       this.source = PageTasks.read(this.run, state.input).source;
       const key = JSON.stringify([state.run, state.input, state.off, state.fill]);
-      if (key !== this.asked) {
+      const anew = key !== this.asked;
+      if (anew) {
         this.asked = key;
         if (this.source.length > LONG) return this.askSlowly(key);
         this.result = this.engine.answer(this.source, this.options());
+        if (!state.off.length) [this.wholeFor, this.wholeKept] = [JSON.stringify([state.run, state.input]), this.result];
       }
-      this.show();
+      this.show(anew);
       document.body.dataset.answerMs = (performance.now() - started).toFixed(1);
     }
 
@@ -134,7 +145,8 @@
       this.patching.build();
     }
 
-    show() {
+    /** Show everything; where the answer is new the patch, which asks twice more, comes after it. */
+    show(anew = false) {
       const { state, run } = this;
       at("run").value = String(state.run);
       if (this.shownInput !== state.input || document.activeElement !== at("input")) at("input").value = state.input;
@@ -143,7 +155,10 @@
       if (this.result) {
         if (PageTasks.isSum(run)) this.sum.show();
         else this.sequence.show();
-        [this.grid, this.large, this.pins, this.bar, this.patching].forEach((view) => view.show());
+        [this.grid, this.large, this.pins, this.bar].forEach((view) => view.show());
+        clearTimeout(this.later);
+        if (anew && state.from) this.later = setTimeout(() => this.patching.show());
+        else this.patching.show();
       } else this.sequence.show();
       this.link();
     }
@@ -301,7 +316,7 @@
 
   const drawScale = (canvas) => {
     const weights = Float32Array.from({ length: 120 }, (_, index) => index / 119);
-    const map = { weights, queries: [""], keys: Array(120).fill(""), shown: 1, row: null, causal: false };
+    const map = { weights, queries: [""], keys: Array(120).fill(""), shown: 1, row: null, causal: false, top: 1 };
     const dense = window.devicePixelRatio || 1;
     [canvas.width, canvas.height] = [120 * dense, 10 * dense];
     PageDraw.fillBox(canvas.getContext("2d"), map, { left: 0, top: 0, width: 120 * dense, height: 10 * dense });
