@@ -1,5 +1,12 @@
 """Every test runs with shapes and types checked at each call of headway, and on one thread."""
 
+import os
+
+# Before torch is imported, and for every process that a test starts. Threads that wait for each other by counting take
+# the cores from the other tests: a training on two threads beside other tests took three times its processor time.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OMP_WAIT_POLICY"] = "passive"
+
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
