@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "batches", "tasks", "model", "evaluation", "runs"},
     "report": BASE | {"config", "lazy", "runs", "statistics"},
+    "explorer": BASE | {"batches", "evaluation", "heads", "lazy", "model", "runs", "storage", "tasks"} | {"__init__"},
     "lazy": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
@@ -33,10 +34,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics"}
-    | {"sweeps"},
+    | {"sweeps", "heads", "doctor"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
-    | {"lengths", "doctor", "studies", "sweeps"}
+    | {"lengths", "doctor", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

@@ -8,6 +8,7 @@ hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
 hw.lengths("sortedness-seed0").certified     # how far past its training it holds
 hw.report("addition-seed0").page             # all of it on one page
+run.explore()                                # the model itself on a page, in a notebook
 """
 
 from importlib import import_module
@@ -20,6 +21,7 @@ _PUBLIC = {
     "load": "headway.evaluation",
     "evaluate": "headway.evaluation",
     "prune": "headway.api",
+    "explore": "headway.explorer.writing",
     "sweep": "headway.api",
     "compare": "headway.sweeps.compare",
 }

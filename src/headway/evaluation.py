@@ -7,6 +7,7 @@ decoded for real must agree with it token by token, up to and including the firs
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,6 +61,11 @@ class Trained:
     def examples(self, split: Split) -> Examples:
         """The examples of a split, as training had them."""
         return split_examples(self.task, self.config, self.directory)[split]
+
+    def explore(self, **options: Any) -> Any:
+        """The explorer of this run, which shows itself in a notebook; `options` are those of `hw.explore`."""
+        # By its name: the explorer stands above this room, and only this door leads up.
+        return import_module("headway.explorer.writing").explore(self, **options)
 
 
 def split_examples(task: Task, config: RunConfig, directory: RunDirectory) -> dict[Split, Examples]:

@@ -10,6 +10,7 @@ from headway.cli.compare import compare
 from headway.cli.data import data
 from headway.cli.doctor import doctor
 from headway.cli.evaluate import evaluate
+from headway.cli.explore import explore
 from headway.cli.heads import heads
 from headway.cli.lengths import lengths
 from headway.cli.options import discard, is_read_by_nobody, say
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, lengths, doctor, report, prune, sweep, compare, data, runs):
+for command in (study, train, evaluate, heads, lengths, doctor, report, explore, prune, sweep, compare, data, runs):
     app.command()(command)
 
 

@@ -1,0 +1,253 @@
+"""A run as one JSON document that the page can compute with: the model, its tables, examples and findings."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from headway.batches import make_batch
+from headway.errors import InputError
+from headway.evaluation import Trained, evaluate_examples
+from headway.explorer.findings import head_findings, length_findings
+from headway.explorer.packing import PRECISIONS, Pack
+from headway.explorer.tables import Span, TooLarge, add_tables
+from headway.heads.analysis import EXAMPLES as ANALYSED
+from headway.heads.variants import means
+from headway.heads.walk import Walk
+from headway.model.transformer import Transformer, count_parameters
+from headway.randomness import generator
+from headway.tasks import Contrast, Examples, Task
+
+EXAMPLES = 200
+"""Test examples that the page counts on."""
+LONGEST = 256
+"""Source tokens that the page can show, at least, where the task has no length of its own."""
+LARGEST_LONGEST = 1_024
+SHORTEST_SEQUENCE = 2
+MOST_PARAMETERS = 20_000_000
+PAIRS = 4
+MOST_CONTRASTS = 24
+LONGEST_CONTRASTED = 16
+"""Digits of the longest sums of which pairs are made: their number grows with the square."""
+
+POOLED: dict[str, dict[str, Any]] = {
+    "mean": {"features": ["mean"]},
+    "max": {"features": ["max"]},
+    "min": {"features": ["min"]},
+    "first": {"features": ["first"]},
+    "last": {"features": ["last"]},
+    "detector": {"read": "pooling.detect", "features": ["max"], "project": "pooling.project"},
+    "attention": {"score": "pooling.score", "features": ["weighted"]},
+    "multi-feature": {
+        "features": ["min", "smallest step", "mean step", "first", "last"],
+        "project": "pooling.project",
+    },
+}
+"""Every pooling as what the page does: read off numbers, take features over the sequence, project them."""
+
+
+def export_run(trained: Trained, *, precision: str = "fp16") -> dict[str, Any]:
+    """The document of one run; what the page cannot compute is refused by name."""
+    if precision not in PRECISIONS:
+        raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
+    trained = replace(trained, model=trained.model.to("cpu").eval())
+    _check_size(trained.model)
+    pooling = _pooling(trained.model)
+    packed, span, tables = _pack_what_fits(trained, precision)
+    test = trained.examples("test")
+    examples = choose_examples(trained, test, span)
+    _add_means(packed, trained, test.take(slice(0, ANALYSED)))
+    heads = [str(head) for site in trained.model.sites for head in site.heads]
+    return {
+        "name": trained.directory.name,
+        "seed": trained.config.seed,
+        "step": trained.step,
+        "task": _task(trained.task, span),
+        "vocabulary": asdict(trained.task.vocabulary),
+        "settings": _settings(trained),
+        "model": {**_model(trained.model), "pooling": pooling, "tables": tables},
+        "sites": _sites(trained.model),
+        "examples": [_example(trained.task, examples, row) for row in range(len(examples))],
+        "accuracy": _accuracy(trained, examples),
+        "contrasts": _contrasts(trained),
+        "analysis": head_findings(trained.directory, trained.step, heads),
+        "lengths": length_findings(trained.directory, trained.step),
+        "weights": packed.to_json(),
+    }
+
+
+def _check_size(model: Transformer) -> None:
+    parameters = count_parameters(model)
+    if parameters > MOST_PARAMETERS:
+        raise InputError(
+            f"the model has {parameters:,} parameters; a page can compute with at most {MOST_PARAMETERS:,}"
+        )
+
+
+def _pooling(model: Transformer) -> dict[str, Any] | None:
+    if model.config.pooling is None:
+        return None
+    name = model.config.pooling.name
+    if name not in POOLED:
+        raise InputError(f"the page cannot compute pooling {name!r}; it knows: {', '.join(POOLED)}")
+    return POOLED[name]
+
+
+# What the page can show
+
+
+def _pack_what_fits(trained: Trained, precision: str) -> tuple[Pack, Span, dict[str, Any]]:
+    """Weights and tables for the longest sources whose tables fit into a page."""
+    task, model = trained.task, trained.model
+    within = reach(task)
+    longer = [within.longest * eighths // 8 for eighths in (8, 6, 4, 3, 2)]
+    for length in [*(one for one in longer if one > within.trained[1]), within.trained[1]]:
+        span = Span(within.shortest, length, task.longest_answer(length))
+        packed = Pack(precision)
+        try:
+            tables = add_tables(packed, task, model, span)
+        except TooLarge:
+            continue
+        for name, values in model.state_dict().items():
+            if not name.startswith("encoding."):
+                packed.add(name, values.float().numpy())
+        return packed, span, tables
+    raise InputError(
+        f"encoding {model.config.encoding.name!r} needs tables over the {within.trained[1]:,} tokens of its training "
+        "that are too large for a page"
+    )
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Tokens of a source: the fewest and most that the page may show, and those of training."""
+
+    shortest: int
+    longest: int
+    trained: tuple[int, int]
+
+
+def reach(task: Task) -> Reach:
+    """How far the page may go; a task of one length has that one only."""
+    try:
+        plan = task.length_plan()
+    except InputError:
+        width = task.widths()[0]
+        return Reach(width, width, (width, width))
+    if plan.longest > LARGEST_LONGEST:
+        raise InputError(
+            f"the run was trained on {plan.longest:,} {plan.unit}; a page shows at most {LARGEST_LONGEST:,}"
+        )
+    shortest = min(plan.shortest, SHORTEST_SEQUENCE) if task.kind == "class" else plan.shortest
+    longest = min(LARGEST_LONGEST, max(LONGEST, 2 * plan.longest))
+    return Reach(shortest, longest, (plan.shortest, plan.longest))
+
+
+def choose_examples(trained: Trained, found: Examples, span: Span) -> Examples:
+    """Examples at random, the same for every run of the same data."""
+    order = generator(trained.config.data.seed, "explored").permutation(len(found))
+    lengths = (found.source != trained.task.vocabulary.pad).sum(1)
+    fits = [row for row in order if span.shortest <= lengths[row] <= span.longest]
+    return found.take(np.array(fits[:EXAMPLES], dtype=np.int64))
+
+
+# Parts of the document
+
+
+def _add_means(packed: Pack, trained: Trained, found: Examples) -> None:
+    """Each head's mean output over test examples: what `headway heads` puts in its place, too."""
+    batch = make_batch(trained.task, trained.model, found.take(slice(0, 1)), trained.device)
+    mean, _ = means(trained, found)
+    for site, values in mean(Walk(trained.model, batch.inputs), slice(0, 1)).items():
+        packed.add(f"mean.{site}", values.float().numpy(), "fp32")
+
+
+def _task(task: Task, span: Span) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "options": asdict(task.options),
+        "classes": task.n_classes,
+        "answer_names": task.answer_names(span.answer),
+        "token_names": task.token_names(span.longest),
+        "shortest": span.shortest,
+        "longest": span.longest,
+        "trained": list(reach(task).trained),
+        "longest_answer": span.answer,
+        "longest_answers": [task.longest_answer(length) for length in range(span.shortest, span.longest + 1)],
+    }
+
+
+def _settings(trained: Trained) -> list[list[Any]]:
+    """What a reader wants to know of the model, in the order of the page."""
+    model = trained.model.config
+    rows: list[list[Any]] = [
+        ["task", trained.task.name],
+        ["shape", model.shape],
+        ["encoding", model.encoding.name],
+        ["pooling", model.pooling.name if model.pooling else None],
+        ["width", model.d_model],
+        ["heads", sum(len(site.kept) for site in trained.model.sites)],
+        ["encoder layers", model.encoder_layers or None],
+        ["decoder layers", model.decoder_layers or None],
+        ["parameters", count_parameters(trained.model)],
+        ["steps of training", trained.step],
+        ["seed", trained.config.seed],
+    ]
+    return [row for row in rows if row[1] is not None]
+
+
+def _model(model: Transformer) -> dict[str, Any]:
+    config = model.config
+    names = ("shape", "d_model", "n_heads", "d_head", "d_ff", "encoder_layers", "decoder_layers", "norm", "activation")
+    kept = {name: getattr(config, name) for name in (*names, "log_length_scale", "window")}
+    return {**kept, "epsilon": torch.nn.LayerNorm(1).eps, "position_kind": model.encoding.position_kind}
+
+
+def _sites(model: Transformer) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": site.name,
+            "stack": site.stack,
+            "layer": site.layer,
+            "kind": site.kind,
+            "causal": model.kinds[site.kind],
+            "kept": list(site.kept),
+            "heads": [str(head) for head in site.heads],
+        }
+        for site in model.sites
+    ]
+
+
+def _example(task: Task, examples: Examples, row: int) -> dict[str, Any]:
+    pad, target = task.vocabulary.pad, examples.target[row]
+    answer = int(target) if task.kind == "class" else target[target != pad].tolist()
+    return {"source": _without(examples.source[row], pad), "target": answer}
+
+
+def _without(tokens: np.ndarray, pad: int) -> list[int]:
+    found: list[int] = tokens[tokens != pad].tolist()
+    return found
+
+
+def _accuracy(trained: Trained, examples: Examples) -> dict[str, Any]:
+    """How often the whole model is right on the page's examples."""
+    if not len(examples):
+        return {"n": 0, "right": 0}
+    found = evaluate_examples(trained, "explored", iter([examples]), len(examples), decoded=0, shown=0)
+    return {"n": found.n, "right": found.n - found.wrong}
+
+
+def _contrasts(trained: Trained) -> list[dict[str, Any]]:
+    """Pairs that differ in one thing, to put a head's output of the one into the other."""
+    task = trained.task
+    if getattr(task.options, "digits", 0) > LONGEST_CONTRASTED:
+        return []
+    found = task.contrasts(generator(trained.config.data.seed, "explored pairs"), PAIRS)[:MOST_CONTRASTS]
+    return [_pair(task, contrast, row) for contrast in found for row in range(len(contrast.base))]
+
+
+def _pair(task: Task, contrast: Contrast, row: int) -> dict[str, Any]:
+    base, donor = (_without(one.source[row], task.vocabulary.pad) for one in (contrast.base, contrast.donor))
+    return {"name": contrast.name, "about": contrast.about, "token": contrast.token, "base": base, "donor": donor}

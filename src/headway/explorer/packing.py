@@ -1,0 +1,47 @@
+"""Numbers inside JSON: all tensors of a model as one base64 text, and an index that says where each one lies."""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from headway.errors import InputError
+
+PRECISIONS = ("fp16", "fp32")
+TYPES = {"fp16": "<f2", "fp32": "<f4", "u16": "<u2"}
+LARGEST_HALF = 65_504.0
+ALIGNMENT = 4
+"""Every tensor starts at a multiple of so many bytes: typed arrays of a browser must."""
+
+
+@dataclass
+class Pack:
+    """Tensors one after another; matrices in the precision that was asked for, vectors always in full."""
+
+    precision: str
+    index: dict[str, dict[str, Any]] = field(default_factory=dict)
+    content: bytearray = field(default_factory=bytearray)
+
+    def add(self, name: str, values: Shaped[np.ndarray, "..."], kind: str | None = None) -> None:
+        """Put a tensor at the end, as `kind`, or by its shape: what is no matrix is small and stays exact."""
+        kind = kind or (self.precision if values.ndim > 1 else "fp32")
+        if not np.isfinite(values).all():
+            raise InputError(f"the weights {name} hold a number that is not finite; there is nothing to show")
+        if kind == "fp16" and np.abs(values).max(initial=0) > LARGEST_HALF:
+            kind = "fp32"  # a number past the range of half precision
+        self.content += bytes(-len(self.content) % ALIGNMENT)
+        self.index[name] = {"type": kind, "shape": list(values.shape), "at": len(self.content)}
+        self.content += np.ascontiguousarray(values).astype(TYPES[kind]).tobytes()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"index": self.index, "data": base64.b64encode(bytes(self.content)).decode()}
+
+
+def unpack(packed: dict[str, Any], name: str) -> Shaped[np.ndarray, "..."]:
+    """A tensor of a pack, as the page reads it."""
+    entry = packed["index"][name]
+    kind, count = np.dtype(TYPES[entry["type"]]), int(np.prod(entry["shape"], dtype=np.int64))
+    content = base64.b64decode(packed["data"])
+    return np.frombuffer(content, kind, count, entry["at"]).reshape(entry["shape"])

@@ -1,0 +1,202 @@
+"""The three hooks of a positional encoding as tables, so that the page knows no encoding by its name.
+
+A token stands at a *row*. Most encodings use the task's positions, and row r is position r. An encoding that moves
+positions by the length of the source has its rows written out for every length (`placement`). Over rows there are
+
+    added     what `embed` adds to the token at each row
+    turned    cosine and sine of each plane by which `rotate` turns it
+    bias      what `bias` adds to a score: for every distance between two positions, or for every two rows
+
+Each table is made by calling the hook and checked against it; what no table can say is refused by name.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headway.errors import InputError
+from headway.explorer.packing import Pack
+from headway.model.encodings.base import Encoding
+from headway.model.transformer import Inputs, Transformer
+from headway.tasks import Task
+
+MOST_CELLS = 1 << 20
+"""Numbers of one table, at most: 2 MB in half precision."""
+MOST_OFFSETS = 1 << 15
+CHECKED_ROWS = 96
+"""Queries, spread over the rows, at which a bias by distance is compared with the bias itself."""
+
+
+class TooLarge(Exception):
+    """A table has too many cells at this length; a shorter one may fit."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the page may ask for: sources of so many tokens, and so many tokens of an answer."""
+
+    shortest: int
+    longest: int
+    answer: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The position of every row, and for encodings that move positions the rows of each length.
+
+    `placement[L - shortest]` holds the rows of a source of L tokens, and from `span.longest` on those of the answer.
+    """
+
+    positions: Int[np.ndarray, " row"]
+    placement: Int[np.ndarray, "length place"] | None
+    shift: bool
+    """Whether the answer's positions go on where the source ends."""
+
+
+def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[str, Any]:
+    """Put all tables into the pack, and say what is there."""
+    rows = find_rows(task, model, span)
+    position = torch.from_numpy(rows.positions)[None]
+    pack.add("rows", rows.positions.astype(np.float32))
+    if rows.placement is not None:
+        pack.add("placement", rows.placement, "u16")
+    added = _added(model, position)
+    if added is not None:
+        pack.add("added", added)
+    turned = _turned(model, position)
+    if turned is not None:
+        pack.add("turned", turned)
+    kinds = [kind for kind in model.kinds if any(site.kind == kind for site in model.sites)]
+    return {
+        "positions": position_rule(task, model, span),
+        "moved": rows.placement is not None,
+        "shift": rows.shift,
+        "bias": {kind: found for kind in kinds if (found := _add_bias(pack, model, kind, position))},
+    }
+
+
+def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
+    """How the task gives positions: by the index, from a fixed row of them, or by the digits of each number."""
+    kind = model.encoding.position_kind
+    if kind == "index":
+        return {"by": "index"}
+    if task.name == "addition":
+        tokens = torch.zeros(1, span.longest, dtype=torch.long), torch.zeros(1, span.answer, dtype=torch.long)
+        source, prefix = task.positions(kind, *tokens)
+        assert prefix is not None
+        return {"by": "place", "source": source[0].tolist(), "prefix": prefix[0].tolist()}
+    if task.name == "addition-text":
+        return {"by": "digits", "from": "left" if kind == "abacus" else "right", "answer": int(kind == "coupled")}
+    raise InputError(
+        f"the page has no {kind} positions of task {task.name!r}; model.encoding with plain positions needed"
+    )
+
+
+def find_rows(task: Task, model: Transformer, span: Span) -> Rows:
+    """Every position that a token of the page can have."""
+    if model.encoding.position_kind != "index":
+        return Rows(np.arange(span.longest + span.answer + 2), None, shift=False)
+    if type(model.encoding).place is Encoding.place:
+        furthest = int(_placed(model, span.longest, span).max())
+        return Rows(np.arange(furthest + 1), None, shift=model.config.shape == "decoder")
+    placed = [_placed(model, length, span) for length in range(span.shortest, span.longest + 1)]
+    positions, row = np.unique(np.concatenate(placed), return_inverse=True)
+    if len(positions) >= 1 << 16:
+        raise TooLarge
+    placement = np.zeros((len(placed), span.longest + span.answer), dtype=np.int64)
+    done = 0
+    for index, one in enumerate(placed):
+        length, rows = span.shortest + index, row[done : done + len(one)]
+        placement[index, :length], placement[index, span.longest :] = rows[:length], rows[length:]
+        done += len(one)
+    return Rows(positions, placement, shift=False)
+
+
+def _placed(model: Transformer, length: int, span: Span) -> Int[np.ndarray, " place"]:
+    """Where the encoding puts the tokens of a source of this length, then those of its answer."""
+    source, answer = torch.zeros(1, length, dtype=torch.long), torch.zeros(1, span.answer, dtype=torch.long)
+    places = torch.arange(length)[None], torch.arange(span.answer)[None]
+    prefix = (answer, places[1]) if span.answer else (None, None)
+    moved = model.placed(Inputs(source, places[0], None, *prefix))
+    found = [moved.source_positions[0], *([] if moved.prefix_positions is None else [moved.prefix_positions[0]])]
+    return torch.cat(found).numpy()
+
+
+@torch.inference_mode()
+def _added(model: Transformer, position: Int[Tensor, "1 row"]) -> Float[np.ndarray, "row d_model"] | None:
+    if position.shape[1] * model.config.d_model > MOST_CELLS:
+        _refuse_if_needed(model.encoding.embed(position[:, :1]))
+        return None
+    found = model.encoding.embed(position)
+    return None if found is None else found[0].float().numpy()
+
+
+def _refuse_if_needed(hook: Tensor | None) -> None:
+    if hook is not None:
+        raise TooLarge
+
+
+@torch.inference_mode()
+def _turned(model: Transformer, position: Int[Tensor, "1 row"]) -> Float[np.ndarray, "row d_head"] | None:
+    """Cosine and sine of each plane at each row: what becomes of the vector 1 0 1 0 ..."""
+    d_head = model.config.d_head
+    assert d_head is not None
+    shape = (1, 1, position.shape[1], d_head)
+    probe = torch.linspace(-1, 1, shape[2] * d_head, dtype=torch.float32).reshape(shape)
+    expected = model.encoding.rotate(probe, position)
+    if torch.equal(expected, probe):
+        return None
+    if position.shape[1] * d_head > MOST_CELLS:
+        raise TooLarge
+    base = torch.zeros(shape)
+    base[..., ::2] = 1
+    table = model.encoding.rotate(base, position)[0, 0]
+    first, second, cos, sin = probe[..., ::2], probe[..., 1::2], table[:, ::2], table[:, 1::2]
+    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)
+    # Two float32 products and a sum: the tolerance is a few units in the last place of 1.
+    if d_head % 2 or not torch.allclose(turned, expected, atol=1e-6):
+        raise InputError(
+            f"encoding {model.config.encoding.name!r} does not turn pairs of coordinates; no table can say it"
+        )
+    return table.numpy()
+
+
+@torch.inference_mode()
+def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "1 row"]) -> dict[str, Any] | None:
+    """Put the bias of one kind of attention into the pack, by distance where it depends on nothing else."""
+    first = model.encoding.bias(position[:, :1], position[:, :1], kind)
+    if first is None:
+        return None
+    by_offset = _by_offset(model, kind, position)
+    if by_offset is not None:
+        pack.add(f"bias.{kind}", by_offset, "fp32")
+        return {"by": "offset", "least": -(by_offset.shape[1] // 2)}
+    if first.shape[1] * position.shape[1] ** 2 > MOST_CELLS:
+        raise TooLarge
+    found = model.encoding.bias(position, position, kind)
+    assert found is not None
+    pack.add(f"bias.{kind}", found[0].numpy())
+    return {"by": "rows"}
+
+
+def _by_offset(
+    model: Transformer, kind: str, position: Int[Tensor, "1 row"]
+) -> Float[np.ndarray, "head offset"] | None:
+    """The bias at every distance key - query, if that is all it depends on."""
+    furthest = int(position.max())
+    if furthest > MOST_OFFSETS:
+        return None
+    start, line = torch.zeros(1, 1, dtype=torch.long), torch.arange(furthest + 1)[None]
+    ahead, behind = model.encoding.bias(start, line, kind), model.encoding.bias(line, start, kind)
+    assert ahead is not None and behind is not None
+    table = torch.cat([behind[0, :, 1:, 0].flip(1), ahead[0, :, 0]], dim=1)
+    count = min(CHECKED_ROWS, position.shape[1])
+    queries = position[:, torch.linspace(0, position.shape[1] - 1, count).long()]
+    expected = model.encoding.bias(queries, position, kind)
+    assert expected is not None
+    offset = position[:, None, :] - queries[:, :, None] + furthest
+    return table.numpy() if torch.equal(table[:, offset[0]], expected[0]) else None

@@ -1,0 +1,182 @@
+"""The explorer's page: everything in one file, which opens from disk and asks nobody for anything."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from headway.errors import InputError
+from headway.explorer.packing import PRECISIONS
+from headway.storage import replace_file
+
+if TYPE_CHECKING:
+    from headway.evaluation import Trained
+
+FORM = 1
+ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "pool")
+"""The parts of the engine, in the order in which they build on each other."""
+DEFAULT = Path("explorer.html")
+FRAME_HEIGHT = 900
+"""Height of the page inside a notebook, in pixels."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """A page that was made: shown inside a notebook, or in the file that it was written to."""
+
+    runs: tuple[str, ...]
+    page: str | None
+    bytes: int
+    warnings: tuple[str, ...]
+    text: str = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was written, without the page's text."""
+        return {key: value for key, value in asdict(self).items() if key != "text"}
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; whole or not at all."""
+        place = Path(path)
+        if place.is_dir():
+            raise InputError(f"--out {place} is a directory; a file needed, such as {place / DEFAULT}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(place, self.text.encode())
+        return place
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, cut off from the notebook around it."""
+        return (
+            f'<iframe srcdoc="{escape(self.text)}" sandbox="allow-scripts" title="headway explorer" '
+            f'style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>'
+        )
+
+
+def explore(
+    *runs: "Trained | str | Path",
+    out: str | Path | None = None,
+    precision: str = "fp16",
+    progress: Progress = lambda done, total: None,
+) -> Exploration:
+    """One page in which the models of these runs compute; without a run, the models that come with headway.
+
+    With `out` it is written there. In a notebook the result shows itself.
+
+    >>> hw.explore("addition-seed0", out="addition.html")   # doctest: +SKIP
+    """
+    if precision not in PRECISIONS:
+        raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
+    documents, warnings = _export(runs, precision, progress) if runs else (shipped(), [])
+    text = render(documents)
+    names = tuple(document["name"] for document in documents)
+    made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
+    return made if out is None else replace(made, page=str(made.save(out)))
+
+
+def default_place(names: Sequence[str]) -> Path:
+    """Where a page goes when nobody says where: the file is named for its run, if there is one."""
+    return Path(f"{names[0]}-{DEFAULT}") if len(names) == 1 else DEFAULT
+
+
+def _export(
+    runs: "Sequence[Trained | str | Path]", precision: str, progress: Progress
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The documents of the runs, and what to warn of."""
+    from headway.evaluation import Trained, load
+    from headway.explorer.export import export_run
+
+    documents: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for index, run in enumerate(runs):
+        trained = run if isinstance(run, Trained) else load(run, device="cpu")
+        documents.append(export_run(trained, precision=precision))
+        warnings += trained.warnings
+        progress(index + 1, len(runs))
+    return documents, warnings
+
+
+def shipped() -> list[dict[str, Any]]:
+    """The documents of the trained models that come with headway."""
+    folder = files("headway.explorer") / "model"
+    packed = sorted((path for path in folder.iterdir() if path.name.endswith(".json.gz")), key=lambda path: path.name)
+    return [json.loads(gzip.decompress(path.read_bytes())) for path in packed]
+
+
+def ship(run: str | Path, path: Path) -> int:
+    """Write the document of a run to be shipped; the bytes it takes."""
+    documents, _ = _export([run], "fp16", lambda done, total: None)
+    content = gzip.compress(json.dumps(documents[0], separators=(",", ":"), allow_nan=False).encode(), 9, mtime=0)
+    replace_file(path, content)
+    return len(content)
+
+
+# The file
+
+
+def render(documents: Sequence[dict[str, Any]]) -> str:
+    """The page's text. Its policy lets in what stands in it, by its hash, and nothing else."""
+    from headway import __version__
+
+    folder = files("headway.explorer") / "page"
+    text = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.is_file()}
+    engine = engine_text()
+    scripts = [text[name] for name in sorted(text) if name.startswith("app") and name.endswith(".js")]
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    content = {"form": FORM, "made_by": f"headway {__version__}", "runs": list(documents)}
+    page = environment.from_string(text["index.html"]).render(
+        title=", ".join(document["name"] for document in documents),
+        style=Markup(text["style.css"]),
+        engine=Markup(engine),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(script_json(content)),
+        policy=policy(text["style.css"], [engine, *scripts]),
+    )
+    return page.lstrip() + "\n"
+
+
+def engine_text() -> str:
+    """The engine as one script."""
+    folder = files("headway.explorer") / "page"
+    return "".join((folder / f"engine-{part}.js").read_text(encoding="utf-8") for part in ENGINE)
+
+
+def policy(style: str, scripts: Sequence[str]) -> str:
+    """What the browser lets the page do: run what stands in it, workers made of it, and no connection at all."""
+    hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
+    allowed = {
+        "default-src": "'none'",
+        "script-src": f"{hashes} 'wasm-unsafe-eval'",
+        "style-src": f"'sha256-{digest(style)}'",
+        "img-src": "data: blob:",
+        "worker-src": "blob:",
+        "connect-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {source}" for name, source in allowed.items())
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def script_json(value: Any) -> str:
+    """JSON that cannot end the script tag it stands in, whatever its strings hold.
+
+    >>> script_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,308 @@
+"""The page's numbers are PyTorch's: every encoding, every pooling, every shape, with and without heads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, decode
+from headway.explorer.packing import Pack, unpack
+from headway.heads.handles import intervene
+from headway.model.encodings import ENCODINGS
+from headway.model.poolings import POOLINGS
+from headway.tasks import Examples
+from tests.explorer.parity import (
+    COUNTED,
+    TOLERANCE,
+    as_json,
+    draw,
+    expected,
+    export,
+    largest_gap,
+    random_off,
+    untrained,
+    write_harness,
+)
+
+DIGIT_PLACES = ("abacus", "coupled")
+AMOUNTS: dict[str, tuple[int, list[int] | None]] = {
+    "sortedness": (1, [2, 3, 6, 11, 29]),
+    "addition": (5, None),
+    "addition-text": (2, [8, 12, 20]),
+}
+"""How many examples, of which lengths: some shorter and some longer than in training."""
+
+
+def sortedness_models() -> dict[str, dict[str, Any]]:
+    """Every encoding with one pooling, every pooling with one encoding, and what else a model may have."""
+    plain = [name for name in ENCODINGS.names() if name not in DIGIT_PLACES]
+    found: dict[str, dict[str, Any]] = {name: {"encoding": {"name": name}} for name in plain}
+    found |= {f"pooling {name}": {"encoding": "none", "pooling": name} for name in POOLINGS.names()}
+    return found | {
+        "directional alibi": {"encoding": {"name": "alibi", "direction": "directional"}},
+        "clamped": {"encoding": {"name": "learned", "table_size": 4}},
+        "randomized fire": {"encoding": {"name": "randomized", "over": "fire", "max_position": 97}},
+        "randomized rotary": {"encoding": {"name": "randomized", "over": "rotary", "max_position": 300}},
+        "window": {"encoding": "clipped", "window": 2, "causal_encoder": True},
+        "log length": {"encoding": "t5", "log_length_scale": True, "norm": "post", "activation": "relu"},
+        "pruned": {"encoding": "alibi", "kept_heads": ("enc1.self.h0", "enc1.self.h2")},
+    }
+
+
+def sum_models() -> dict[str, tuple[str, dict[str, Any]]]:
+    tried = [name for name in ENCODINGS.names() if name not in ("sinusoidal", "none", "one-hot")]
+    found: dict[str, tuple[str, dict[str, Any]]] = {name: ("addition", {"encoding": {"name": name}}) for name in tried}
+    decoder = {"shape": "decoder"}
+    return found | {
+        "decoder": ("addition", {**decoder, "encoding": "sinusoidal"}),
+        "decoder randomized": ("addition", {**decoder, "encoding": {"name": "randomized", "over": "t5"}}),
+        "decoder coupled": ("addition", {**decoder, "encoding": "coupled", "log_length_scale": True}),
+        "window of digits": ("addition", {"encoding": {"name": "clipped", "positions": "coupled"}, "window": 1}),
+        "post": ("addition", {"encoding": "rotary", "norm": "post", "activation": "relu", "causal_encoder": True}),
+        "pruned": ("addition", {"encoding": "t5", "kept_heads": ("dec0.cross.h1", "dec1.self.h2", "enc0.self.h0")}),
+        "text": ("addition-text", {"encoding": "rotary"}),
+        "text coupled": ("addition-text", {"encoding": "coupled"}),
+        "text abacus decoder": ("addition-text", {**decoder, "encoding": "abacus"}),
+        "text randomized": ("addition-text", {"encoding": "randomized"}),
+        "text window": ("addition-text", {"encoding": {"name": "clipped", "positions": "abacus"}, "window": 3}),
+    }
+
+
+MODELS = {f"sortedness {name}": ("sortedness", model) for name, model in sortedness_models().items()} | sum_models()
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Any]:
+    """Each model with its document."""
+    made = {name: untrained(task, seed, name, **model) for seed, (name, (task, model)) in enumerate(MODELS.items())}
+    return {name: (trained, export(trained)) for name, trained in made.items()}
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any, runs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One page with the engine and all models."""
+    documents = [document for _, document in runs.values()]
+    path = write_harness(documents, tmp_path_factory.mktemp("engine") / "engine.html")
+    opened = browser.new_page()
+    opened.goto(path.as_uri())
+    return opened
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_are_those_of_pytorch(tab: Any, runs: dict[str, Any], name: str) -> None:
+    trained, document = runs[name]
+    random = np.random.default_rng(7)
+    examples = draw(trained, random, *AMOUNTS[trained.task.name])
+    offs: list[dict[str, str]] = [{}, random_off(trained, random), random_off(trained, random)]
+    assert largest_gap(tab, list(MODELS).index(name), trained, document, examples, offs) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["sortedness pooling multi-feature", "rotary", "text coupled"])
+def test_without_webassembly_the_numbers_are_the_same(tab: Any, runs: dict[str, Any], name: str) -> None:
+    trained, document = runs[name]
+    examples = draw(trained, np.random.default_rng(8), 3)
+    offs = [random_off(trained, np.random.default_rng(9))]
+    index = list(MODELS).index(name)
+    assert tab.evaluate("Headway.kernel !== null"), "the fast way is there in this browser"
+    assert largest_gap(tab, index, trained, document, examples, offs, plain=True) < TOLERANCE
+
+
+# Planted faults
+
+
+def planted(document: dict[str, Any], name: str, change: Any) -> dict[str, Any]:
+    """The document with one tensor changed."""
+    pack = Pack("fp32")
+    for one, entry in document["weights"]["index"].items():
+        values = unpack(document["weights"], one)
+        pack.add(one, change(values) if one == name else values, entry["type"])
+    return {**document, "weights": pack.to_json()}
+
+
+def shifted(values: np.ndarray) -> np.ndarray:
+    """Every number at its neighbour's place."""
+    return np.roll(values, 1, axis=-1)
+
+
+FAULTS: list[tuple[str, str, Any]] = [
+    ("sortedness t5", "bias.encoder", shifted),
+    ("sortedness fire", "bias.encoder", shifted),
+    ("sortedness rotary", "turned", np.abs),
+    ("sortedness learned", "added", lambda values: np.roll(values, 1, axis=0)),
+    ("sortedness randomized", "placement", lambda values: np.maximum(values, 1) - 1),
+    ("pruned", "mean.encoder.0.self", lambda values: values + np.float32(0.01)),
+    ("clipped", "bias.cross", shifted),
+]
+
+
+@pytest.fixture(scope="module")
+def faulty(browser: Any, runs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A page whose models have a fault each."""
+    documents = [planted(runs[model][1], tensor, change) for model, tensor, change in FAULTS]
+    opened = browser.new_page()
+    opened.goto(write_harness(documents, tmp_path_factory.mktemp("faulty") / "engine.html").as_uri())
+    return opened
+
+
+@pytest.mark.parametrize("index", range(len(FAULTS)), ids=[f"{model}, {tensor}" for model, tensor, _ in FAULTS])
+def test_a_planted_fault_is_seen(faulty: Any, runs: dict[str, Any], index: int) -> None:
+    trained, document = runs[FAULTS[index][0]]
+    examples = draw(trained, np.random.default_rng(7), *AMOUNTS[trained.task.name])
+    off = {str(trained.model.sites[0].heads[0]): "mean"}
+    assert largest_gap(faulty, index, trained, document, examples, [off]) > 10 * TOLERANCE
+
+
+# Answers with everything that is shown
+
+ANSWER = """({ index, source }) => {
+  const engine = Headway.open(runsOf()[index]), found = engine.answer(source);
+  const listed = (table) => Object.fromEntries(Object.entries(table).map(([key, value]) => [key, Array.from(value)]));
+  return { tokens: found.tokens, probabilities: found.steps.map((step) => Array.from(step.probabilities)),
+           weights: listed(found.weights), outputs: listed(found.outputs), shapes: found.shapes };
+}"""
+
+
+@pytest.mark.parametrize("name", ["rotary", "decoder", "text abacus decoder", "text randomized", "pruned"])
+def test_decoding_writes_what_pytorch_writes_and_shows_its_weights(tab: Any, runs: dict[str, Any], name: str) -> None:
+    trained, _ = runs[name]
+    example = draw(trained, np.random.default_rng(3), 1)
+    source = as_json(trained, example)[0]["source"]
+    found = tab.evaluate(ANSWER, {"index": list(MODELS).index(name), "source": source})
+    batch = make_batch(trained.task, trained.model, example, torch.device("cpu"))
+    written = decode(trained.model, trained.task, batch, cache=False)[0]
+    assert found["tokens"] == written.tolist()
+    # The pass that read what was written, weights and all.
+    record: dict[str, torch.Tensor] = {}
+    answered = Examples(example.source, written.numpy()[None])
+    with torch.inference_mode():
+        again = make_batch(trained.task, trained.model, answered, torch.device("cpu"), cut=False)
+        logits = trained.model(again.inputs, record)[0]
+    # Probabilities and weights are at most 1; rounding differs in the sixth place.
+    np.testing.assert_allclose(found["probabilities"], logits.softmax(-1), atol=1e-5)
+    for site in trained.model.sites:
+        for place, head in enumerate(site.heads):
+            shape = found["shapes"][site.name]
+            shown = np.array(found["weights"][str(head)]).reshape(shape)
+            np.testing.assert_allclose(shown, record[site.name][0, place], atol=1e-5)
+            assert len(found["outputs"][str(head)]) == shape[0] * trained.model.config.d_head
+
+
+PATCH = """({ index, base, donor, head }) => {
+  const engine = Headway.open(runsOf()[index]);
+  const prefix = (example) => [engine.run.vocabulary.bos, ...example.target.slice(0, -1)];
+  const taken = engine.read(donor.source, prefix(donor)).outputs[head];
+  const found = engine.read(base.source, prefix(base), { patch: { [head]: taken } });
+  return found.steps.map((step) => Array.from(step.logits));
+}"""
+
+
+def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str, Any]) -> None:
+    trained, _ = runs["decoder"]
+    base, donor = (draw(trained, np.random.default_rng(seed), 1) for seed in (4, 5))
+    site = trained.model.sites[0]
+    outputs: list[torch.Tensor] = []
+    donors, bases = (make_batch(trained.task, trained.model, one, torch.device("cpu")) for one in (donor, base))
+
+    def keep(heads: torch.Tensor) -> torch.Tensor:
+        outputs.append(heads.clone())
+        return heads
+
+    def put(heads: torch.Tensor) -> torch.Tensor:
+        changed = heads.clone()
+        changed[:, :, 1] = outputs[0][:, :, 1]
+        return changed
+
+    with torch.inference_mode():
+        with intervene(trained.model, {site.name: keep}):
+            trained.model(donors.inputs)
+        with intervene(trained.model, {site.name: put}):
+            wanted = trained.model(bases.inputs)[0].numpy()
+    pair = {"base": as_json(trained, base)[0], "donor": as_json(trained, donor)[0]}
+    found = tab.evaluate(PATCH, {"index": list(MODELS).index("decoder"), "head": str(site.heads[1]), **pair})
+    np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "word"),
+    [
+        ("sortedness none", "answer([1])", "the source has 1 tokens; 2 to 256 can be shown"),
+        ("sortedness none", "answer([1, 99])", "the source holds 99, which is no token"),
+        ("sortedness none", "answer([1, 2.5])", "the source holds 2.5, which is no token"),
+        ("sortedness none", "read([1, 2], [1])", "this model answers with a class; it reads no prefix"),
+        ("t5", "answer([1, 2])", "the source has 2 tokens; 5 can be shown"),
+        ("t5", "read([1, 2, 10, 3, 4], [])", "the prefix has 0 tokens; 1 to 4 can be shown"),
+        ("t5", 'answer([1, 2, 10, 3, 4], {off: {"enc9.self.h0": "zero"}})', "the model has no head enc9.self.h0"),
+        (
+            "t5",
+            'answer([1, 2, 10, 3, 4], {off: {"enc0.self.h0": "none"}})',
+            "enc0.self.h0 is off by none; zero or mean",
+        ),
+    ],
+)
+def test_what_the_engine_refuses_it_refuses_in_words(tab: Any, name: str, call: str, word: str) -> None:
+    code = f"""(index) => {{
+      const engine = Headway.open(runsOf()[index]);
+      try {{ engine.{call}; return null; }} catch (error) {{ return [error.name, error.message]; }}
+    }}"""
+    assert tab.evaluate(code, list(MODELS).index(name)) == ["RangeError", word]
+
+
+# Workers
+
+COUNT = """async ({ index, offs, size }) => {
+  const engine = Headway.open(runsOf()[index]), pool = Headway.pool(size), found = [];
+  for (const off of offs) {
+    const seen = [], job = pool.accuracy(engine, { off }, (state) => seen.push(state.done));
+    found.push({ ...(await job.promise), seen });
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("name", "size"), [("text", 2), ("text", 0), ("sortedness learned", 2), ("decoder", 2)])
+def test_accuracy_is_counted_up_in_workers(tab: Any, runs: dict[str, Any], name: str, size: int) -> None:
+    """What was computed before is used again, so heads go off and on in an order that would show a stale stream.
+
+    Without workers the page's own thread counts.
+    """
+    trained, document = runs[name]
+    heads = [str(head) for site in trained.model.sites for head in site.heads]
+    offs: list[dict[str, str]] = [{heads[-1]: "zero"}, {heads[0]: "mean"}, {heads[-1]: "mean", heads[-2]: "zero"}, {}]
+    found = tab.evaluate(COUNT, {"index": list(MODELS).index(name), "offs": offs, "size": size})
+    for off, counted in zip(offs, found, strict=True):
+        wanted = right_in_pytorch(trained, document, off)
+        assert counted["verdicts"] == wanted
+        assert (counted["right"], counted["done"], counted["total"]) == (sum(wanted), COUNTED, COUNTED)
+        assert counted["seen"] == sorted(counted["seen"])
+        assert counted["seen"][-1] == COUNTED
+
+
+def right_in_pytorch(trained: Trained, document: dict[str, Any], off: dict[str, str]) -> list[bool]:
+    """Which of the page's examples PyTorch gets right with these heads off."""
+    rows = [Examples(np.array([one["source"]]), np.array([one["target"]])) for one in document["examples"]]
+    together = Examples.join(rows, trained.task.vocabulary.pad)
+    predicted = torch.from_numpy(expected(trained, document, together, off).argmax(-1))
+    target = torch.from_numpy(together.target)
+    return trained.task.correct(predicted.reshape(target.shape), target).tolist()
+
+
+def test_a_cancelled_count_ends_at_once_and_the_next_one_is_right(tab: Any, runs: dict[str, Any]) -> None:
+    code = """async (index) => {
+      const engine = Headway.open(runsOf()[index]), sources = engine.run.examples.map((example) => example.source);
+      const pool = Headway.pool(1), job = pool.accuracy(engine, {}, () => job.cancel());
+      const first = await job.promise, second = await pool.accuracy(engine, {}).promise;
+      const many = pool.answers(engine, sources.slice(0, 2));
+      const one = await pool.answer(engine, sources[0]).promise, both = await many.promise;
+      const wrong = await pool.answer(engine, []).promise.catch((error) => error.message);
+      return { first, second, alike: [one.tokens, both[0].tokens, engine.answer(sources[0]).tokens],
+               count: both.length, shown: Object.keys(one.weights).length, wrong };
+    }"""
+    found = tab.evaluate(code, list(MODELS).index("text"))
+    assert found["first"]["cancelled"] is True
+    assert found["first"]["done"] < COUNTED
+    assert found["second"]["done"] == found["second"]["total"] == COUNTED
+    assert found["alike"][0] == found["alike"][1] == found["alike"][2]
+    assert (found["count"], found["shown"]) == (2, 15)
+    assert found["wrong"] == "the source has 0 tokens; 8 to 256 can be shown"

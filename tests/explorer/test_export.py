@@ -1,0 +1,320 @@
+"""A run as a document and as a page: what is in it, what is refused, and that text stays text."""
+
+import doctest
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+import headway as hw
+from headway.errors import InputError
+from headway.evaluation import Trained, load
+from headway.explorer import export, packing, tables, writing
+from headway.explorer.export import POOLED, export_run, reach
+from headway.explorer.findings import carriers, head_findings, length_findings, pairs
+from headway.explorer.packing import Pack, unpack
+from headway.explorer.tables import Span, find_rows
+from headway.model.encodings.base import Encoding, Heads, Positions
+from headway.model.poolings import POOLINGS
+from headway.runs import RunDirectory
+from headway.training import train
+from tests.explorer.parity import untrained
+from tests.tiny import ADDITION, config
+
+NASTY = 'a<img src=x onerror="alert(1)">&b</script>\u2028'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run whose name tries to be HTML, without the slash that no file name can have."""
+    place = tmp_path_factory.mktemp("explored") / NASTY.replace("/", "")
+    train(config(ADDITION), place, device="cpu")
+    return place
+
+
+@pytest.fixture(scope="module")
+def document(run: Path) -> dict[str, Any]:
+    return export_run(load(run))
+
+
+# The document
+
+
+def test_the_document_is_json_and_holds_the_models_weights(run: Path, document: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(document, allow_nan=False))
+    model = load(run).model
+    for name, values in model.state_dict().items():
+        if not name.startswith("encoding."):
+            # Half precision keeps 11 bits.
+            np.testing.assert_allclose(unpack(again["weights"], name), values.numpy(), rtol=2**-11, atol=1e-7)
+
+
+def test_vectors_and_biases_by_distance_are_kept_in_full(document: dict[str, Any]) -> None:
+    types = {name: entry["type"] for name, entry in document["weights"]["index"].items()}
+    assert types["readout.weight"] == "fp16"
+    assert types["readout.bias"] == types["mean.encoder.0.self"] == "fp32"
+    wide = export_run(untrained("sortedness", encoding="t5"))["weights"]["index"]
+    assert wide["bias.encoder"] == {"type": "fp32", "shape": [3, 511], "at": wide["bias.encoder"]["at"]}
+
+
+def test_examples_are_the_test_splits_and_accuracy_is_that_on_them(run: Path, document: dict[str, Any]) -> None:
+    trained = load(run)
+    test = trained.examples("test")
+    sources = {tuple(row) for row in test.source.tolist()}
+    assert {tuple(example["source"]) for example in document["examples"]} == sources
+    assert document["accuracy"]["n"] == len(document["examples"]) == 6
+    assert document["accuracy"]["right"] == 6 - hw.evaluate(trained, "test").wrong
+
+
+def test_the_page_is_told_how_long_sources_and_answers_may_be() -> None:
+    task = export_run(untrained("addition-text"))["task"]
+    assert (task["shortest"], task["longest"], task["trained"]) == (8, 256, [8, 12])
+    assert task["longest_answers"][12 - 8] == 12 - 4
+    task = export_run(untrained("addition"))["task"]
+    assert (task["shortest"], task["longest"], task["trained"]) == (5, 5, [5, 5])
+    task = export_run(untrained("sortedness"))["task"]
+    assert (task["shortest"], task["longest"], task["trained"]) == (2, 256, [3, 6])
+
+
+def test_every_pooling_can_be_said() -> None:
+    assert sorted(POOLED) == sorted(POOLINGS.names())
+
+
+# Findings
+
+
+def heads_document(names: list[str], step: int) -> dict[str, Any]:
+    """The parts of heads.json that the page shows."""
+    drop = {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9, "p": 0.01}
+    row = {"verdict": "important", "role": "encoder: carry", "scores": {"carry": 0.7}, "ablation": {"zero": drop}}
+    return {
+        "step": step,
+        "n": 20,
+        "split": "test",
+        "baseline": {"n": 20, "wrong": 1, "exact_match": 0.95, "interval": [0.8, 1.0], "loss": 0.1},
+        "definitions": {"carry": "share of attention on carries"},
+        "heads": [{"head": name, **row} for name in names],
+        "joint": {"sufficient": {"heads": names[:1], "exact_match": 0.9}, "pairs": {"pairs": []}},
+        "interventions": {"contrasts": []},
+    }
+
+
+def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
+    names, run = ["enc0.self.h0", "enc0.self.h1"], RunDirectory(tmp_path)
+    assert head_findings(run, 4, names) is None
+    run.replace_analysis("heads", heads_document(names, step=4))
+    found = head_findings(run, 4, names)
+    assert found is not None
+    assert list(found["heads"]) == names
+    told = found["heads"]["enc0.self.h1"]
+    assert (told["verdict"], told["role"], told["scores"]) == ("important", "encoder: carry", {"carry": 0.7})
+    assert told["drops"] == {
+        "zero": {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9}
+    }
+    assert found["sufficient"]["heads"] == ["enc0.self.h0"]
+    assert head_findings(run, 5, names) is None, "of another checkpoint"
+    assert head_findings(run, 4, names[:1]) is None, "of a model with other heads"
+
+
+def test_carriers_are_single_heads_best_first() -> None:
+    rows = [
+        {"who": "dec0.cross.h0", "heads": ["dec0.cross.h0"], "rate": 0.2, "interval": [0.1, 0.3]},
+        {"who": "dec0.cross.h1", "heads": ["dec0.cross.h1"], "rate": 0.9, "interval": [0.8, 1.0]},
+        {"who": "all cross", "heads": ["dec0.cross.h0", "dec0.cross.h1"], "rate": 1.0, "interval": [0.9, 1.0]},
+    ]
+    found = carriers([{"name": "carry into column 1", "about": "carry", "usable": 40, "rows": rows}])
+    assert [(row["head"], row["rate"], row["usable"]) for row in found] == [
+        ("dec0.cross.h1", 0.9, 40),
+        ("dec0.cross.h0", 0.2, 40),
+    ]
+
+
+def test_pairs_are_those_that_surely_back_each_other_up() -> None:
+    rows = [
+        {"heads": ["a", "b"], "interaction": 3.0, "p_holm": 0.01},
+        {"heads": ["a", "c"], "interaction": 9.0, "p_holm": 0.20},
+        {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01},
+        {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01},
+    ]
+    assert [pair["heads"] for pair in pairs(rows)] == [["c", "d"], ["a", "b"]]
+
+
+def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
+    row = {"negatives": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}
+    found = {"unit": "elements", "training": {"shortest": 3, "longest": 6}, "threshold": 0.99, "certified_length": 8}
+    run = RunDirectory(tmp_path)
+    assert length_findings(run, 4) is None
+    run.replace_analysis("lengths", {**found, "checkpoint": {"step": 4}, "lengths": [{**row, "loss": 0.1}]})
+    told = length_findings(run, 4)
+    assert told is not None
+    assert told["rows"] == [{"set": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}]
+    assert (told["certified"], told["trained"]) == (8, [3, 6])
+    assert length_findings(run, 5) is None, "of another checkpoint"
+
+
+# What is refused
+
+
+class Swap(Encoding):
+    """Turns queries in a way that is no turn of planes."""
+
+    def rotate(self, x: Heads, positions: Positions) -> Heads:
+        return x.flip(-1)
+
+
+class Everywhere(Encoding):
+    """A bias that hangs on both places, over far more places than a table can hold."""
+
+    def bias(self, query: Positions, key: Positions, kind: str) -> Float[Tensor, "#batch head query key"]:
+        wave = torch.sin(query[:, None, :, None] * key[:, None, None, :] * 1.0)
+        return wave.expand(-1, self.sizes.n_heads, -1, -1)
+
+
+def with_encoding(trained: Trained, cls: type[Encoding]) -> Trained:
+    old = trained.model.encoding
+    trained.model.encoding = cls(old.options, old.sizes)
+    return trained
+
+
+def test_a_turn_that_no_table_can_say_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"encoding 'none' does not turn pairs of coordinates; no table can say it"):
+        export_run(with_encoding(untrained("addition", encoding="none"), Swap))
+
+
+def test_a_page_shows_shorter_sequences_when_tables_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = with_encoding(untrained("sortedness", encoding="none"), Everywhere)
+    assert export_run(trained)["task"]["longest"] == 256
+    monkeypatch.setattr(tables, "MOST_CELLS", 3 * 130**2)
+    assert export_run(trained)["task"]["longest"] == 128
+    monkeypatch.setattr(tables, "MOST_CELLS", 10)
+    with pytest.raises(
+        InputError, match=r"encoding 'none' needs tables over the 6 tokens of its training that are too"
+    ):
+        export_run(trained)
+
+
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = untrained("addition")
+    monkeypatch.setattr(export, "MOST_PARAMETERS", 100)
+    with pytest.raises(InputError, match=r"the model has [\d,]+ parameters; a page can compute with at most 100"):
+        export_run(trained)
+    long = untrained("sortedness").task.__class__
+    options = {"min_length": 3, "max_length": 2_000}
+    with pytest.raises(InputError, match=r"trained on 2,000 elements; a page shows at most 1,024"):
+        reach(long(long.Options(**options)))
+
+
+def test_an_unknown_pooling_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(POOLED, "mean")
+    with pytest.raises(InputError, match=r"the page cannot compute pooling 'mean'; it knows: max, min, first"):
+        export_run(untrained("sortedness"))
+
+
+def test_places_of_digits_of_an_unknown_task_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = untrained("addition", encoding="coupled")
+    monkeypatch.setattr(type(trained.task), "name", "subtraction")
+    with pytest.raises(InputError, match=r"the page has no coupled positions of task 'subtraction'"):
+        export_run(trained)
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    trained = untrained("addition")
+    with torch.no_grad():
+        trained.model.readout.weight[0, 0] = torch.nan
+    with pytest.raises(InputError, match=r"the weights readout.weight hold a number that is not finite"):
+        export_run(trained)
+
+
+def test_a_wrong_precision_is_refused(run: Path) -> None:
+    with pytest.raises(InputError, match=r"--precision 'fp8'; known: fp16, fp32"):
+        hw.explore(run, precision="fp8")
+
+
+# Tables
+
+
+def test_numbers_past_half_precision_are_kept_in_full() -> None:
+    pack = Pack("fp16")
+    pack.add("small", np.array([[1.5, -2.0]], dtype=np.float32))
+    pack.add("large", np.array([[1.5, 70_000.0]], dtype=np.float32))
+    packed = pack.to_json()
+    assert [packed["index"][name]["type"] for name in ("small", "large")] == ["fp16", "fp32"]
+    assert unpack(packed, "large").tolist() == [[1.5, 70_000.0]]
+    assert unpack(packed, "small").tolist() == [[1.5, -2.0]]
+
+
+def test_an_encoding_that_moves_positions_has_its_rows_for_every_length() -> None:
+    trained = untrained("sortedness", encoding={"name": "randomized", "max_position": 97})
+    rows = find_rows(trained.task, trained.model, Span(2, 9, 0))
+    assert rows.placement is not None
+    for length in range(2, 10):
+        placed = rows.positions[rows.placement[length - 2, :length]]
+        assert placed.tolist() == [(2 * place + 1) * 97 // (2 * length) for place in range(length)]
+
+
+# The page
+
+
+def test_the_page_is_one_file_and_text_stays_text(run: Path, tmp_path: Path) -> None:
+    made = hw.explore(run, out=tmp_path / "deep" / "page.html")
+    text = (tmp_path / "deep" / "page.html").read_text()
+    assert made.page == str(tmp_path / "deep" / "page.html")
+    assert made.bytes == len(text.encode())
+    assert "<img src=x" not in text
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert data
+    assert "\u2028" not in data[1]
+    assert json.loads(data[1])["runs"][0]["name"] == run.name
+    assert not re.search(r'(src|href)="https?:', text)
+
+
+def test_the_policy_lets_in_nothing_but_what_stands_in_the_file(run: Path) -> None:
+    text = hw.explore(run).text
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert found
+    policy = dict(part.strip().split(" ", 1) for part in found[1].replace("&#39;", "'").split(";"))
+    assert policy["default-src"] == policy["connect-src"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    assert policy["worker-src"] == "blob:"
+    scripts = re.findall(r"<script(?! type)[^>]*>(.*?)</script>", text, re.DOTALL)
+    assert scripts
+    for script in scripts:
+        assert f"'sha256-{writing.digest(script)}'" in policy["script-src"]
+    assert "unsafe-inline" not in found[1]
+
+
+def test_without_a_run_there_are_the_trained_models_that_come_with_headway(run: Path, tmp_path: Path) -> None:
+    names = hw.explore().runs
+    assert names[0] == "addition-seed0"
+    folder = Path(writing.__file__).parent / "model"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
+    assert "recipe" in (folder / "README.md").read_text()
+    size = writing.ship(run, tmp_path / "shipped.json.gz")
+    assert (tmp_path / "shipped.json.gz").stat().st_size == size
+
+
+def test_several_runs_share_a_page_and_a_notebook_shows_it(run: Path) -> None:
+    made = load(run).explore()
+    assert made.runs == (run.name,)
+    shown = made._repr_html_()
+    assert shown.startswith('<iframe srcdoc="')
+    assert 'sandbox="allow-scripts"' in shown
+    assert "<img" not in shown
+    both = hw.explore(run, load(run))
+    assert both.runs == (run.name, run.name)
+    assert both.to_json() == {"runs": both.runs, "page": None, "bytes": both.bytes, "warnings": ()}
+
+
+def test_a_directory_is_no_place_for_a_page(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--out .* is a directory; a file needed, such as .*explorer.html"):
+        hw.explore(run, out=tmp_path)
+
+
+def test_examples_in_docstrings() -> None:
+    assert doctest.testmod(writing).failed == 0
+    assert packing.ALIGNMENT % 4 == 0
