@@ -4,12 +4,16 @@ const PageTour = (() => {
   const { percent } = PageDraw;
 
   /**
-   * @typedef {{title: string, text: string, at: string, enter: object, action: string | null, act: (() => void) | null}} Stop
-   * enter: the state it begins with; action: what the button says; act: what it does.
+   * @typedef {{title: string, text: string, at: string[], enter: object, action: string | null, act: (() => void) | null}} Stop
+   * at: what is marked, the first of it in view; enter: the state it begins with; action: what the button says; act: what it does.
    */
+
+  const MOST_TRIED = 40;
 
   const points = (value) => `${value.toFixed(1)} points`;
   const list = (names) => (names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names.at(-1));
+
+  const tileOf = (head) => `[data-head="${CSS.escape(head)}"]`;
 
   /** Heads by what they cost alone, dearest first; measured where the run has it. */
   const measuredDrops = (run) =>
@@ -30,6 +34,15 @@ const PageTour = (() => {
 
   const backup = (run) => run.analysis?.pairs?.find?.((pair) => pair.heads?.length === 2) || null;
 
+  /** A stored example that is answered right, and wrong with these heads off; none in the first few is left as it is. */
+  const telling = (page, heads) => {
+    const { run, engine } = page;
+    const off = Object.fromEntries(heads.map((head) => [head, page.state.fill]));
+    const isRight = ({ source, target }, options) => engine.answer(source, options).tokens.join() === [target].flat().join();
+    const found = run.examples.slice(0, MOST_TRIED).find((one) => isRight(one, {}) && !isRight(one, { off }));
+    return found ? { input: PageTasks.showSource(run, found.source) } : {};
+  };
+
   // Stops
 
   const askStop = (page) => {
@@ -42,7 +55,7 @@ const PageTour = (() => {
     const first = PageState.initial(page.runs, page.state.run);
     const act = PageTasks.isSum(run) ? () => page.go({ step: 0 }) : () => document.getElementById("invert").click();
     return {
-      title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: "question",
+      title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: ["#question"],
       enter: { off: [], from: "", step: null, input: first.input }, action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion", act,
     };
   };
@@ -54,7 +67,10 @@ const PageTour = (() => {
     const text = best
       ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. It favours: ${best.role}.`
       : `On this example ${head} matters most: without it the model gives its answer ${percent(Math.max(0, computed.loss))} less. Nothing else was measured; headway heads would.`;
-    return { title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: "model", enter: { off: [], head, step: null }, action: `Switch ${head} off`, act: () => page.go({ off: [head] }) };
+    return {
+      title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: [tileOf(head)],
+      enter: { off: [], head, step: null, from: "", ...telling(page, [head]) }, action: `Switch ${head} off`, act: () => page.go({ off: [head] }),
+    };
   };
 
   const carryStop = (page) => {
@@ -67,7 +83,10 @@ const PageTour = (() => {
       ? `Put into another sum, ${best.head} takes the ${best.contrast} with it in ${percent(best.rate)} of ${best.usable} pairs.`
       : `A and B differ in one thing: ${pair.name}.`;
     const text = `${said} Patch it from ${PageTasks.showSource(run, pair.donor)} into ${PageTasks.showSource(run, pair.base)} and see whether the answer moves.`;
-    return { title: best ? "This head brings the carry" : "Carry a head over", text, at: "patching", enter, action: "Patch it", act: () => page.go({ from: PageTasks.showSource(run, pair.donor) }) };
+    return {
+      title: best ? "This head brings the carry" : "Carry a head over", text, at: ["#patch-form", "#patch-result"], shows: "#patch-result",
+      enter, action: "Patch it", act: () => page.go({ from: PageTasks.showSource(run, pair.donor) }),
+    };
   };
 
   const layerStop = (page) => {
@@ -75,34 +94,56 @@ const PageTour = (() => {
     const site = run.sites.find((one) => one.heads.length) || { heads: [], layer: 0, stack: "encoder" };
     const heads = run.sites.filter((one) => one.stack === site.stack && one.layer === site.layer).flatMap((one) => one.heads);
     return {
-      title: "A whole layer", text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left of the answer went past them.`, at: "model",
+      title: "A whole layer", text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left of the answer went past them.`, at: heads.map(tileOf),
       enter: { off: [], step: null, from: "" }, action: "Switch the layer off", act: () => page.go({ off: heads }),
     };
   };
+
+  const pairStop = (page, pair) => ({
+    title: "Two that back each other up",
+    text: `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: each stands in for the other. Counting heads one at a time would have missed it.`,
+    at: pair.heads.map(tileOf),
+    enter: { off: [pair.heads[0]], head: pair.heads[0], step: null, from: "", ...telling(page, pair.heads) },
+    action: "Switch both off", act: () => page.go({ off: pair.heads }),
+  });
 
   const idleStop = (page) => {
     const drops = measuredDrops(page.run);
     if (!drops.length) return layerStop(page);
     const pair = backup(page.run);
-    if (pair) {
-      const text = `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: each stands in for the other. Counting heads one at a time would have missed it.`;
-      return { title: "Two that back each other up", text, at: "model", enter: { off: [pair.heads[0]], head: pair.heads[0], step: null, from: "" }, action: "Switch both off", act: () => page.go({ off: pair.heads }) };
-    }
-    const idle = drops.filter((one) => one.drop < 1);
-    const text = `${idle.length} of ${drops.length} heads cost less than one point each, alone. Switch them all off together: what is redundant one by one need not be redundant together.`;
-    return { title: "Redundant alone, and together?", text, at: "model", enter: { off: [], step: null, from: "" }, action: "Switch them off", act: () => page.go({ off: idle.map((one) => one.head) }) };
+    if (pair) return pairStop(page, pair);
+    const heads = drops.filter((one) => one.drop < 1).map((one) => one.head);
+    if (!heads.length) return layerStop(page);
+    return {
+      title: "Redundant alone, and together?",
+      text: `${heads.length} of ${drops.length} heads cost less than one point each, alone. Switch them all off together: what is redundant one by one need not be redundant together.`,
+      at: heads.map(tileOf), enter: { off: [], step: null, from: "", ...telling(page, heads) },
+      action: "Switch them off", act: () => page.go({ off: heads }),
+    };
+  };
+
+  const aloneStop = (page) => {
+    const [{ head }] = computedLosses(page);
+    const others = PageState.headsOf(page.run).filter((one) => one !== head);
+    return {
+      title: "One head alone",
+      text: `Now the other way: only ${head} stays on. Most models need more than one head, and the stored examples say how much.`,
+      at: [tileOf(head)], enter: { off: [], from: "", step: null }, action: "Keep only it", act: () => page.go({ off: others }),
+    };
   };
 
   const enoughStop = (page) => {
     const kept = page.bar.sufficient();
     const all = PageState.headsOf(page.run);
-    if (!kept) {
-      const [dearest] = [...computedLosses(page)].slice(0, 1);
-      return { title: "One head alone", text: `Now the other way: only ${dearest.head} stays on. Most models need more than one head, and the stored examples say how much.`, at: "model", enter: { off: [], from: "", step: null }, action: "Keep only it", act: () => page.go({ off: all.filter((head) => head !== dearest.head) }) };
-    }
+    if (!kept || kept.length === all.length) return aloneStop(page);
     const share = page.run.analysis.sufficient.exact_match;
     const held = typeof share === "number" ? ` On examples held back for this it answers ${percent(share)}.` : "";
-    return { title: `${kept.length} of ${all.length} heads are enough`, text: `The analysis took heads away one after another while less than a point was lost; these stayed.${held} Keep only them.`, at: "switches", enter: { off: [], step: null, from: "" }, action: "Keep only these", act: () => page.bar.keepSufficient() };
+    return {
+      title: `${kept.length} of ${all.length} heads are enough`,
+      text: `The analysis took heads away one after another while less than a point was lost; these stayed.${held} Keep only them.`,
+      at: ["#keep", ...kept.map(tileOf)], enter: { off: [], step: null, from: "" },
+      action: "Keep only these", act: () => page.bar.keepSufficient(),
+    };
   };
 
   const lengthStop = (page) => {
@@ -112,7 +153,10 @@ const PageTour = (() => {
     const text = `It was trained on ${run.task.trained[0]} to ${run.task.trained[1]} elements.${certified} Make this sequence ${longest} long: the chart shows how sure it is of the right answer at each length.`;
     const first = PageState.initial(page.runs, page.state.run).input;
     const grow = () => page.go({ input: PageSequence.lengthened(page.source, longest).join(" ") });
-    return { title: "Past the training length", text, at: "question", enter: { off: [], from: "", input: first }, action: `Make it ${longest} long`, act: grow };
+    return {
+      title: "Past the training length", text, at: ["#question"], enter: { off: [], from: "", input: first },
+      action: `Make it ${longest} long`, act: grow,
+    };
   };
 
   /** @returns {((page) => Stop)[]} the five stops of a run's task */
@@ -129,7 +173,7 @@ const PageTour = (() => {
       at("tour-end").addEventListener("click", () => this.end());
       this.back.addEventListener("click", () => this.go(this.index - 1));
       this.next.addEventListener("click", () => (this.index === this.stops.length - 1 ? this.end() : this.go(this.index + 1)));
-      this.action.addEventListener("click", () => this.stop.act());
+      this.action.addEventListener("click", () => this.act());
       this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.end());
     }
 
@@ -148,19 +192,26 @@ const PageTour = (() => {
       this.action.textContent = this.stop.action;
       this.back.disabled = index === 0;
       this.next.textContent = index === this.stops.length - 1 ? "Finish" : "Next";
-      this.spot(document.getElementById(this.stop.at));
+      this.spot(this.stop.at);
       this.title.focus({ preventScroll: true });
     }
 
-    spot(target) {
+    /** Do what the button says; what it makes is brought into view. */
+    act() {
+      this.stop.act();
+      if (this.stop.shows) document.querySelector(this.stop.shows).scrollIntoView({ block: "start" });
+    }
+
+    /** Mark these, and bring the first of them into view. */
+    spot(selectors) {
       document.querySelectorAll(".spot").forEach((one) => one.classList.remove("spot"));
-      if (!target) return;
-      target.classList.add("spot");
-      target.scrollIntoView({ block: "start" });
+      const targets = selectors.map((one) => document.querySelector(one)).map((one) => one?.closest(".tile") || one).filter(Boolean);
+      targets.forEach((one) => one.classList.add("spot"));
+      targets[0]?.scrollIntoView({ block: targets[0].matches("section") ? "start" : "center" });
     }
 
     end() {
-      this.spot(null);
+      this.spot([]);
       this.element.hidden = true;
       document.body.classList.remove("touring");
       document.getElementById("tour-start").focus({ preventScroll: true });
