@@ -9,11 +9,10 @@ os.environ["OMP_WAIT_POLICY"] = "passive"
 
 import torch
 from hypothesis import settings
-from jaxtyping import install_import_hook
 
-import tests.typechecking  # noqa: F401  the hook below looks it up by name
+from tests.typechecking import check_package
 
-install_import_hook("headway", "tests.typechecking.check")
+check_package("headway")
 
 torch.set_num_threads(1)
 
