@@ -27,15 +27,17 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
-    """One file with two small models: sums with made-up findings, whose names try to be HTML, and sequences without."""
+    """One file: sums with made-up findings, whose names try to be HTML, and two models of sequences without any."""
     folder = tmp_path_factory.mktemp("explorer")
     sums, sequences = folder / NASTY, folder / "sequences"
     train(config(ADDITION, task={"digits": 2}, model={"dropout": 0.0}), sums, device="cpu")
     train(config(SORTEDNESS), sequences, device="cpu")
+    other = config(SORTEDNESS, model={"encoding": {"name": "rotary"}}, train={"steps": 1, "validate_every": 1})
+    train(other, folder / "rotary", device="cpu")
     found = heads_document() | {"step": 24}
     found["heads"][0]["role"] = "encoder: " + NASTY
     RunDirectory(sums).replace_analysis("heads", found)
-    return explore(sums, sequences, out=folder / "page.html")
+    return explore(sums, sequences, folder / "rotary", out=folder / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +98,17 @@ def slide(tab: Any, length: int) -> None:
     tab.locator("#length").evaluate(
         "(slider, n) => (slider.value = n, slider.dispatchEvent(new Event('input')))", length
     )
+
+
+def touch(tab: Any, start: float, end: float, y: float) -> None:
+    """Drag a finger sideways."""
+    hand = tab.context.new_cdp_session(tab)
+    for kind, points in (
+        ("touchStart", [start]),
+        *(("touchMove", [start + (end - start) * share / 4]) for share in range(1, 5)),
+        ("touchEnd", []),
+    ):
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x in points]})
 
 
 def counted(tab: Any) -> str:
@@ -395,6 +408,9 @@ def test_elements_are_dragged_moved_and_changed(tab: Any, address: str) -> None:
     assert "One inversion" in tab.text_content("#element-words")
     tab.click("#undo")
     assert state(tab)["input"] == "1 3 5 7 9", "a drag is one change"
+    touch(tab, box["x"] + 5, target["x"] + 5, y)
+    assert state(tab)["input"] == "1 5 7 3 9"
+    tab.click("#undo")
     tab.focus("#elements button[tabindex='0']")
     tab.keyboard.press("ArrowLeft")
     tab.keyboard.press("Shift+ArrowLeft")
@@ -409,6 +425,19 @@ def test_elements_are_dragged_moved_and_changed(tab: Any, address: str) -> None:
     assert tab.text_content("#class-verdict").startswith(
         "✓ right" if right else "✗ wrong: it says sorted, and it is not sorted"
     )
+
+
+def test_another_model_is_asked_the_same_sequence(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1&input=1+5+3+9")
+    every = f"#chart[data-points='{tab.evaluate('explorerPage.sequence.chart.lengths().length')}']"
+    tab.wait_for_selector(every)
+    before = tab.evaluate("[...explorerPage.result.steps[0].logits]")
+    tab.select_option("#run", "2")
+    assert state(tab)["input"] == "1 5 3 9"
+    assert tab.evaluate("[...explorerPage.result.steps[0].logits]") != before
+    tab.wait_for_selector(every)
+    assert tab.locator("#chart .other").count() == 1, "the curve of the model before stays"
+    assert "Grey: sequences." in tab.text_content("#chart-said")
 
 
 def test_a_sequence_is_lengthened_past_training_and_back(tab: Any, address: str) -> None:
@@ -484,6 +513,23 @@ def test_a_telephone_needs_no_sideways_scrolling(tab: Any, address: str, fragmen
     tab.click("#tour-start")
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
     tab.click("#tour-end")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_jumps_when_a_head_is_switched_or_a_step_is_taken(tab: Any, address: str, width: int) -> None:
+    tab.set_viewport_size({"width": width, "height": 900})
+    show(tab, address, "#input=" + sums_answered(tab, right=True)[0].replace("+", "%2B"))
+    tab.evaluate("""window.shifts = 0; new PerformanceObserver(found => found.getEntries().forEach(
+        one => window.shifts += one.value)).observe({ type: 'layout-shift', buffered: true });""")
+    for change in (
+        "{ off: ['dec0.cross.h0', 'enc0.self.h1'] }",
+        "{ step: 0 }",
+        "{ step: 1 }",
+        "{ step: null, off: [] }",
+    ):
+        tab.evaluate(f"explorerPage.go({change})")
+        tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert tab.evaluate("window.shifts") == 0
 
 
 def test_dark_and_light_can_both_be_read(tab: Any) -> None:

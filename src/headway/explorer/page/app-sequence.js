@@ -213,14 +213,17 @@ const PageSequence = (() => {
       this.element = document.getElementById("chart");
       this.said = document.getElementById("chart-said");
       [this.points, this.key, this.job] = [[], "", null];
+      this.kept = { values: "", curves: new Map() };
       new ResizeObserver(() => this.draw()).observe(this.element);
     }
 
     /** Draw for a sequence; its curve is computed in workers, anew when it or the model changed. */
     show(values) {
       const key = JSON.stringify([this.page.state.run, values, this.page.state.off, this.page.state.fill]);
+      if (this.kept.values !== values.join()) this.kept = { values: values.join(), curves: new Map() };
       if (key !== this.key) {
         this.key = key;
+        this.points = [];
         this.job?.cancel();
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.compute(values, key), 150);
@@ -243,6 +246,7 @@ const PageSequence = (() => {
         const right = PageTasks.rightAnswer(run, sources[index])[0];
         points.push({ length: lengths[index], share: result.steps[0].probabilities[right] });
         this.points = [...points].sort((one, other) => one.length - other.length);
+        this.kept.curves.set(run, this.points);
         this.draw();
       });
       await this.job.promise.catch(() => null);
@@ -281,12 +285,19 @@ const PageSequence = (() => {
       return (run.lengths?.rows || []).filter((row) => row.set === set && row.length >= 2 && row.length <= run.task.longest);
     }
 
+    /** What other models of the file, looked at before, gave for this same sequence. */
+    others() {
+      return [...this.kept.curves].filter(([run]) => run !== this.page.run);
+    }
+
     curve(x, y) {
-      const path = this.points.map((point, index) => `${index ? "L" : "M"}${x(point.length).toFixed(1)} ${y(point.share).toFixed(1)}`).join("");
+      const line = (points) => points.map((point, index) => `${index ? "L" : "M"}${x(point.length).toFixed(1)} ${y(point.share).toFixed(1)}`).join("");
+      const others = this.others().map(([, points]) => makeSvg("path", { d: line(points), class: "curve other" }));
+      const path = line(this.points);
       const dots = this.points.map((point) => makeSvg("circle", { cx: x(point.length), cy: y(point.share), r: 2.6, class: "point" }));
       const rows = this.measured();
       const measured = rows.map((row) => makeSvg("circle", { cx: x(row.length), cy: y(row.accuracy), r: 3.4, class: "measured" }));
-      return [...measured, ...(path ? [makeSvg("path", { d: path, class: "curve" })] : []), ...dots];
+      return [...others, ...measured, ...(path ? [makeSvg("path", { d: path, class: "curve" })] : []), ...dots];
     }
 
     tell() {
@@ -297,7 +308,9 @@ const PageSequence = (() => {
       const [row] = this.measured();
       const rings = row ? ` Rings: accuracy on many such sequences (${row.set}), from headway lengths.` : "";
       this.element.dataset.points = String(this.points.length);
-      this.said.textContent = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}. ${found}${rings}`;
+      const others = this.others().map(([other]) => other.name);
+      const grey = others.length ? ` Grey: ${others.join(", ")}.` : "";
+      this.said.textContent = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}. ${found}${grey}${rings}`;
     }
   }
 

@@ -55,9 +55,16 @@
 
     /** Go to the present state with some of it changed. */
     go(change) {
-      const run = change.run !== undefined && change.run !== this.state.run;
-      this.history.go(run ? { ...PageState.initial(this.runs, change.run), ...change } : { ...this.state, ...change });
+      this.history.go({ ...this.state, ...change });
       this.update();
+    }
+
+    /** Another model; the question stays if that model can be asked it. */
+    choose(index) {
+      const first = PageState.initial(this.runs, index);
+      const same = this.runs[index].task.name === this.run.task.name;
+      const read = same ? PageTasks.read(this.runs[index], this.state.input) : { problem: "another task" };
+      this.go(read.problem ? first : { ...first, input: read.text });
     }
 
     undo() {
@@ -105,6 +112,7 @@
       if (anew) {
         this.asked = key;
         if (this.source.length > LONG) return this.askSlowly(key);
+        document.body.dataset.waiting = "no";
         this.result = this.engine.answer(this.source, this.options());
         if (!state.off.length) [this.wholeFor, this.wholeKept] = [JSON.stringify([state.run, state.input]), this.result];
       }
@@ -233,15 +241,17 @@
       at("input").addEventListener("keydown", (event) => event.key === "Enter" && this.ask(at("input").value));
       at("input").addEventListener("input", () => this.type(at("input").value));
       at("another").addEventListener("click", () => this.another());
-      at("reset").addEventListener("click", () => this.go({ ...PageState.initial(this.runs, this.state.run), run: this.state.run }));
+      at("reset").addEventListener("click", () => this.go(PageState.initial(this.runs, this.state.run)));
       at("link").addEventListener("click", () => this.copyLink());
       at("skip").addEventListener("click", (event) => {
         event.preventDefault();
         at("question").focus();
       });
-      at("run").replaceChildren(...this.runs.map((run, index) => make("option", { value: index }, run.name)));
+      const twice = (name) => this.runs.filter((run) => run.name === name).length > 1;
+      const name = (run, index) => (twice(run.name) ? `${run.name} (${index + 1})` : run.name);
+      at("run").replaceChildren(...this.runs.map((run, index) => make("option", { value: index }, name(run, index))));
       at("run-choice").hidden = this.runs.length < 2;
-      at("run").addEventListener("change", () => this.go({ run: Number(at("run").value) }));
+      at("run").addEventListener("change", () => this.choose(Number(at("run").value)));
       window.addEventListener("hashchange", () => this.follow());
       this.listenToColours();
       this.listenToKeys();
@@ -322,9 +332,14 @@
     PageDraw.fillBox(canvas.getContext("2d"), map, { left: 0, top: 0, width: 120 * dense, height: 10 * dense });
   };
 
+  /** Open the page; a browser that lacks something it needs is told so instead of being shown nothing. */
   const begin = () => {
-    const data = JSON.parse(at("data").textContent);
-    window.explorerPage = new Page(data);
+    try {
+      window.explorerPage = new Page(JSON.parse(at("data").textContent));
+    } catch (error) {
+      at("word").textContent = `This browser could not open the page: ${error.message}`;
+      throw error;
+    }
     document.body.dataset.ready = performance.now().toFixed(0);
   };
   /** The browser compiles what runs often: a few passes nobody sees make the first switch as quick as the later ones. */
