@@ -46,7 +46,7 @@ def test_without_a_run_the_page_holds_trained_models(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["explore", "--quiet"]) == 0
-    assert capsys.readouterr().out.startswith("the explorer of addition-seed0")
+    assert capsys.readouterr().out.startswith("the explorer of addition-seed0, sortedness-long-seed0 is ")
     assert Path("explorer.html").stat().st_size < 4_000_000
 
 

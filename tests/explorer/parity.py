@@ -30,7 +30,8 @@ TOLERANCE = 1e-4
 COUNTED = 24
 """Test examples of each run."""
 
-HARNESS = """<!doctype html><meta charset="utf-8"><title>engine</title><script id="engine">{engine}</script>
+HARNESS = """<!doctype html><meta charset="utf-8"><title>engine</title>
+<meta http-equiv="Content-Security-Policy" content="{policy}"><script id="engine">{engine}</script>
 <script type="application/json" id="data">{data}</script>
 <script>function runsOf() {{
   return (window.runs ??= JSON.parse(document.getElementById("data").textContent).runs);
@@ -69,9 +70,9 @@ def untrained(task: str, seed: int = 0, name: str = "made", **model: Any) -> Tra
     return Trained(RunDirectory(Path("/nowhere") / name), config, made, transformer, 0)
 
 
-def write_harness(documents: list[dict[str, Any]], path: Path) -> Path:
-    """A page with the engine and these runs, and nothing else."""
-    path.write_text(HARNESS.format(engine=engine_text(), data=script_json({"runs": documents})))
+def write_harness(documents: list[dict[str, Any]], path: Path, policy: str = "") -> Path:
+    """A page with the engine and these runs, and nothing else; a policy may forbid some of what browsers can do."""
+    path.write_text(HARNESS.format(policy=policy, engine=engine_text(), data=script_json({"runs": documents})))
     return path
 
 

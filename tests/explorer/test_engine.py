@@ -1,18 +1,22 @@
 """The page's numbers are PyTorch's: every encoding, every pooling, every shape, with and without heads."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from headway.api import read_recipe
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.explorer.packing import Pack, unpack
+from headway.explorer.writing import shipped
 from headway.heads.handles import intervene
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
-from headway.tasks import Examples
+from headway.tasks import Examples, make_task
+from headway.tasks.files import make_splits
 from tests.explorer.parity import (
     COUNTED,
     TOLERANCE,
@@ -97,6 +101,14 @@ def test_logits_are_those_of_pytorch(tab: Any, runs: dict[str, Any], name: str) 
     examples = draw(trained, random, *AMOUNTS[trained.task.name])
     offs: list[dict[str, str]] = [{}, random_off(trained, random), random_off(trained, random)]
     assert largest_gap(tab, list(MODELS).index(name), trained, document, examples, offs) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["sortedness rotary", "sortedness t5", "sortedness fire", "sortedness randomized"])
+def test_the_longest_sequences_of_the_page_are_right_too(tab: Any, runs: dict[str, Any], name: str) -> None:
+    trained, document = runs[name]
+    examples = draw(trained, np.random.default_rng(5), 1, [document["task"]["longest"]])
+    assert examples.source.shape[1] == 256
+    assert largest_gap(tab, list(MODELS).index(name), trained, document, examples, [{}]) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["sortedness pooling multi-feature", "rotary", "text coupled"])
@@ -306,3 +318,69 @@ def test_a_cancelled_count_ends_at_once_and_the_next_one_is_right(tab: Any, runs
     assert found["alike"][0] == found["alike"][1] == found["alike"][2]
     assert (found["count"], found["shown"]) == (2, 15)
     assert found["wrong"] == "the source has 0 tokens; 8 to 256 can be shown"
+
+
+def test_where_workers_and_webassembly_are_forbidden_the_page_counts_the_same(
+    browser: Any, runs: dict[str, Any], tmp_path: Path
+) -> None:
+    trained, document = runs["text"]
+    opened = browser.new_page()
+    policy = "default-src 'none'; script-src 'unsafe-inline'; worker-src 'none'"
+    opened.goto(write_harness([document], tmp_path / "engine.html", policy).as_uri())
+    assert opened.evaluate("Headway.kernel") is None
+    found = opened.evaluate(COUNT, {"index": 0, "offs": [{}, {"dec0.cross.h1": "zero"}], "size": 2})
+    assert [one["verdicts"] for one in found] == [
+        right_in_pytorch(trained, document, off) for off in ({}, {"dec0.cross.h1": "zero"})
+    ]
+    opened.close()
+
+
+# The trained models that come with headway
+
+
+@pytest.fixture(scope="module")
+def shipped_tab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    opened = browser.new_page()
+    opened.goto(write_harness(shipped(), tmp_path_factory.mktemp("shipped") / "engine.html").as_uri())
+    return opened
+
+
+@pytest.mark.parametrize("n", [100, pytest.param(2_000, marks=pytest.mark.long)])
+def test_the_shipped_model_adds_as_it_did_in_full_precision(shipped_tab: Any, n: int) -> None:
+    """In PyTorch it is right on the whole domain; so every answer of the page must be the sum."""
+    _, config = read_recipe("addition")
+    test = make_splits(make_task(config.task), config.data)["test"].take(slice(0, n))
+    code = (
+        "(sources) => { const engine = Headway.open(runsOf()[0]); return sources.map((s) => engine.answer(s).tokens); }"
+    )
+    assert shipped_tab.evaluate(code, test.source.tolist()) == test.target.tolist()
+
+
+def test_the_shipped_models_are_as_right_in_the_page_as_in_pytorch(shipped_tab: Any) -> None:
+    code = """async () => {
+      const pool = Headway.pool(2), found = [];
+      for (const run of runsOf()) found.push((await pool.accuracy(Headway.open(run), {}).promise).right);
+      return found;
+    }"""
+    assert shipped_tab.evaluate(code) == [document["accuracy"]["right"] for document in shipped()] == [200, 200]
+
+
+# The long version: every encoding with every pooling, 200 inputs each
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("encoding", ENCODINGS.names())
+def test_two_hundred_inputs_of_every_encoding_and_pooling(browser: Any, tmp_path: Path, encoding: str) -> None:
+    models = [("addition", {"encoding": encoding})]
+    if encoding not in DIGIT_PLACES:
+        models += [("sortedness", {"encoding": encoding, "pooling": pooling}) for pooling in POOLINGS.names()]
+    made = [untrained(task, seed, f"{task} {seed}", **model) for seed, (task, model) in enumerate(models)]
+    documents = [export(trained) for trained in made]
+    opened, random = browser.new_page(), np.random.default_rng(11)
+    opened.goto(write_harness(documents, tmp_path / "engine.html").as_uri())
+    for index, (trained, document) in enumerate(zip(made, documents, strict=True)):
+        lengths = [2, 3, 4, 5, 6, 8, 11, 17, 29, 60] if trained.task.kind == "class" else None
+        examples = draw(trained, random, 20 if lengths else 200, lengths)
+        offs: list[dict[str, str]] = [{}, *(random_off(trained, random) for _ in range(3))]
+        assert largest_gap(opened, index, trained, document, examples, offs) < TOLERANCE
+    opened.close()

@@ -289,8 +289,9 @@ def test_the_policy_lets_in_nothing_but_what_stands_in_the_file(run: Path) -> No
 
 
 def test_without_a_run_there_are_the_trained_models_that_come_with_headway(run: Path, tmp_path: Path) -> None:
-    names = hw.explore().runs
-    assert names[0] == "addition-seed0"
+    made = hw.explore()
+    assert made.runs == ("addition-seed0", "sortedness-long-seed0")
+    assert made.bytes < 4_000_000
     folder = Path(writing.__file__).parent / "model"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     assert "recipe" in (folder / "README.md").read_text()
