@@ -1,15 +1,20 @@
-"""A study trains, measures and sums up every run of its arms, and goes on where it stopped."""
+"""A study trains, measures, analyses heads, asks the doctor and reports; and it goes on where it stopped."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from headway.cli.main import run
-from headway.errors import Interrupted
+from headway.doctor.subject import Subject, subject_of
+from headway.evaluation import Trained
+from headway.report.writing import Written
 from headway.runs import list_runs
-from headway.studies.plan import ENCODING, POOLING, Arm, Study, plan_study
+from headway.studies import pool
+from headway.studies.plan import ENCODING, POOLING, Arm, HeadsOf, Study, plan_study
 from headway.studies.presets import PRESETS
 from tests.tiny import poison
 from tests.tiny_recipes import write_recipe
@@ -21,21 +26,22 @@ GRID = Study(
             recipe="sortedness.toml",
             vary={ENCODING: ("none", "learned"), POOLING: ("mean", "max")},
         ),
-        Arm(name="hard", recipe="sortedness.toml", set={"task.negatives": "adjacent"}, seeds=(3,)),
+        Arm(name="hard", recipe="sortedness.toml", set={"task.negatives": "adjacent", "data.test": 24}, seeds=(3,)),
     ),
     seeds=(0,),
     at=(8,),
     n=12,
+    heads=HeadsOf(arms=("hard",), examples=20),
 )
 STUDIES = {
     "addition": Study(
-        arms=(Arm(name="addition", recipe="addition.toml"),),
+        arms=(Arm(name="addition", recipe="addition.toml", set={"data.test": 24}),),
         seeds=(0, 1),
         measured="accuracy",
     ),
     "sortedness": GRID,
     "long-addition": Study(
-        arms=(Arm(name="text", recipe="addition-text.toml", set={"task.max_characters": 20}),),
+        arms=(Arm(name="text", recipe="addition-text.toml", set={"task.max_characters": 20, "data.test": 24}),),
         seeds=(0,),
         at=(24,),
         n=12,
@@ -47,6 +53,7 @@ STUDIES = {
 def _tiny_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more preset of each experiment, small enough for a test."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pool, "FEWEST_TOKENS", 10**12)  # processes take longer to start than all of this
     for task in ("addition", "sortedness", "addition-text"):
         write_recipe(tmp_path, task, task)
     for experiment, study in STUDIES.items():
@@ -58,29 +65,80 @@ def read(path: str) -> dict[str, Any]:
     return found
 
 
-def stamps(folder: str) -> dict[Path, int]:
+def stamps(folder: str | Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*.*")}
 
 
-def test_a_study_of_accuracy_evaluates_every_seed_and_goes_on_when_one_fails(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+HARD = ["study", "sortedness", "--preset", "tiny", "--quiet", "--arms", "hard", "--no-figures"]
+
+
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report takes longer than all else here, and other tests read it."""
+    written = Written(page="page", markdown="text", figures=[], bytes=0, sections=[], answer=[], left_out=[])
+    monkeypatch.setattr("headway.report.writing.report", lambda study, progress: written)
+
+
+def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsys: pytest.CaptureFixture[str]) -> None:
     poison(plan_study(STUDIES["addition"]).cells[0].trials[0].config, Path("studies/addition-tiny/runs/addition-seed0"))
-    assert run(["study", "addition", "--preset", "tiny", "--quiet"]) == 1
-    printed = capsys.readouterr().out
-    assert "seed 0: failed, the loss is not finite at step 3" in printed
-    assert "seed 1: trained 4 steps in " in printed
-    assert (
-        "the study is in studies/addition-tiny, its summary in studies/addition-tiny/analysis/summary.json" in printed
-    )
-    runs = list_runs(Path("studies/addition-tiny/runs"))
+    assert run(["study", "addition", "--preset", "tiny"]) == 1
+    printed = capsys.readouterr()
+    assert "addition-seed0: failed, the loss is not finite at step 3" in printed.out
+    assert "seed 1: trained 4 steps in " in printed.out
+    for title in ("2 of 4 evaluate and heads: 2 of 2", "3 of 4 doctor: 1 of 1", "4 of 4 report: "):
+        assert title in printed.err
+    assert "heads of addition-seed1, one at a time (n = 24): of 6 6 undecided\n" in printed.out
+    assert "the doctor examined 1 run: 0 errors, " in printed.out
+    place = "studies/addition-tiny"
+    assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
+    assert f"the study is in {place}, its summary in {place}/analysis/summary.json" in printed.out
+    runs = list_runs(Path(place) / "runs")
     assert [found.name for found in runs] == ["addition-seed0", "addition-seed1"]
-    failed, other = read("studies/addition-tiny/analysis/summary.json")["runs"]
+    failed, other = read(f"{place}/analysis/summary.json")["runs"]
     assert failed["evaluation"] is None
     assert other["evaluation"]["n"] == 8_100
     assert runs[1].read_analysis("evaluation") == {"all": other["evaluation"]}
+    (short,) = read(f"{place}/analysis/heads.json")["runs"]
+    assert (short["run"], short["verdicts"]) == ("addition-seed1", {"undecided": 6})
+    page = Path(f"{place}/report/index.html").read_text()
+    for section in ('id="doctor"', 'id="accuracy"', 'id="heads"', 'id="training"'):
+        assert section in page
 
 
+@pytest.mark.usefixtures("no_report")
+def test_only_what_is_missing_is_done_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(HARD) == 0
+    folder = Path("studies/sortedness-tiny/runs/hard-seed3")
+    for gone in ("heads", "lengths", "doctor"):
+        before = stamps(folder)
+        (folder / "analysis" / f"{gone}.json").unlink()
+        capsys.readouterr()
+        assert run([*HARD, "--json"]) == 0
+        changed = {path.stem for path, when in stamps(folder).items() if before.get(path) != when}
+        # The doctor reads what was found of heads, with the seconds it took; lengths are the same again.
+        assert changed == ({"heads", "doctor"} if gone == "heads" else {gone})
+        found = json.loads(capsys.readouterr().out)
+        assert (found["failed"], found["report"]["page"]) == ({}, "page")
+        assert [one["run"] for one in found["doctor"]["runs"]] == ["hard-seed3"]
+        assert list(found["seconds"]) == ["train", "lengths and heads", "doctor", "report"]
+
+
+@pytest.mark.usefixtures("no_report")
+def test_an_error_of_the_doctor_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def deaf(trained: Trained) -> Subject:
+        subject = subject_of(trained)
+        return replace(subject, forward=lambda examples: torch.tensor([[2.0, 1.0]]).expand(len(examples), 2))
+
+    monkeypatch.setattr("headway.doctor.subject.subject_of", deaf)
+    assert run(HARD) == 1
+    printed = capsys.readouterr().out
+    assert "the doctor examined 1 run: " in printed
+    assert "  error in hard-seed3, constant-answer: " in printed
+
+
+@pytest.mark.usefixtures("no_report")
 def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["study", "sortedness", "--preset", "tiny", "--quiet", "--no-figures"]
     broken = plan_study(GRID).cells[1].trials[0]
@@ -90,6 +148,7 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
     printed = capsys.readouterr()
     assert "grid-none-max-seed0: failed, the loss is not finite at step 3" in printed.out
     assert "hard" not in printed.out
+    assert "the doctor examined 3 runs: " in printed.out
     part = read("studies/sortedness-tiny/analysis/lengths.json")["cells"]
     assert [len(cell["runs"]) for cell in part] == [1, 0, 1, 1, 0]
     assert [list(cell["failed"]) for cell in part] == [[], [broken.name], [], [], []]
@@ -99,7 +158,9 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
     assert all(again[path] == when for path, when in first.items())  # what was trained and measured is left alone
     found = json.loads(capsys.readouterr().out)
     written = read("studies/sortedness-tiny/analysis/lengths.json")
-    assert {**written, "study": found["study"]} == {**found, "form": 1, "experiment": "sortedness", "preset": "tiny"}
+    assert written.items() <= {**found, "form": 1, "experiment": "sortedness", "preset": "tiny"}.items()
+    assert [one["run"] for one in found["heads"]["runs"]] == ["hard-seed3"]
+    assert len(found["doctor"]["runs"]) == 4
     cells = {cell["cell"]: cell for cell in found["cells"]}
     names = ["grid: none, mean", "grid: none, max", "grid: learned, mean", "grid: learned, max", "hard"]
     assert list(cells) == names
@@ -115,17 +176,19 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
 def test_long_addition_is_told_by_run_and_by_carries(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["study", "long-addition", "--preset", "tiny"]) == 0
     printed = capsys.readouterr()
-    assert "measure long-addition-tiny: 1 of 1" in printed.err
+    assert "2 of 4 lengths and heads: 2 of 2" in printed.err
     assert "exact match, by the characters of the question:" in printed.out
     assert "longest chain of carries" in printed.out
     assert "text: 1 run, 4 steps of training in " in printed.out
-    assert "figures are in studies/long-addition-tiny/report/figures" in printed.out
+    assert "the doctor examined 1 run: 0 errors, " in printed.out
+    assert 'id="lengths"' in Path("studies/long-addition-tiny/report/index.html").read_text()
     assert list(Path("studies/long-addition-tiny/report/figures").glob("*.png"))
     assert run(["study", "long-addition", "--preset", "tiny", "--seeds", "0-1"]) == 2
     refused = "headway: studies/long-addition-tiny holds another study; choose another --out\n"
     assert capsys.readouterr().err == refused
 
 
+@pytest.mark.usefixtures("no_report")
 def test_a_run_that_cannot_be_measured_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["study", "sortedness", "--preset", "tiny", "--quiet", "--arms", "hard", "--no-figures"]
     assert run(command) == 0
@@ -144,26 +207,45 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("studies").exists()
 
 
-@pytest.mark.parametrize(
-    ("where", "stop", "said"),
-    [
-        ("headway.cli.study.train_all", Interrupted("stopped"), "0 of 1 runs are trained; the same command continues"),
-        (
-            "headway.studies.runner.lengths_of",
-            KeyboardInterrupt(),
-            "stopped while measuring; the same command continues",
-        ),
-    ],
-)
-def test_ctrl_c_leaves_a_study_that_goes_on(
-    where: str, stop: BaseException, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+STOPS = {
+    "headway.cli.study.train_all": "stopped in stage 1 of 4, train (0 of 1 runs are trained)",
+    "headway.studies.pieces.Lengths.do": "stopped in stage 2 of 4, lengths and heads (0 of 2 pieces are done); "
+    "done before it: train",
+    "headway.studies.pieces.Heads.do": "stopped in stage 2 of 4, lengths and heads (1 of 2 pieces are done); "
+    "done before it: train",
+    "headway.studies.pieces.Diagnosis.do": "stopped in stage 3 of 4, doctor (0 of 1 pieces are done); "
+    "done before it: train, lengths and heads",
+    "headway.report.writing.report": "stopped in stage 4 of 4, report; "
+    "done before it: train, lengths and heads, doctor",
+}
+
+
+@pytest.mark.usefixtures("no_report")
+def test_ctrl_c_at_any_stage_says_what_is_done_and_the_same_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*arguments: object, **options: object) -> None:
-        raise stop
+        raise KeyboardInterrupt
 
-    command = ["study", "sortedness", "--preset", "tiny", "--quiet", "--arms", "hard", "--no-figures"]
-    with monkeypatch.context() as patched:
-        patched.setattr(where, interrupt)
-        assert run(command) == 130
-    assert said in capsys.readouterr().err
-    assert run(command) == 0
+    for where, said in STOPS.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(where, interrupt)
+            assert run(HARD) == 130
+        assert capsys.readouterr().err == f"headway: studies/sortedness-tiny: {said}; the same command continues\n"
+    assert run(HARD) == 0
+
+
+@pytest.mark.usefixtures("no_report")
+def test_heads_or_a_report_that_fail_cost_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise ValueError("it rained")
+
+    monkeypatch.setattr("headway.studies.pieces.Heads.do", fail)
+    monkeypatch.setattr("headway.report.writing.report", fail)
+    assert run([*HARD, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == {"hard-seed3": "its heads: ValueError: it rained", "the report": "ValueError: it rained"}
+    assert found["report"] is None
+    assert len(found["cells"][-1]["runs"]) == 1

@@ -144,3 +144,9 @@ def test_labels_along_the_lengths_keep_apart() -> None:
 def test_a_document_without_heads_is_refused() -> None:
     with pytest.raises(InputError, match="the findings have no heads"):
         draw_mechanism({**make_mechanism(), "heads": []})
+
+
+def test_a_document_from_before_pieces_were_measured_is_drawn_without_them() -> None:
+    found = make_mechanism(1, 2, culprit="enc0.self.h1")
+    without = {**found, "lengths": [{k: v for k, v in row.items() if k != "pieces"} for row in found["lengths"]]}
+    assert len(draw_mechanism(found).axes[0].get_lines()) == len(draw_mechanism(without).axes[0].get_lines()) + 1

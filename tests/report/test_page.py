@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from headway.cli.main import run as cli
 from headway.errors import InputError
 from headway.report import evidence, markdown, page, writing
-from headway.report.blocks import Table
+from headway.report.blocks import Figure, Table
 from headway.report.evidence import Evidence, Missing, written
 from headway.report.gathering import gather
 from headway.report.page import blocks_of
@@ -439,3 +440,25 @@ def check_colours(tab: Any) -> None:
     assert tab.evaluate(colour) == dark
     tab.emulate_media(media="print")
     assert tab.evaluate(colour) == "rgb(255, 255, 255)"
+
+
+def test_a_section_or_figure_that_fails_costs_no_other(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "half")
+    heads = made.read_analysis("heads") or {}
+    heads["capture"]["examples"] = [{}]  # with which the section of heads cannot be written
+    del heads["heads"][0]["verdict"]  # without which the answer has a sentence less
+    made.replace_analysis("heads", heads)
+    found = writing.report(made.path)
+    assert [problem.partition(":")[0] for problem in found.problems] == ["heads"]
+    assert {"doctor", "training", "heads", "lengths"} <= set(found.sections)
+    assert "This section could not be written" in Path(found.page).read_text()
+    assert cli(["report", str(made.path), "--quiet"]) == 1
+
+
+def test_a_figure_that_cannot_be_drawn_is_named() -> None:
+    def fail() -> Any:
+        raise ValueError("no such axis")
+
+    drawing, problem = writing.drawn_or_named(Figure("curve", "A curve.", fail))
+    assert problem == "ValueError: no such axis"
+    assert drawing.texts[0].get_text() == "curve could not be drawn"

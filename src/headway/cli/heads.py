@@ -85,9 +85,9 @@ def _analyse(
     trained: "Trained", settings: Mapping[str, Any], *, again: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.heads.analysis import FORM, PARTS, analyse
+    from headway.heads.analysis import FORM, PARTS, analyse_and_keep, settings_of
 
-    key = {**settings, "step": trained.step, "device": trained.device.type}
+    key = settings_of(trained, settings)
     earlier = (None if again else trained.directory.read_analysis("heads")) or {}
     if (earlier.get("form"), earlier.get("settings")) == (FORM, key):
         if not quiet:
@@ -100,8 +100,7 @@ def _analyse(
         def note(part: str, done: int, total: int) -> None:
             meter(PARTS.index(part), len(PARTS), f"{part} {done:,} of {total:,}" if total > 1 else part)
 
-        document = {"settings": key, **analyse(trained, progress=note, **settings).to_json()}
-    trained.directory.replace_analysis("heads", document)
+        document = analyse_and_keep(trained, settings, note)
     for drawn in trained.directory.figures.glob("*"):
         if not drawn.name.startswith(FIGURES_OF_LENGTHS):  # what was drawn before shows another analysis
             drawn.unlink()

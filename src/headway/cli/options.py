@@ -84,7 +84,7 @@ def is_read_by_nobody(stream: TextIO) -> bool:
 
 @runtime_checkable
 class Meter(Protocol):
-    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+    def __call__(self, done: float, total: int, note: str = "") -> None: ...
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _bar(title: str) -> Iterator[Meter]:
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
         row = bar.add_task(title, note="", total=None)
 
-        def update(done: int, total: int, note: str = "") -> None:
+        def update(done: float, total: int, note: str = "") -> None:
             bar.update(row, completed=done, total=total)
             if note:
                 bar.update(row, note=note)
@@ -119,10 +119,10 @@ def _bar(title: str) -> Iterator[Meter]:
 def _plain(title: str) -> Meter:
     last = time.monotonic()
 
-    def update(done: int, total: int, note: str = "") -> None:
+    def update(done: float, total: int, note: str = "") -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY or done == total:
             last = time.monotonic()
-            say(f"{title}: {done:,} of {total:,} {note}".rstrip())
+            say(f"{title}: {int(done):,} of {total:,} {note}".rstrip())
 
     return update

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headway.cli.options import Json, Quiet, progress, show
+from headway.cli.options import Json, Quiet, progress, say, show
 
 
 def report(
@@ -23,6 +23,7 @@ def report(
     """One page that says what was asked, the answer, how sure it is, what is wrong, and how to run it again.
 
     It is written from the JSON files of the run alone: index.html opens from disk, report.md has its figures beside it.
+    Exits with 1 if a section or a figure could not be made; the others are there.
 
     Example: headway report addition-seed0 --open
     """
@@ -34,6 +35,10 @@ def report(
     show(written.to_json(), lines, as_json=json)
     if open:
         show_in_browser(Path(written.page))
+    for problem in written.problems:
+        say(f"headway: the report's {problem}")
+    if written.problems:
+        raise typer.Exit(1)
 
 
 def show_in_browser(page: Path) -> None:

@@ -1,23 +1,26 @@
 """headway study"""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headway.cli.compare import as_text
-from headway.cli.evaluate import measure, summary
+from headway.cli.evaluate import summary
 from headway.cli.grid import duration
 from headway.cli.options import Device, Json, Quiet, parse_seeds, progress, say, show
+from headway.cli.stages import Stages
 from headway.cli.train import train_all, train_several
-from headway.errors import InputError, Interrupted, suggestion
+from headway.errors import InputError, suggestion
 from headway.studies.plan import Plan, Study, plan_study
 from headway.studies.presets import PRESETS
 
 if TYPE_CHECKING:
+    from headway.report.writing import Written
     from headway.runs import RunDirectory, StudyDirectory
+    from headway.studies.pieces import Piece
 
 SHOWN_SETS = {
     "adjacent": "accuracy on one adjacent inversion",
@@ -26,6 +29,8 @@ SHOWN_SETS = {
 }
 """Sets whose accuracies are printed; the figures and lengths.json have all."""
 DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
+SHOWN_RUNNING = 3
+"""Pieces that are named on one line of progress."""
 
 
 def study(
@@ -34,19 +39,20 @@ def study(
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
     arms: Annotated[str | None, typer.Option(help="Do only these parts of the study, e.g. course,fresh.")] = None,
     device: Device = "auto",
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw every arm's figures too.")] = True,
     out: Annotated[Path | None, typer.Option(help="The study's directory.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a whole experiment: train every run of it, measure each, and say what was found.
+    """Run a whole experiment: train, measure, analyse heads, ask the doctor, write the report; and say what was found.
 
-    Started again, it continues where it stopped.
+    Started again, it continues where it stopped. Exits with 1 if a run failed or the doctor found an error.
 
     Example: headway study sortedness --preset quick
     """
     from headway.batches import pick_device
     from headway.runs import StudyDirectory
+    from headway.studies.closing import doctor_lines, has_error, heads_lines
 
     whole = plan_study(chosen(experiment, preset), None if seeds is None else parse_seeds(seeds))
     part = whole if arms is None else whole.part([name.strip() for name in arms.split(",")])
@@ -55,16 +61,22 @@ def study(
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"--out {directory.path} is a file; a directory needed")
     directory.begin(whole.to_json(experiment, preset))
-    failed = train_missing(part, directory, device=device, quiet=quiet)
-    tell = told_by_accuracy if whole.study.measured == "accuracy" else told_by_lengths
+    work = Work(whole, part, directory, device, quiet)
+    work.train()
+    document, lines = (told_by_accuracy if whole.study.measured == "accuracy" else told_by_lengths)(work)
     name = "summary" if whole.study.measured == "accuracy" else "lengths"
-    document, lines = tell(whole, part, directory, failed, device=device, quiet=quiet)
-    path = directory.write_analysis(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
-    if figures and "cells" in document and (drawn := draw(document, directory)):
-        lines.append(f"{len(drawn):,} figures are in {directory.figures}")
+    path = work.keep(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
+    heads, health = work.heads(), work.doctor()
+    written = work.report(document if figures and "cells" in document else None)
+    # The explorer's page of the study belongs here: work.explore(), once a study has one.
+    lines += [*heads_lines(heads), *doctor_lines(health), *work.problems()]
+    if written is not None:
+        lines.append(f"the report is {written.page}, also {written.markdown}")
     lines.append(f"the study is in {directory.path}, its summary in {path}")
-    show({"study": str(directory.path), **document}, lines, as_json=json)
-    if failed:
+    found = {"study": str(directory.path), **document, "heads": heads, "doctor": health, "failed": work.failed}
+    found["report"] = None if written is None else written.to_json()
+    show({**found, "seconds": work.stages.seconds}, lines, as_json=json)
+    if work.failed or has_error(health):
         raise typer.Exit(1)
 
 
@@ -77,154 +89,229 @@ def chosen(experiment: str, preset: str) -> Study:
     return PRESETS[experiment][preset]
 
 
-def train_missing(plan: Plan, directory: "StudyDirectory", *, device: str, quiet: bool) -> dict[str, str]:
-    """Train the runs that are not finished; why some failed, by their names."""
-    from headway.studies.runner import left_to_train
+def stages_of(study: Study) -> list[str]:
+    """The names of the stages, in their order."""
+    measured = "evaluate" if study.measured == "accuracy" else "lengths"
+    why = ["why"] if study.measured == "lengths" and study.mechanism != "none" else []
+    return ["train", f"{measured} and heads", *why, "doctor", "report"]
 
-    total = sum(len(cell.trials) for cell in plan.cells)
-    left = left_to_train(plan.cells, directory)
-    if not left:
-        return {}
-    # A study of a single run shows that run; in any other, a run that fails must not end the study.
-    train = train_all if total == 1 else train_several
-    places = [directory.run(trial.name).path for trial in left]
-    try:
-        records = train([trial.config for trial in left], places, device=device, resume=True, data=None, quiet=quiet)
-    except Interrupted:
-        finished = total - len(left_to_train(plan.cells, directory))
-        raise Interrupted(
-            f"{directory.path}: {finished:,} of {total:,} runs are trained; the same command continues"
-        ) from None
-    return {trial.name: one["error"] for trial, one in zip(left, records, strict=True) if "error" in one}
+
+@dataclass
+class Work:
+    """A study that is being done: its plan, the part of it that was asked for, and what failed, by the run's name."""
+
+    whole: Plan
+    part: Plan
+    directory: "StudyDirectory"
+    device: str
+    quiet: bool
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stages = Stages(self.directory.path, stages_of(self.whole.study))
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> Path:
+        return self.directory.write_analysis(name, document)
+
+    def runs(self, plan: Plan) -> "list[RunDirectory]":
+        """The runs of a plan that did not fail."""
+        names = [trial.name for cell in plan.cells for trial in cell.trials]
+        return [self.directory.run(name) for name in names if name not in self.failed]
+
+    def note_failure(self, name: str, error: str) -> None:
+        self.failed[name] = error
+        say(f"headway: {name} failed: {error}")
+
+    def problems(self) -> list[str]:
+        """What failed, where the tables above do not say it."""
+        return [f"{name}: failed, {why}" for name, why in self.failed.items()]
+
+    # The stages
+
+    def train(self) -> None:
+        """Train the runs that are not finished; why some failed is noted."""
+        from headway.studies.runner import left_to_train
+
+        total = sum(len(cell.trials) for cell in self.part.cells)
+        left = left_to_train(self.part.cells, self.directory)
+        # A study of a single run shows that run; in any other, a run that fails must not end the study.
+        train = train_all if total == 1 else train_several
+        places = [self.directory.run(trial.name).path for trial in left]
+        how: dict[str, Any] = {"device": self.device, "resume": True, "data": None, "quiet": self.quiet}
+
+        def standing() -> str:
+            return f"{total - len(left_to_train(self.part.cells, self.directory)):,} of {total:,} runs are trained"
+
+        with self.stages.at("train", standing) as title:
+            records = train([trial.config for trial in left], places, **how, title=title) if left else []
+        found = zip(left, records, strict=True)
+        self.failed |= {trial.name: one["error"] for trial, one in found if "error" in one}
+
+    def do(self, stage: str, pieces: "Sequence[Piece]") -> "list[tuple[Piece, str]]":
+        """Do the pieces of a stage that were not done before; those that failed, and why."""
+        from headway.studies.pool import work_off
+
+        shares: dict[int, float] = {}
+        done, errors = 0, []
+        with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done") as title:
+            with progress(title, quiet=self.quiet or not pieces) as meter:
+
+                def note(piece: "Piece", share: float) -> None:
+                    shares[id(piece)] = share
+                    running = [
+                        f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares
+                    ]
+                    meter(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
+
+                for piece, error in work_off(pieces, device=self.device, note=note):
+                    done += 1
+                    shares.pop(id(piece), None)
+                    meter(done, len(pieces), f"{piece.run.name} {piece.what}")
+                    errors += [] if error is None else [(piece, error)]
+        return errors
+
+    def measure(self, kind: "type[Piece]") -> dict[str, dict[str, Any]]:
+        """What was measured of every run that has it, by name; this part's runs are measured and analysed first."""
+        from headway.studies.pieces import Heads
+
+        study = self.whole.study
+        pieces: list[Piece] = [kind(run, study) for run in self.runs(self.part)]
+        pieces += [Heads(run, study) for run in self.runs(self.part) if run.name in study.heads.chosen(self.part.cells)]
+        errors = self.do(self.stages.names[1], pieces)
+        for piece, error in errors:
+            if not isinstance(piece, Heads):
+                self.note_failure(piece.run.name, error)
+        found = {run.name: kind(run, study).known() for run in self.runs(self.whole)}
+        for piece, error in errors:
+            if piece.run.name not in self.failed:
+                self.note_failure(piece.run.name, f"its heads: {error}")
+        return {name: document for name, document in found.items() if document is not None}
+
+    def heads(self) -> dict[str, Any]:
+        """What the heads of the study's runs were found to do; kept with the study."""
+        from headway.studies.closing import heads_record
+        from headway.studies.pieces import Heads
+
+        chosen_runs = self.whole.study.heads.chosen(self.whole.cells)
+        cells = [[trial.name for trial in cell.trials if trial.name in chosen_runs] for cell in self.whole.cells]
+        found = [[Heads(self.directory.run(name), self.whole.study).known() for name in names] for names in cells]
+        record = heads_record([[one for one in documents if one is not None] for documents in found])
+        for run in record["runs"]:
+            if run["real_disagreements"]:
+                self.note_failure(run["run"], "decoding with a hook and the sweep of heads disagree")
+        self.keep("heads", record)
+        return record
+
+    def doctor(self) -> dict[str, Any]:
+        """Every finished run examined; what was found is kept with the runs and with the study."""
+        from headway.studies.closing import doctor_record
+        from headway.studies.pieces import Diagnosis, Heads
+
+        study = self.whole.study
+        runs = [self.directory.run(trial.name) for cell in self.whole.cells for trial in cell.trials]
+        runs = [run for run in runs if run.exists() and run.newest_state().get("finished")]
+        for piece, error in self.do("doctor", [Diagnosis(run, study) for run in runs]):
+            if piece.run.name not in self.failed:
+                self.note_failure(piece.run.name, f"its examination: {error}")
+        cells = {}
+        for cell in self.whole.cells:
+            own = [run for run in runs if run.name in {trial.name for trial in cell.trials}]
+            pairs = [(Diagnosis(run, study).known(), Heads(run, study).known()) for run in own]
+            cells[cell.name] = [(found, heads) for found, heads in pairs if found is not None]
+        record = doctor_record({name: pairs for name, pairs in cells.items() if pairs})
+        self.keep("doctor", record)
+        return record
+
+    def report(self, drawn: Mapping[str, Any] | None) -> "Written | None":
+        """Write the report, beside the figures of every arm; a report that fails is named and costs nothing else."""
+        from headway.report.writing import report
+
+        if not self.directory.runs():
+            return None
+        with self.stages.at("report") as title, progress(title, quiet=self.quiet) as meter:
+            try:
+                if drawn is not None:
+                    draw(drawn, self.directory)
+                written = report(self.directory.path, progress=meter)
+                for problem in written.problems:
+                    self.note_failure(f"the report's {problem.partition(':')[0]}", problem.partition(": ")[2])
+                return written
+            except Exception as problem:
+                from headway.sweeps.trial import in_one_line
+
+                self.note_failure("the report", in_one_line(problem))
+        return None
 
 
 # Accuracy
 
 
-def told_by_accuracy(
-    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
-) -> tuple[dict[str, Any], list[str]]:
+def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
     """The accuracy of every run, on the whole domain where the task can list it."""
-    rows, lines = [], []
-    for trial in (trial for cell in part.cells for trial in cell.trials):
-        run = directory.run(trial.name)
-        row = evaluated(run, failed.get(trial.name), device=device, quiet=quiet)
-        if row["evaluation"] is not None and row["evaluation"].get("real_disagreements"):
-            note_failure(failed, trial.name, DISAGREE)
-        rows.append(row)
-        lines += told(trial.seed, run, row)
-    return {"runs": rows}, lines
-
-
-def evaluated(run: "RunDirectory", error: str | None, *, device: str, quiet: bool) -> dict[str, Any]:
-    """The record of a seed with its accuracy, measured unless that was done before; none for a seed that failed."""
-    from headway.evaluation import load
+    from headway.studies.pieces import Accuracy
     from headway.studies.runner import training_of
 
-    if error is not None:
-        return {"training": {"run": str(run.path), "error": error}, "evaluation": None}
-    opened = load(run, device=device)
-    split = "all" if opened.task.domain_size() else "test"
-    earlier = (run.read_analysis("evaluation") or {}).get(split, {})
-    result = earlier if earlier.get("step") == opened.step else measure(opened, split, quiet=quiet)
-    return {"training": training_of(run), "evaluation": result}
-
-
-def told(seed: int, run: "RunDirectory", row: dict[str, Any]) -> list[str]:
-    """What a person reads of a seed."""
-    training = row["training"]
-    if row["evaluation"] is None:
-        return [f"seed {seed}: failed, {training['error']}"]
-    head = f"seed {seed}: trained {training['steps']:,} steps in {training['seconds']:.0f} s"
-    return [head, *summary(run.path, row["evaluation"])]
+    lines, rows = [], []
+    measured = work.measure(Accuracy)
+    for trial in (trial for cell in work.part.cells for trial in cell.trials):
+        run, found = work.directory.run(trial.name), measured.get(trial.name)
+        if found is None:
+            error = work.failed.get(trial.name, "it was not measured")
+            rows.append({"training": {"run": str(run.path), "error": error}, "evaluation": None})
+            continue
+        training = training_of(run)
+        rows.append({"training": training, "evaluation": found})
+        lines.append(f"seed {trial.seed}: trained {training['steps']:,} steps in {training['seconds']:.0f} s")
+        lines += summary(run.path, found)
+        if found.get("real_disagreements"):
+            work.note_failure(trial.name, DISAGREE)
+    return {"runs": rows}, lines
 
 
 # Lengths
 
 
-def told_by_lengths(
-    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """Accuracy against length of every run that is trained, what it adds up to, and its figures."""
+def told_by_lengths(work: Work) -> tuple[dict[str, Any], list[str]]:
+    """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
     from headway.lengths.patterns import encoding_patterns
     from headway.studies.answer import answer, decisions
+    from headway.studies.pieces import Lengths
     from headway.studies.runner import findings
     from headway.studies.tables import costs
 
-    try:
-        measured = measure_runs(whole, part, directory, failed, device=device, quiet=quiet)
-        explain_runs(whole, directory, measured, failed, device=device, quiet=quiet)
-    except KeyboardInterrupt:
-        raise Interrupted(f"{directory.path}: stopped while measuring; the same command continues") from None
-    cells = findings(whole, directory, measured, failed)
+    measured = work.measure(Lengths)
+    for name, document in measured.items():
+        if any((row["decoded"] or {}).get("real_disagreements") for row in document["lengths"]):
+            work.note_failure(name, DISAGREE)
+    if "why" in work.stages.names:
+        ask_why(work, measured)
+    cells = findings(work.whole, work.directory, measured, work.failed)
     document = {
-        "arms": whole.arms(),
-        "n": whole.study.n,
+        "arms": work.whole.arms(),
+        "n": work.whole.study.n,
         "cells": cells,
         "decisions": decisions(cells),
         "costs": costs(cells),
         "answer": answer(cells),
         "patterns": encoding_patterns(),
     }
-    return document, told_lengths(document, failed)
+    return document, told_lengths(document)
 
 
-def measure_runs(
-    whole: Plan, part: Plan, directory: "StudyDirectory", failed: dict[str, str], *, device: str, quiet: bool
-) -> dict[str, dict[str, Any]]:
-    """The lengths.json of every run that has one, by the run's name; those of this part are measured first."""
-    from headway.studies.runner import known_lengths, measure_all
-
-    names = [trial.name for cell in part.cells for trial in cell.trials if trial.name not in failed]
-    with progress(f"measure {directory.path.name}", quiet=quiet) as meter:
-        ends = measure_all([directory.run(name) for name in names], whole.study, device=device)
-        for done, (name, error) in enumerate(ends, 1):
-            meter(done, len(names), name)
-            if error is not None:
-                note_failure(failed, name, error)
-    runs = [directory.run(trial.name) for cell in whole.cells for trial in cell.trials if trial.name not in failed]
-    known = {run.name: known_lengths(run, whole.study) for run in runs}
-    for name, document in known.items():
-        if document is not None and disagrees(document):
-            note_failure(failed, name, DISAGREE)
-    return {name: document for name, document in known.items() if document is not None}
-
-
-def disagrees(document: dict[str, Any]) -> bool:
-    return any((row["decoded"] or {}).get("real_disagreements") for row in document["lengths"])
-
-
-def explain_runs(
-    plan: Plan,
-    directory: "StudyDirectory",
-    measured: dict[str, dict[str, Any]],
-    failed: dict[str, str],
-    *,
-    device: str,
-    quiet: bool,
-) -> None:
+def ask_why(work: Work, measured: dict[str, dict[str, Any]]) -> None:
     """Ask of the runs that the study says why they fail; what is found is added to their documents."""
-    from headway.studies.runner import asked_why, attempt, explain
+    from headway.studies.pieces import Why
+    from headway.studies.runner import asked_why
 
-    names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in plan.cells]
-    chosen_names = asked_why(names, measured, plan.study.mechanism)
-    with progress(f"explain {directory.path.name}", quiet=quiet or not chosen_names) as meter:
-        for done, name in enumerate(chosen_names):
-            meter(done, len(chosen_names), name)
-            run = directory.run(name)
-            found, error = attempt(run, partial(explain, run, measured[name], device=device))
-            if error is not None:
-                note_failure(failed, name, f"its mechanism: {error}")
-            measured[name] = found or measured[name]
-        meter(len(chosen_names), len(chosen_names))
+    names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in work.whole.cells]
+    asked = asked_why(names, measured, work.whole.study.mechanism)
+    pieces = [Why(work.directory.run(name), work.whole.study) for name in asked]
+    for piece, error in work.do("why", pieces):
+        work.note_failure(piece.run.name, f"its mechanism: {error}")
+    measured |= {piece.run.name: found for piece in pieces if (found := piece.known()) is not None}
 
 
-def note_failure(failed: dict[str, str], name: str, error: str) -> None:
-    failed[name] = error
-    say(f"headway: {name} failed: {error}")
-
-
-def draw(document: dict[str, Any], directory: "StudyDirectory") -> list[Path]:
+def draw(document: Mapping[str, Any], directory: "StudyDirectory") -> list[Path]:
     """Write the figures of every arm, in a folder of its own where there are several, and say where."""
     from headway.report.lengths import write_encodings, write_figures
 
@@ -245,7 +332,7 @@ def remove_figures(folder: Path) -> None:
         path.unlink()
 
 
-def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:
+def told_lengths(document: dict[str, Any]) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
     from headway.studies.tables import certified_table, chain_table, reach_table, seed_table
@@ -263,7 +350,6 @@ def told_lengths(document: dict[str, Any], failed: dict[str, str]) -> list[str]:
         lines += ["every run:", *as_text(seed_table(cells), 1), ""]
     for arm in document["arms"]:
         lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]
-    lines += [f"{name}: failed, {why}" for name, why in failed.items()]
     lines += [cost_line(cost) for cost in document["costs"]]
     return [*lines, "", *document["answer"]]
 

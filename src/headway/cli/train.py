@@ -73,11 +73,13 @@ def train_all(
     data: Path | None,
     quiet: bool,
     log: str | None = None,
+    title: str = "train",
 ) -> list[dict[str, Any]]:
     """Train one seed, or several with one display; a record for each, a `TrainResult` or its `error`."""
     if len(configs) == 1:
-        return [asdict(run(configs[0], places[0], device=device, resume=resume, data=data, quiet=quiet, log=log))]
-    return train_several(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
+        how: dict[str, Any] = {"device": device, "resume": resume, "data": data}
+        return [asdict(run(configs[0], places[0], **how, quiet=quiet, log=log, title=title))]
+    return train_several(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log, title=title)
 
 
 def train_several(
@@ -89,13 +91,14 @@ def train_several(
     data: Path | None,
     quiet: bool,
     log: str | None = None,
+    title: str = "train",
 ) -> list[dict[str, Any]]:
     """Train runs with one display; one that fails has a record with its `error`, and the others go on."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
 
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
-    with grid_progress("train", quiet=quiet) as show_progress:
+    with grid_progress(title, quiet=quiet) as show_progress:
 
         def report(event: Mapping[str, Any]) -> None:
             if event["event"] == "warning" and "trial" in event:
@@ -127,12 +130,13 @@ def run(
     data: Path | None,
     quiet: bool,
     log: str | None = None,
+    title: str = "train",
 ) -> "TrainResult":
     """Train with a progress display."""
     from headway.training import train as run_training
     from headway.training.mirror import mirrored
 
-    with progress(f"train {place.name}", quiet=quiet) as meter:
+    with progress(f"{title} {place.name}", quiet=quiet) as meter:
         with mirrored(log, place, lambda event: show_event(event, meter, quiet=quiet)) as report:
             return run_training(config, place, device=device, resume=resume, data=data, command=sys.argv, report=report)
 

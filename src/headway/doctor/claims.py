@@ -130,7 +130,8 @@ def _enough(seeds: int) -> Finding:
         "too-few-seeds",
         "warning",
         "claims",
-        f"{seeds} seeds were examined; an interval over seeds needs {ENOUGH_SEEDS}, so they only describe.",
+        f"{seeds} seed{'s were' if seeds > 1 else ' was'} examined; an interval over seeds needs {ENOUGH_SEEDS}, "
+        "so they only describe.",
         numbers,
         f"Train {ENOUGH_SEEDS} seeds, or call the numbers descriptive.",
     )

@@ -124,19 +124,19 @@ def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
 def forward_of(trained: Trained) -> Logits:
     """The parallel pass over all examples; columns that were cut as padding come back as zeros."""
 
+    @torch.inference_mode()
     def forward(examples: Examples) -> Tensor:
-        width = examples.target.shape[1] if examples.target.ndim == 2 else None
-        return torch.cat([_pass(trained, part, width) for part in parts_of(examples, trained)])
+        parts = parts_of(examples, trained)
+        return torch.cat([as_wide_as(part, trained.model(_batch(trained, part).inputs)) for part in parts])
 
     return forward
 
 
-@torch.inference_mode()
-def _pass(trained: Trained, examples: Examples, width: int | None) -> Tensor:
-    logits: Tensor = trained.model(_batch(trained, examples).inputs).float().cpu()
-    if width is None:
-        return logits
-    return torch.nn.functional.pad(logits, (0, 0, 0, width - logits.shape[1]))
+def as_wide_as(examples: Examples, logits: Tensor) -> Tensor:
+    """Logits with a column for each one of the targets, zeros where a batch cut them off as padding."""
+    if examples.target.ndim == 1:
+        return logits.float().cpu()
+    return torch.nn.functional.pad(logits, (0, 0, 0, examples.target.shape[1] - logits.shape[1])).float().cpu()
 
 
 def _batch(trained: Trained, examples: Examples) -> Batch:
@@ -192,7 +192,7 @@ class Instruments:
         return calls
 
     def walked(self, examples: Examples) -> Tensor:
-        return self._walk(examples, [])
+        return as_wide_as(examples, self._walk(examples, []))
 
     def masked(self, examples: Examples) -> Tensor:
         return self._walk(examples, self._chosen())

@@ -153,6 +153,20 @@ def analyse(
     )
 
 
+def settings_of(trained: Trained, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What an analysis depends on beside the run: how it was asked for, at which checkpoint, on which device."""
+    return {**settings, "step": trained.step, "device": trained.device.type}
+
+
+def analyse_and_keep(
+    trained: Trained, settings: Mapping[str, Any], progress: Progress = lambda part, done, total: None
+) -> dict[str, Any]:
+    """Analyse a run and write what was found, with its settings, in place of what the run's heads.json held."""
+    document = {"settings": settings_of(trained, settings), **analyse(trained, progress=progress, **settings).to_json()}
+    trained.directory.replace_analysis("heads", document)
+    return document
+
+
 def warnings_of(ablation: Ablation) -> list[str]:
     """What a reader must know before believing a verdict."""
     share, found = ablation.baseline.exact_match, []

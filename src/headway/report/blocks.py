@@ -131,13 +131,17 @@ Block = Paragraph | Listing | Terms | Table | Figure | Findings | HeatMaps | Com
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report; `folded` ones are closed until a reader opens them."""
+    """A part of the report; `folded` ones are closed until a reader opens them.
+
+    `problem` says why it could not be written, where it could not.
+    """
 
     name: str
     title: Markup | str
     blocks: Sequence[Block]
     parts: "Sequence[Section]" = field(default_factory=tuple)
     folded: bool = False
+    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def written(*sentences: Callable[[], Markup | str | None]) -> list[Markup]:
     for sentence in sentences:
         try:
             text = sentence()
-        except Missing:
+        except (Missing, LookupError):  # of an older or half-written document
             continue
         if text:
             found.append(Markup(text) if isinstance(text, Markup) else Markup.escape(text))

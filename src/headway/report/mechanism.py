@@ -82,13 +82,13 @@ def remarks(found: Document) -> list[str]:
     """What a reader must know beside the lines."""
     large, first = found["large"], found["first"]
     counts = [row["n"] for row in found["lengths"]]
-    cut = any(row["pieces"] is not None for row in found["lengths"])
+    cut = any(row.get("pieces") is not None for row in found["lengths"])
     size = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
     change = ""
     if first is not None:
         what = f"without it ({first['what']})" if first["about"] == "effect" else words(first["what"])
         row = next(row for row in found["lengths"] if row["length"] == first["length"])
-        against = f"{'at' if row['pieces'] is None else 'on pieces of'} {found['reference']}"
+        against = f"{'at' if row.get('pieces') is None else 'on pieces of'} {found['reference']}"
         change = f"{what}: {number(first['before'])} {against}, {number(first['after'])} there"
     return [
         change,
@@ -138,7 +138,7 @@ def accuracy_panel(axes: Axes, found: Document) -> None:
     low, high = zip(*(row["interval"] for row in rows), strict=True)
     axes.fill_between(lengths, low, high, color=PALE, linewidth=0)
     axes.plot(lengths, [row["accuracy"] for row in rows], color=INK, marker="o", markersize=3, linewidth=1.1)
-    cut = [(row["length"], row["pieces"]["accuracy"]) for row in rows if row["pieces"] is not None]
+    cut = [(row["length"], row["pieces"]["accuracy"]) for row in rows if row.get("pieces") is not None]
     if cut:
         axes.plot(
             *zip(*cut, strict=True), color=BLUE, marker="s", markersize=2.6, linewidth=0.9, linestyle=(0, (4, 1.5))

@@ -1,15 +1,16 @@
 """From runs to a report on disk: gather, write, draw, render."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from matplotlib.figure import Figure as Drawing
 
 from headway.errors import InputError
 from headway.report.answer import answer, asked
-from headway.report.blocks import Report
+from headway.report.blocks import Figure, Report
 from headway.report.evidence import Evidence
 from headway.report.gathering import gather
 from headway.report.markdown import render_markdown
@@ -30,6 +31,8 @@ class Written:
     sections: list[str]
     answer: list[str]
     left_out: list[str]
+    problems: list[str] = field(default_factory=list)
+    """Sections that could not be written and figures that could not be drawn, with the reason."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,9 +75,11 @@ def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], 
     """Draw the figures and put page and Markdown in place."""
     shown, still = figures_of(whole), stills_of(whole)
     sizes, paths = {}, []
+    problems = [f"{section.name}: {section.problem}" for section in whole.sections if section.problem]
     for done, figure in enumerate([*shown, *still]):
         progress(done, len(shown) + len(still))
-        drawing = figure.draw()
+        drawing, problem = drawn_or_named(figure)
+        problems += [f"{figure.name}: {problem}"] * bool(problem)
         (place.figures / figure.name).parent.mkdir(parents=True, exist_ok=True)
         paths += save(drawing, place.figures, figure.name)
         sizes[figure.name] = tuple(drawing.get_size_inches().tolist())
@@ -90,4 +95,15 @@ def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], 
         sections=[section.name for section in whole.sections],
         answer=[str(sentence.striptags()) for sentence in whole.answer],
         left_out=[name for name, picture in drawn.items() if not picture.source],
+        problems=problems,
     )
+
+
+def drawn_or_named(figure: Figure) -> tuple[Drawing, str]:
+    """The drawing; in place of one that fails a sheet with its name, and why."""
+    try:
+        return figure.draw(), ""
+    except Exception as problem:
+        sheet = Drawing((6, 1))
+        sheet.text(0.02, 0.5, f"{figure.name} could not be drawn", va="center")
+        return sheet, f"{type(problem).__name__}: {problem}"

@@ -33,11 +33,29 @@ class Arm:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeadsOf:
+    """Whose heads are analysed: of some arms (or all), in every cell the first so many seeds (or all).
+
+    `examples` of the test split are used, as `headway heads` does by itself.
+    """
+
+    arms: tuple[str, ...] | None = None
+    seeds: int | None = None
+    examples: int = 2_000
+
+    def chosen(self, cells: "Sequence[Cell]") -> list[str]:
+        """The names of the runs, in the plan's order."""
+        there = [cell for cell in cells if self.arms is None or cell.arm in self.arms]
+        return [trial.name for cell in there for trial in cell.trials[: self.seeds]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """Arms and seeds, and how every run is measured: its accuracy, or accuracy against length.
 
     `at` are the lengths past training, with `n` examples of each set at each length. `mechanism` says for which runs
-    it is asked why they fail: the one that loses most, or one of every cell that fails.
+    it is asked why they fail: the one that loses most, or one of every cell that fails. `heads` says which runs have
+    their heads analysed; the doctor examines all.
     """
 
     arms: tuple[Arm, ...]
@@ -46,6 +64,7 @@ class Study:
     at: tuple[int, ...] = ()
     n: int = 2_000
     mechanism: Literal["none", "worst", "failing"] = "none"
+    heads: HeadsOf = HeadsOf()
 
 
 @dataclass(frozen=True)

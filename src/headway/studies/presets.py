@@ -1,6 +1,6 @@
 """The studies that come with headway, as data: experiment -> preset -> arms, seeds, lengths and sizes."""
 
-from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study
+from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, HeadsOf, Study
 
 LONG = (32, 64, 128, 256, 512, 1_024)
 """Lengths past the 16 of training: up to 64 times as long."""
@@ -39,6 +39,7 @@ SORTEDNESS = {
         at=(32, 64, 128, 256),
         n=500,
         mechanism="worst",
+        heads=HeadsOf(arms=("long",)),
     ),
     "standard": Study(
         arms=(
@@ -74,6 +75,8 @@ SORTEDNESS = {
         at=LONG,
         n=1_000,
         mechanism="failing",
+        # Of 200 runs the heads of these are worth the time: small models that hold, and what they lose.
+        heads=HeadsOf(arms=("long", "long-without-window", "long-without-bands", "long-max-pooling")),
     ),
 }
 
@@ -96,6 +99,7 @@ LONG_ADDITION = {
         seeds=(0, 1),
         at=CHARACTERS,
         n=500,
+        heads=HeadsOf(seeds=1),
     ),
     "standard": Study(arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS),
     "full": Study(
@@ -125,6 +129,7 @@ LONG_ADDITION = {
         ),
         seeds=range(5),
         at=CHARACTERS,
+        heads=HeadsOf(arms=("encoder-decoder", "decoder"), seeds=1),
     ),
 }
 

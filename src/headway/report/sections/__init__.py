@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
-from headway.report.blocks import Section
+from markupsafe import Markup
+
+from headway.report.blocks import Paragraph, Section
 from headway.report.evidence import Evidence
 from headway.report.sections import accuracy, doctor, heads, lengths, methods, provenance, seeds, setup, training
 
-SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
+Write = Callable[[Evidence], Section | None]
+SECTIONS: tuple[Write, ...] = (
     doctor.section,
     setup.section,
     training.section,
@@ -21,6 +24,17 @@ SECTIONS: tuple[Callable[[Evidence], Section | None], ...] = (
 
 
 def sections(evidence: Evidence) -> list[Section]:
-    """Every section that has something to say."""
-    found = [write(evidence) for write in SECTIONS]
+    """Every section that has something to say; one that cannot be written costs no other."""
+    found = [attempt(write, evidence) for write in SECTIONS]
     return [section for section in found if section is not None and (section.blocks or section.parts)]
+
+
+def attempt(write: Write, evidence: Evidence) -> Section | None:
+    """What a section writes; in place of one that fails, its name and why."""
+    try:
+        return write(evidence)
+    except Exception as problem:
+        name = write.__module__.rpartition(".")[2]
+        why = f"{type(problem).__name__}: {problem}"
+        words = Markup("This section could not be written from the files that are there. <q>{}</q>").format(why)
+        return Section(name, name.capitalize(), [Paragraph([words])], problem=why)

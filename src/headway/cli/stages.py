@@ -1,0 +1,36 @@
+"""One display over the stages of a study, and a word of what is done when it is stopped."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.errors import Interrupted
+
+
+@dataclass
+class Stages:
+    """The stages in their order; each is shown as `2 of 5 heads`, and its seconds are kept."""
+
+    path: Path
+    names: Sequence[str]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def at(self, name: str, standing: Callable[[], str] = lambda: "") -> Iterator[str]:
+        """Gives the stage's title. Ctrl-C ends it with what is done and how to go on; `standing` says more of that."""
+        began = time.perf_counter()
+        title = f"{self.names.index(name) + 1} of {len(self.names)} {name}"
+        try:
+            yield title
+        except (Interrupted, KeyboardInterrupt):
+            raise Interrupted(f"{self.path}: {self.stopped(name, standing())}; the same command continues") from None
+        self.seconds[name] = round(time.perf_counter() - began, 3)
+
+    def stopped(self, name: str, standing: str) -> str:
+        """`stopped in stage 2 of 5, heads (1 of 3 done); done before it: train`."""
+        place = self.names.index(name)
+        more = f" ({standing})" if standing else ""
+        before = f"; done before it: {', '.join(self.names[:place])}" if place else ""
+        return f"stopped in stage {place + 1} of {len(self.names)}, {name}{more}{before}"

@@ -1,0 +1,163 @@
+"""What a study says of its heads and its health, from the runs' documents alone: records, and its last lines."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from headway.doctor.claims import over_seeds
+from headway.heads.seeds import VERDICTS, put_together
+from headway.statistics import ENOUGH_SEEDS
+
+Document = Mapping[str, Any]
+FORM = 1
+SHOWN_ERRORS = 5
+"""Errors of the doctor that are printed; the report has all."""
+MOVERS = 2
+"""Heads that are named for each thing that heads were found to bring."""
+CARRY = "carry"
+
+
+def name_of(document: Document) -> str:
+    return PurePath(document["run"]).name
+
+
+# Heads
+
+
+def heads_record(cells: Sequence[Sequence[Document]]) -> dict[str, Any]:
+    """What the analyses of heads say, by cells: every run in short, and together the seeds of a study of one cell."""
+    there = [cell for cell in cells if cell]
+    record: dict[str, Any] = {"form": FORM, "runs": [heads_in_short(one) for cell in there for one in cell]}
+    if len(there) == 1 and len(there[0]) > 1:
+        record["together"] = put_together(there[0])
+    return record
+
+
+def heads_in_short(document: Document) -> dict[str, Any]:
+    """How many heads of each verdict, how many can go together, and which bring the carry."""
+    first = document["joint"]["removable"][0]
+    counts = Counter(row["verdict"] for row in document["heads"])
+    return {
+        "run": name_of(document),
+        "n": document["n"],
+        "exact_match": document["baseline"]["exact_match"],
+        "heads": len(document["heads"]),
+        "verdicts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+        "removable": {
+            "limit": first["limit"],
+            "n": document["joint"]["elimination"]["n_reported_on"],
+            "heads": first["heads"],
+            "drop": first["drop"],
+            "drop_interval": first["drop_interval"],
+            "alone": len(first["alone_under_limit"]["heads"]),
+            "alone_drop": first["alone_under_limit"]["drop"],
+        },
+        "sufficient": document["joint"]["sufficient"]["heads"],
+        "carry": [moved_by(one) for one in document["interventions"]["contrasts"] if is_carried(one)],
+        "real_disagreements": document["checks"]["real_disagreements"],
+    }
+
+
+def is_carried(contrast: Document) -> bool:
+    return contrast["about"] == CARRY and contrast["usable"] > 0
+
+
+def moved_by(contrast: Document) -> dict[str, Any]:
+    """The single heads that move a carry most often when their output is put in from a sum with the other one."""
+    single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
+    best = sorted(single, key=lambda row: -row["rate"])[:MOVERS]
+    movers = [{"head": row["who"], "rate": row["rate"], "interval": row["interval"]} for row in best]
+    return {"name": contrast["name"], "n": contrast["usable"], "heads": movers}
+
+
+def heads_lines(record: Document) -> list[str]:
+    """The record of heads as a person reads it."""
+    lines = [line for run in record["runs"] for line in run_lines(run)]
+    together = record.get("together")
+    if together is not None:
+        few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together["descriptive"] else ""
+        removable = together["removable"][0]["heads"]
+        low, high = removable["interval"]
+        mean = f"{removable['mean']:.1f} (95 % t interval {low:.1f} to {high:.1f})"
+        lines.append(f"heads of {together['seeds']} seeds{few}: {mean} can go together for less than 1 point")
+    return lines
+
+
+def run_lines(run: Document) -> list[str]:
+    removable = run["removable"]
+    low, high = removable["drop_interval"]
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run["verdicts"].items())
+    lines = [
+        f"heads of {run['run']}, one at a time (n = {run['n']:,}): of {run['heads']} {verdicts}",
+        f"  {len(removable['heads'])} can go together for less than {removable['limit']:g} point: drop "
+        f"{removable['drop']:.2f} ({low:.2f} to {high:.2f}, n = {removable['n']:,}); the {removable['alone']} that "
+        f"cost less alone cost {removable['alone_drop']:.2f} together",
+    ]
+    for carry in run["carry"]:
+        shown = ", ".join(f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])})" for one in carry["heads"])
+        lines.append(f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}")
+    return lines
+
+
+def span(interval: Sequence[float]) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
+
+
+# The doctor
+
+
+def doctor_record(cells: Mapping[str, Sequence[tuple[Document, Document | None]]]) -> dict[str, Any]:
+    """Every run's findings that are not fine, and what the seeds of each cell can carry together.
+
+    A cell's runs are pairs: the doctor's document, and that of the heads where there is one.
+    """
+    together = []
+    for name, pairs in cells.items():
+        for finding in over_seeds([heads for _, heads in pairs], len(pairs)) if pairs else ():
+            found = finding.to_json()
+            together.append({**found, "evidence": f"{name}: {found['evidence']}"} if len(cells) > 1 else found)
+    return {
+        "form": FORM,
+        "runs": [diagnosis_in_short(document) for pairs in cells.values() for document, _ in pairs],
+        "together": together,
+    }
+
+
+def diagnosis_in_short(document: Document) -> dict[str, Any]:
+    counts = Counter(finding["level"] for finding in document["findings"])
+    return {
+        "run": name_of(document),
+        **{level: counts[level] for level in ("error", "warning", "fine")},
+        "findings": [finding for finding in document["findings"] if finding["level"] != "fine"],
+    }
+
+
+def has_error(record: Document) -> bool:
+    return any(run["error"] for run in record["runs"]) or any(one["level"] == "error" for one in record["together"])
+
+
+def doctor_lines(record: Document) -> list[str]:
+    """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
+    runs = record["runs"]
+    errors = [(run["run"], one) for run in runs for one in run["findings"] if one["level"] == "error"]
+    warned = Counter(one["check"] for run in runs for one in run["findings"] if one["level"] == "warning")
+    warned.update(one["check"] for one in record["together"] if one["level"] == "warning")
+    examined = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
+    lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]
+    lines += [f"  error in {run}, {one['check']}: {one['evidence']}" for run, one in errors[:SHOWN_ERRORS]]
+    if len(errors) > SHOWN_ERRORS:
+        lines.append(f"  and {len(errors) - SHOWN_ERRORS:,} more errors; the report has all of them")
+    if warned:
+        names = ", ".join(f"{check} ({times})" if times > 1 else check for check, times in warned.items())
+        lines.append(f"  warnings: {names}")
+    return lines
+
+
+def counted(n: int, word: str) -> str:
+    """A number and its word, in the plural where it must be.
+
+    >>> counted(1, "error"), counted(0, "error")
+    ('1 error', '0 errors')
+    """
+    return f"{n:,} {word}{'s' * (n != 1)}"

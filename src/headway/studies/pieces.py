@@ -1,0 +1,217 @@
+"""What is done to a trained run, in pieces: one analysis each, read where it was made before, else made and kept.
+
+A piece was made before if its file has the settings of the study and the checkpoint that counts now.
+"""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from headway.errors import InputError
+from headway.runs import RunDirectory
+from headway.studies.plan import Study
+
+if TYPE_CHECKING:
+    from headway.tasks import Task
+
+Document = dict[str, Any]
+Tell = Callable[[float], None]
+"""Told of the share that is done, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Piece(ABC):
+    """One analysis of one run of a study; `what` names it, `file` is where the run keeps it."""
+
+    run: RunDirectory
+    study: Study
+    what: ClassVar[str]
+    file: ClassVar[str]
+
+    def known(self) -> Document | None:
+        """What was found before with these settings, or None; a file that cannot be read is made anew."""
+        try:
+            found = self.run.read_analysis(self.file) if self.run.exists() else None
+            return self.fitting(found) if isinstance(found, dict) else None
+        except InputError:
+            return None
+
+    @property
+    def best_step(self) -> int | None:
+        """The step of the checkpoint that counts."""
+        step: int | None = self.run.newest_state().get("best", {}).get("step")
+        return step
+
+    def task(self) -> "Task":
+        from headway.tasks import make_task
+
+        return make_task(self.run.config().task)
+
+    @abstractmethod
+    def fitting(self, found: Document) -> Document | None:
+        """The part of the file that this piece would make, if it was made so."""
+
+    @abstractmethod
+    def do(self, *, device: str, tell: Tell) -> Document:
+        """Make it and keep it with the run."""
+
+    @abstractmethod
+    def passes(self) -> int:
+        """About how many tokens go through the model: which piece comes first, and whether processes are worth it."""
+
+
+@dataclass(frozen=True)
+class Accuracy(Piece):
+    """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
+
+    what: ClassVar[str] = "evaluation"
+    file: ClassVar[str] = "evaluation"
+
+    def split(self) -> str:
+        return "all" if self.task().domain_size() else "test"
+
+    def fitting(self, found: Document) -> Document | None:
+        earlier: Document = found.get(self.split()) or {}
+        return earlier if earlier and earlier.get("step") == self.best_step else None
+
+    def do(self, *, device: str, tell: Tell) -> Document:
+        from headway.evaluation import evaluate, load
+
+        split = self.split()
+        trained = load(self.run, device=device)
+        found = evaluate(trained, split, progress=lambda done, total: tell(done / total)).to_json()
+        self.run.add_to_analysis(self.file, {split: found})
+        return found
+
+    def passes(self) -> int:
+        return (self.task().domain_size() or self.run.config().data.test) * 12
+
+
+@dataclass(frozen=True)
+class Lengths(Piece):
+    """Accuracy against length."""
+
+    what: ClassVar[str] = "lengths"
+    file: ClassVar[str] = "lengths"
+
+    def fitting(self, found: Document) -> Document | None:
+        from headway.lengths.measure import FORM
+
+        if found.get("form") != FORM or "checkpoint" not in found:
+            return None
+        wanted = (self.best_step, self.study.n, sorted(set(self.study.at)))
+        return found if (found["checkpoint"]["step"], found["n"], found.get("at")) == wanted else None
+
+    def do(self, *, device: str, tell: Tell) -> Document:
+        from headway.evaluation import load
+        from headway.lengths.measure import measure_lengths
+
+        trained = load(self.run, device=device)
+        measured = measure_lengths(
+            trained, at=self.study.at, n=self.study.n, report=lambda done, total: tell(done / total)
+        )
+        found: Document = measured.to_json()
+        self.run.replace_analysis(self.file, found)
+        return found
+
+    def passes(self) -> int:
+        return self.study.n * sum(self.study.at)
+
+
+@dataclass(frozen=True)
+class Why(Lengths):
+    """Why accuracy is lost past training: which head changes first as lengths grow; kept with the run's lengths."""
+
+    what: ClassVar[str] = "why it fails"
+
+    def fitting(self, found: Document) -> Document | None:
+        measured = super().fitting(found)
+        return measured if measured and measured.get("mechanism") else None
+
+    def do(self, *, device: str, tell: Tell) -> Document:
+        from headway.evaluation import load
+        from headway.lengths.mechanism import mechanism
+        from headway.studies.runner import accuracies, main_set
+
+        document = self.run.read_analysis(self.file) or {}
+        longest, chosen = document["training"]["longest"], main_set(document)
+        lengths = [length for length in sorted(accuracies(document, chosen)) if length >= longest]
+        trained = load(self.run, device=device)
+        found = mechanism(trained, lengths, sets=chosen, report=lambda done, total: tell(done / total)).to_json()
+        self.run.add_to_analysis(self.file, {"mechanism": found})
+        return {**document, "mechanism": found}
+
+
+@dataclass(frozen=True)
+class Heads(Piece):
+    """The analysis of heads, as `headway heads RUN` makes it."""
+
+    what: ClassVar[str] = "heads"
+    file: ClassVar[str] = "heads"
+
+    @property
+    def settings(self) -> Document:
+        return {"split": "test", "examples": self.study.heads.examples, "thorough": False}
+
+    def fitting(self, found: Document) -> Document | None:
+        from headway.heads.analysis import FORM
+
+        earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
+        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step}
+        return found if same else None
+
+    def do(self, *, device: str, tell: Tell) -> Document:
+        from headway.evaluation import load
+        from headway.heads.analysis import PARTS, analyse_and_keep
+
+        def note(part: str, done: int, total: int) -> None:
+            tell((PARTS.index(part) + done / total) / len(PARTS))
+
+        return analyse_and_keep(load(self.run, device=device), self.settings, note)
+
+    def passes(self) -> int:
+        # An analysis takes some hundred passes over its examples, most of them in part.
+        return 300 * 12 * min(self.study.heads.examples, self.run.config().data.test)
+
+
+@dataclass(frozen=True)
+class Diagnosis(Piece):
+    """The doctor's findings on one run; made again when what the run was found to do has changed."""
+
+    what: ClassVar[str] = "doctor"
+    file: ClassVar[str] = "doctor"
+
+    def seen(self) -> Document:
+        """What the doctor reads beside the run itself, by digests, and the checks that there are."""
+        from headway.doctor.visit import CHECKS
+
+        documents = {name: self.run.read_analysis(name) for name in ("heads", "lengths")}
+        return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
+
+    def fitting(self, found: Document) -> Document | None:
+        same = (found.get("step"), found.get("seen")) == (self.best_step, self.seen())
+        return found if same else None
+
+    def do(self, *, device: str, tell: Tell) -> Document:
+        from headway.doctor.subject import subject_of
+        from headway.doctor.visit import CHECKS, examine
+        from headway.evaluation import load
+
+        checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study
+        tell(0.0)
+        found = {**examine(subject_of(load(self.run, device=device)), checks).to_json(), "seen": self.seen()}
+        self.run.replace_analysis(self.file, found)
+        return found
+
+    def passes(self) -> int:
+        return 20_000
+
+
+def digest(document: Mapping[str, Any] | None) -> str | None:
+    """A word that changes when the document does."""
+    if document is None:
+        return None
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

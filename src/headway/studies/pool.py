@@ -1,0 +1,124 @@
+"""Pieces of work on several cores: a process of one thread each, which says how far it is and stops when told to."""
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import get_context, parent_process
+from typing import Any
+
+from headway.batches import pick_device
+from headway.errors import Interrupted, RunStopped
+from headway.studies.pieces import Piece, Tell
+from headway.sweeps.local import available_cores
+from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
+
+FEWEST_TOKENS = 200_000
+"""Tokens through models, of all pieces, from which on processes save more time than they take to start."""
+LOOK_EVERY = 0.2
+"""Seconds between two looks at how far the processes are."""
+
+Note = Callable[[Piece, float], None]
+"""Told of a piece that runs, and the share of it that is done."""
+
+
+def work_off(pieces: Sequence[Piece], *, device: str, note: Note) -> Iterator[tuple[Piece, str | None]]:
+    """Do what was not done before; yields each piece as it ends, and why it failed if it did.
+
+    A GPU takes one after the other. On a CPU several at once, each with one thread, are faster than one with all cores.
+    """
+    left = [piece for piece in pieces if piece.known() is None]
+    yield from ((piece, None) for piece in pieces if piece not in left)
+    workers = min(available_cores(), len(left))
+    costs = {id(piece): piece.passes() for piece in left if piece.run.exists()}
+    if pick_device(device).type == "cuda" or workers < 2 or sum(costs.values()) < FEWEST_TOKENS:
+        for piece in left:
+            yield piece, attempt(piece, device, partial(note, piece))
+        return
+    # The longest first: a short one at the end leaves the other cores idle for a short while only.
+    yield from in_processes(sorted(left, key=lambda piece: -costs.get(id(piece), 0)), workers, note)
+
+
+def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
+    """Do a piece; why it failed in one line, or None. Only what ends the whole study is raised."""
+    try:
+        with stopping_when_full(piece.run.path):
+            piece.do(device=device, tell=tell)
+            return None
+    except (Interrupted, DiskFull):
+        raise
+    except Exception as problem:
+        return in_one_line(problem)
+
+
+def in_processes(left: Sequence[Piece], workers: int, note: Note) -> Iterator[tuple[Piece, str | None]]:
+    """Work the pieces off in processes. When this ends early, by Ctrl-C say, what runs is given up."""
+    context = get_context("spawn")
+    news, stop = context.Queue(), context.Event()
+    start = partial(begin_process, available_cores() // workers, news, stop)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
+        waiting: dict[Future[str | None], Piece] = {}
+        coming = iter(enumerate(left))
+        try:
+            while True:
+                while len(waiting) < workers and (following := next(coming, None)) is not None:
+                    waiting[pool.submit(attempt_there, *following)] = following[1]
+                if not waiting:
+                    return
+                ended = wait(waiting, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED).done
+                for place, share in drained(news):
+                    note(left[place], share)
+                for one in ended:
+                    yield waiting.pop(one), one.result()
+        except BrokenProcessPool:
+            raise RunStopped("a process that measured was ended from outside; the same command continues") from None
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def drained(news: Any) -> Iterator[tuple[int, float]]:
+    """What lies in a queue."""
+    while True:
+        try:
+            yield news.get_nowait()
+        except queue.Empty:
+            return
+
+
+# In a process
+
+
+_line: dict[str, Any] = {}
+"""The queue and the event that this process was begun with."""
+
+
+def begin_process(threads: int, news: Any, stop: Any) -> None:
+    """A process leaves Ctrl-C to the one that started it, and does not outlive it."""
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+    news.cancel_join_thread()  # the last words of a process may stay unheard; they must not keep it from ending
+    _line.update(news=news, stop=stop)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def attempt_there(place: int, piece: Piece) -> str | None:
+    def tell(share: float) -> None:
+        if _line["stop"].is_set():
+            raise Interrupted("stopped")
+        _line["news"].put((place, share))
+
+    return attempt(piece, "cpu", tell)

@@ -1,0 +1,95 @@
+"""A piece is made once: it is read while its settings and the checkpoint stay, and made again when either changes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.runs import RunDirectory
+from headway.studies.pieces import Accuracy, Diagnosis, Heads, Lengths, Piece, Why
+from headway.studies.plan import Arm, HeadsOf, Study
+from headway.training import train
+from tests.tiny import ADDITION, SORTEDNESS, config
+
+STUDY = Study(arms=(Arm(name="tiny", recipe="nowhere.toml"),), seeds=(0,), at=(7,), n=24, heads=HeadsOf(examples=20))
+DATA = {"train": 64, "validation": 10, "test": 24}
+
+
+def quiet(share: float) -> None:
+    assert 0 <= share <= 1
+
+
+def make(piece: Piece) -> None:
+    piece.do(device="cpu", tell=quiet)
+
+
+@pytest.fixture(scope="module")
+def sorted_run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    run = RunDirectory(tmp_path_factory.mktemp("pieces") / "seed0")
+    train(config(SORTEDNESS, 0, train={"steps": 2}, data=DATA), run.path, device="cpu")
+    return run
+
+
+def test_other_lengths_another_n_or_checkpoint_are_measured_again(sorted_run: RunDirectory) -> None:
+    piece = Lengths(sorted_run, STUDY)
+    assert piece.known() is None
+    found = piece.do(device="cpu", tell=quiet)
+    assert piece.known() == found
+    for change in ({"at": (7, 9)}, {"n": 10}):
+        assert Lengths(sorted_run, replace(STUDY, **change)).known() is None
+    # More lengths were asked for by hand; a document of several runs.
+    for other in ({**found, "at": [3, 7]}, {"runs": [found], "together": None}):
+        sorted_run.replace_analysis("lengths", other)
+        assert piece.known() is None
+    (sorted_run.path / "analysis" / "lengths.json").write_text('{"form": 1, "che')  # a file that a kill cut off
+    assert piece.known() is None
+    sorted_run.replace_analysis("lengths", {**found, "checkpoint": {"step": 999, "chosen_on": ""}})
+    assert piece.known() is None
+    assert piece.do(device="cpu", tell=quiet) == found
+
+
+def test_a_mechanism_is_kept_with_the_lengths_and_not_asked_again(sorted_run: RunDirectory) -> None:
+    make(Lengths(sorted_run, STUDY))
+    piece = Why(sorted_run, STUDY)
+    assert piece.known() is None
+    found = piece.do(device="cpu", tell=quiet)
+    assert found["mechanism"]["words"]
+    kept = piece.known()
+    assert kept is not None
+    assert kept["mechanism"]["words"] == found["mechanism"]["words"]
+    assert Lengths(sorted_run, STUDY).known() == kept
+
+
+def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "sum")
+    train(config(ADDITION, 0, task={"digits": 2}, train={"steps": 2}, data={"test": 24}), run.path, device="cpu")
+    heads, accuracy = Heads(run, STUDY), Accuracy(run, STUDY)
+    for piece in (heads, accuracy):
+        assert piece.known() is None
+        make(piece)
+        assert piece.known() is not None
+    assert (run.read_analysis("evaluation") or {})["all"] == accuracy.known()
+    assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
+    found = heads.known()
+    assert found is not None
+    assert found["n"] == 20
+    run.replace_analysis("heads", {**found, "settings": {**found["settings"], "step": 999}})
+    run.add_to_analysis("evaluation", {"all": {**(accuracy.known() or {}), "step": 999}})
+    assert heads.known() is None
+    assert accuracy.known() is None
+
+
+def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirectory) -> None:
+    make(Lengths(sorted_run, STUDY))
+    piece = Diagnosis(sorted_run, STUDY)
+    make(piece)
+    found = piece.known()
+    assert found is not None
+    assert "too-few-seeds" not in {finding["check"] for finding in found["findings"]}
+    sorted_run.add_to_analysis("lengths", {"n": 25})
+    assert piece.known() is None
+
+
+def test_a_run_that_is_not_there_was_not_analysed(tmp_path: Path) -> None:
+    for kind in (Accuracy, Lengths, Why, Heads, Diagnosis):
+        assert kind(RunDirectory(tmp_path / "nowhere"), STUDY).known() is None

@@ -1,0 +1,116 @@
+"""Pieces are made in processes as they would be here; one that fails or dies is named; told to stop, they stop."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from headway.errors import RunStopped
+from headway.runs import RunDirectory
+from headway.studies import pool
+from headway.studies.pieces import Lengths, Piece, Tell
+from headway.studies.plan import Arm, Study
+from headway.studies.pool import work_off
+from headway.training import train
+from tests.tiny import SORTEDNESS, config
+
+STUDY = Study(arms=(Arm(name="tiny", recipe="nowhere.toml"),), seeds=(0,), at=(7,), n=8)
+
+
+@dataclass(frozen=True)
+class Sleep(Piece):
+    """Takes long, and leaves a mark when it was done to the end."""
+
+    what: ClassVar[str] = "sleep"
+    file: ClassVar[str] = "sleep"
+
+    def fitting(self, found: dict[str, Any]) -> dict[str, Any] | None:
+        return found
+
+    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+        for step in range(1_000):
+            tell(step / 1_000)
+            time.sleep(0.05)
+        self.run.replace_analysis(self.file, {"done": True})
+        return {}
+
+    def passes(self) -> int:
+        return 1_000_000
+
+
+class Death(Sleep):
+    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+        os._exit(3)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[RunDirectory]:
+    made = [RunDirectory(tmp_path / f"seed{seed}") for seed in range(3)]
+    for seed, run in enumerate(made):
+        train(config(SORTEDNESS, seed, train={"steps": 2}), run.path, device="cpu")
+    return made
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "FEWEST_TOKENS", 1)
+    monkeypatch.setattr(pool, "available_cores", lambda: 2)
+
+
+def unheard(piece: Piece, share: float) -> None:
+    pass
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_processes_measure_what_this_process_would(runs: list[RunDirectory]) -> None:
+    pieces = [Lengths(run, STUDY) for run in runs]
+    expected = [piece.do(device="cpu", tell=lambda share: None) for piece in pieces]
+    for path in runs[0].path.glob("checkpoints/*/model.safetensors"):
+        path.write_bytes(b"")
+    for run in runs[:2]:
+        (run.path / "analysis" / "lengths.json").unlink()
+    heard: dict[str, float] = {}
+    ended = list(work_off(pieces, device="cpu", note=lambda piece, share: heard.update({piece.run.name: share})))
+    assert ended[0] == (pieces[2], None)  # it was measured before
+    errors = {piece.run.name: error for piece, error in ended}
+    assert errors["seed1"] is None
+    assert errors["seed0"] is not None
+    assert "has no checkpoint to read" in errors["seed0"]
+    assert pieces[1].known() == expected[1]
+    assert pieces[0].known() is None
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_what_is_stopped_is_given_up_at_once(runs: list[RunDirectory]) -> None:
+    pieces = [Sleep(run, STUDY) for run in runs[:2]]
+    heard = []
+
+    def stop(piece: Piece, share: float) -> None:
+        heard.append(share)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(work_off(pieces, device="cpu", note=stop))
+    assert heard[0] < 0.5
+    assert [piece.known() for piece in pieces] == [None, None]  # nobody waited for their end
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("two_processes")
+def test_a_process_that_dies_stops_the_measuring(runs: list[RunDirectory]) -> None:
+    with pytest.raises(RunStopped, match="a process that measured was ended from outside; the same command continues"):
+        list(work_off([Death(run, STUDY) for run in runs], device="cpu", note=unheard))
+
+
+def test_one_piece_needs_no_process(runs: list[RunDirectory], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> Iterator[Any]:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(pool, "in_processes", refuse)
+    piece = Lengths(runs[0], STUDY)
+    assert list(work_off([piece], device="cpu", note=unheard)) == [(piece, None)]
+    assert piece.known() is not None
