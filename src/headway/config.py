@@ -134,6 +134,9 @@ class TrainConfig:
     beta2: float = setting(0.999, "AdamW: memory of its square", low=0, high=0.99999)
     weight_decay: float = setting(0.0, "AdamW: decay of matrices (not of norms, biases, embeddings)", low=0, high=10)
     clip: float = setting(1.0, "largest norm of the gradient", above=0)
+    stack_precision: Literal["tf32", "bf16"] = setting(
+        "tf32", "a stack on a GPU: products in TF32, or everything but AdamW's own numbers in bf16"
+    )
     label_smoothing: float = setting(0.0, "share of the target spread over all tokens", low=0, high=0.9)
     validate_every: int = setting(200, "steps between validations, each with a checkpoint", low=1)
     stop_below: float | None = setting(None, "stop early once the validation loss stays below this", above=0)

@@ -388,15 +388,21 @@ def test_a_validation_loss_that_is_not_finite_stops_one_seed_alone(whole: Path, 
     assert str(found[2]).startswith("the validation loss is not finite at step 8, the last good checkpoint is step 8")
 
 
-def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(tmp_path: Path) -> None:
-    configs = [config(ADDITION, seed) for seed in (*SEEDS, 12)]
+def make_step(configs: Sequence[RunConfig], *, mixed: bool = False) -> StackStep:
     task = make_task(configs[0].task)
     splits = make_splits(task, configs[0].data)
     data = [TrainingData(one, task, splits) for one in configs]
     together = stack_models([make_model(task, one.model) for one in configs], CPU)
-    feed = make_feed(data, 5, CPU)
-    step = StackStep(together, task, configs[0].train, feed, padded=False, longest=5)
+    return StackStep(together, task, configs[0].train, make_feed(data, 5, CPU), padded=False, longest=5, mixed=mixed)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(mixed: bool) -> None:
+    configs = [config(ADDITION, seed) for seed in (*SEEDS, 12)]
+    step = make_step(configs, mixed=mixed)
+    together = step.stack
     together.layout.blocks(together.weights)["readout.weight"][1, 0, 0] = math.inf
+    step.take_up_weights()
     step.alive[2] = False
 
     def numbers() -> list[dict[str, torch.Tensor]]:
@@ -414,6 +420,27 @@ def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(tmp_path: Path) -
     losses, norms = step.readings(3)()
     assert losses.isfinite().all(0).tolist() == [True, False, True, True]
     assert norms.isfinite().all(0).tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "alibi"])
+def test_a_step_in_bf16_is_the_full_one_but_for_rounding(encoding: str) -> None:
+    configs = [config(ADDITION, seed, model={"encoding": encoding}) for seed in SEEDS]
+    torch.manual_seed(5)
+    full = make_step(configs)
+    torch.manual_seed(5)
+    mixed = make_step(configs, mixed=True)
+    for step in (full, mixed):
+        step.load(step.find(0, 24, 3, SEEDS))
+        step.take()
+    assert mixed.gradient.dtype == torch.bfloat16 and mixed.first.dtype == torch.float32
+    apart = (mixed.gradient.float() - full.gradient).norm() / full.gradient.norm()
+    assert 1e-5 < apart < 0.03  # bf16 has 8 bits
+    for step in (full, mixed):
+        step.take(), step.take()
+    torch.testing.assert_close(mixed.losses[:3], full.losses[:3], rtol=0.02, atol=0.02)
+    # The pass reads what AdamW keeps, rounded: a small step is not lost.
+    assert torch.equal(mixed.used.weights, mixed.stack.weights.bfloat16())
+    assert not torch.equal(mixed.used.weights.float(), mixed.stack.weights)
 
 
 def test_when_every_seed_has_failed_the_stack_ends(tmp_path: Path) -> None:
@@ -552,6 +579,7 @@ import sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
+from headway.model.attention import let_compiler_keep_walls
 from headway.training import train_stack
 from headway.training.step import StackStep
 from tests.training.test_stack import RECIPES, SEEDS, places
@@ -559,6 +587,7 @@ from tests.training.test_stack import RECIPES, SEEDS, places
 plain = StackStep.__init__
 def compiled(self, *arguments, **more):
     plain(self, *arguments, **more)
+    let_compiler_keep_walls()
     self.loss_of = torch.compile(self._losses, dynamic=False)
 StackStep.__init__ = compiled
 train_stack([RECIPES[sys.argv[1]](seed) for seed in SEEDS], places(Path(sys.argv[2])), device="cpu", until=10)

@@ -100,14 +100,14 @@ class Layout:
         return tuple(reversed(shape)) if name in self.matrices else tuple(shape)
 
     def norms(self, vector: Float[Tensor, " number"]) -> Float[Tensor, " seed"]:
-        """The length of each seed's part of a vector."""
-        parts = []
+        """The length of each seed's part of a vector, in full precision."""
+        parts, dtype = [], torch.promote_types(vector.dtype, torch.float32)
         for numel, group in itertools.groupby(self.places.values(), key=lambda place: place[1].numel()):
             starts = [at for at, _ in group]
             width = -(-self.seeds * numel // ALIGNED) * ALIGNED
             rows = vector[starts[0] : starts[0] + len(starts) * width].view(len(starts), width)
             each = rows[:, : self.seeds * numel].unflatten(1, (self.seeds, numel))
-            parts.append(torch.linalg.vector_norm(each, dim=2))
+            parts.append(torch.linalg.vector_norm(each, dim=2, dtype=dtype))
         return torch.linalg.vector_norm(torch.cat(parts), dim=0)
 
     def write(self, vector: Float[Tensor, " number"], models: Sequence[Mapping[str, Tensor]]) -> None:
@@ -142,6 +142,12 @@ class Stack:
     def __len__(self) -> int:
         return self.layout.seeds
 
+    def rounded(self, dtype: torch.dtype) -> "Stack":
+        """The same models with weights of their own, of another type; these stay as they are."""
+        first = self.model
+        shell = type(first)(first.config, first.embedding.num_embeddings, _classes(first))
+        return _assemble(shell, self.weights.to(dtype), self.layout)
+
     @property
     def leaves(self) -> list[nn.Parameter]:
         """The parameters in the order of the layout."""
@@ -156,6 +162,11 @@ def stack_models(models: Sequence[Transformer], device: torch.device) -> Stack:
     layout = _lay_out(shell, len(models))
     weights = torch.zeros(layout.size, dtype=first.readout.weight.dtype, device=device)
     layout.write(weights, [dict(model.named_parameters()) for model in models])
+    return _assemble(shell, weights, layout)
+
+
+def _assemble(shell: Transformer, weights: Float[Tensor, " number"], layout: Layout) -> Stack:
+    """Every leaf of the shell becomes one that holds views of the weights."""
     blocks = layout.blocks(weights)
     for path, leaf in list(_leaves(shell)):
         parent, _, name = path.rpartition(".")
@@ -165,7 +176,10 @@ def stack_models(models: Sequence[Transformer], device: torch.device) -> Stack:
 
 
 def _classes(model: Transformer) -> int:
-    return model.readout.out_features if model.config.shape == "encoder" else 0
+    if model.config.shape != "encoder":
+        return 0
+    readout = model.readout
+    return readout.weight.shape[-1] if isinstance(readout, StackedLinear) else readout.out_features
 
 
 def _lay_out(model: nn.Module, seeds: int) -> Layout:

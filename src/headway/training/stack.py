@@ -230,12 +230,14 @@ class StackLoop:
                 padded=data[0].padded(),
                 longest=self.longest,
                 compiled=self.total * len(members) >= COMPILED_FROM,
+                mixed=self.device.type == "cuda" and self.settings.stack_precision == "bf16",
             )
         except BaseException:
             self.feed.close()  # its processes would wait for ever
             raise
         if saved is not None:
             self.stack.layout.write(self.stack.weights, [model for model, _ in saved])
+            self.step.take_up_weights()
         if saved is not None and saved[0][1]:
             for name, vector in (("exp_avg", self.step.first), ("exp_avg_sq", self.step.second)):
                 each = [{key: tensors[f"{i}.{name}"] for i, key in enumerate(self.order)} for _, tensors in saved]

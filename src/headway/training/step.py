@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from headway.batches import Batch, lay_out
 from headway.config import TrainConfig
+from headway.model.attention import let_compiler_keep_walls
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
 from headway.tasks import Task
@@ -38,7 +39,9 @@ class Load:
 class StackStep:
     """Updates the stack's weights in place; a seed that is not alive, or whose loss is not finite, stays as it is.
 
-    `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights.
+    `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights. If `mixed`,
+    the pass and its gradient use weights rounded to bf16, those of `used`; what AdamW keeps and changes stays in full
+    precision, so that small steps add up.
     """
 
     def __init__(
@@ -51,16 +54,20 @@ class StackStep:
         padded: bool,
         longest: int,
         compiled: bool = True,
+        mixed: bool = False,
     ):
         self.stack, self.task, self.settings, self.feed, self.padded = stack, task, settings, feed, padded
         device, n = stack.weights.device, len(stack)
-        self.first, self.second, self.gradient = (torch.zeros_like(stack.weights) for _ in range(3))
+        self.first, self.second = torch.zeros_like(stack.weights), torch.zeros_like(stack.weights)
+        self.mixed = mixed
+        self.used = stack.rounded(torch.bfloat16) if mixed else stack
+        self.gradient = torch.zeros_like(self.used.weights)
         self.keys = torch.zeros(longest, n, 2, dtype=torch.int32, device=device)
         self.rates = torch.zeros(longest, 3, dtype=torch.float64, device=device)
         self.losses, self.norms = torch.zeros(2, longest, n, device=device)
         self.at = torch.zeros(1, dtype=torch.int64, device=device)
         self.alive = torch.ones(n, dtype=torch.bool, device=device)
-        self.leaves = stack.leaves
+        self.leaves = self.used.leaves
         self.slots = list(stack.layout.blocks(self.gradient).values())
         self.owner = stack.layout.owners(device)
         self.loss_of: Callable[[Batch, Tensor], Tensor] = self._losses
@@ -77,6 +84,11 @@ class StackStep:
         ]
         keys = np.stack([noise_keys(seeds, step).numpy() for step in steps])
         return Load(*(self._sendable(part) for part in (keys, np.array(table), *self.feed.find(first, count))))
+
+    def take_up_weights(self) -> None:
+        """To be called after the stack's weights were changed from outside."""
+        if self.mixed:
+            self.used.weights.copy_(self.stack.weights)
 
     def _sendable(self, values: np.ndarray) -> Tensor:
         """Numbers that can be copied without waiting for the device."""
@@ -109,11 +121,11 @@ class StackStep:
 
     def take(self) -> None:
         """The next step of those loaded."""
-        self.stack.model.train()
+        self.used.model.train()
         source, target = self.feed.take(self.at)
         losses = self.loss_of(self._batch(source, target), self.keys.index_select(0, self.at)[0])
         torch._foreach_copy_(self.slots, list(torch.autograd.grad(losses.sum(), self.leaves)))
-        rates = self.rates.index_select(0, self.at)[0].to(self.gradient.dtype)
+        rates = self.rates.index_select(0, self.at)[0].to(self.first.dtype)
         with torch.no_grad():
             norms = self.stack.layout.norms(self.gradient)
             self.alive.logical_and_(norms.isfinite() & losses.isfinite())
@@ -128,22 +140,25 @@ class StackStep:
                 rates,
                 (self.settings.beta1, self.settings.beta2),
                 self.settings.weight_decay,
+                self.used.weights if self.mixed else None,
             )
             self.losses.index_copy_(0, self.at, losses.detach().to(self.losses.dtype)[None])
             self.norms.index_copy_(0, self.at, norms.to(self.norms.dtype)[None])
             self.at.add_(1)
 
     def _batch(self, source: Int[Tensor, "row position"], target: Int[Tensor, "row *answer"]) -> Batch:
-        batch = lay_out(self.task, self.stack.model, source, target, padded=self.padded)
+        batch = lay_out(self.task, self.used.model, source, target, padded=self.padded)
         return Batch(every_row(batch.inputs), batch.target)
 
     def _losses(self, batch: Batch, keys: Int[Tensor, "seed 2"]) -> Float[Tensor, " seed"]:
         """The mean loss of each seed over its own rows."""
-        model, pad, n = self.stack.model, self.task.vocabulary.pad, len(self.stack)
+        model, pad, n = self.used.model, self.task.vocabulary.pad, len(self.stack)
         model.noise.begin(keys)
-        logits, target = model(batch.inputs), batch.target
+        # What is not a weight, a table of sinusoids for one, is in full precision; products need both alike.
+        with torch.autocast(self.gradient.device.type, torch.bfloat16, enabled=self.mixed, cache_enabled=False):
+            logits, target = model(batch.inputs), batch.target
         each = F.cross_entropy(
-            logits.flatten(0, -2),
+            (logits.float() if self.mixed else logits).flatten(0, -2),
             target.flatten(),
             ignore_index=pad,
             reduction="none",
@@ -154,6 +169,7 @@ class StackStep:
     def _captured(self, compiled: bool) -> Callable[[], None]:
         """The step as one CUDA graph, of compiled pieces if wanted; nobody is alive while it is made."""
         if compiled:
+            let_compiler_keep_walls()
             self.loss_of = torch.compile(self._losses, dynamic=False)
             self.update = torch.compile(adamw, dynamic=False)
         alive = self.alive.clone()
@@ -197,18 +213,22 @@ def adamw(
     rates: Float[Tensor, "3"],
     betas: tuple[float, float],
     weight_decay: float,
+    rounded: Shaped[Tensor, " number"] | None = None,
 ) -> None:
     """AdamW in place on the numbers of the seeds that are alive, after their gradients are scaled.
 
     `rates` are the learning rate and the two corrections for the moments' start at 0; `owner` is a layout's.
+    `rounded` becomes the new weights in its own type.
     """
     rate, correction1, correction2 = rates.unbind()
     is_matrix = owner >= len(alive)
     seed = torch.where(is_matrix, owner - len(alive), owner).long()
     decay = torch.where(is_matrix, weight_decay, 0.0).to(weights.dtype)
-    scaled, lives = gradient * scale[seed], alive[seed]
+    scaled, lives = gradient.to(weights.dtype) * scale[seed], alive[seed]
     new_first = first + (1 - betas[0]) * (scaled - first)
     new_second = betas[1] * second + (1 - betas[1]) * scaled.square()
     moved = weights * (1 - rate * decay) - rate / correction1 * new_first / (new_second.sqrt() / correction2 + EPSILON)
+    if rounded is not None:
+        rounded.copy_(torch.where(lives, moved, weights))
     for old, new in ((weights, moved), (first, new_first), (second, new_second)):
         old.copy_(torch.where(lives, new, old))
