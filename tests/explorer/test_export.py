@@ -122,6 +122,14 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     assert head_findings(run, 4, names[:1]) is None, "of a model with other heads"
 
 
+@pytest.mark.parametrize("content", [{"step": 4}, {"step": 4, "heads": 7}, {"form": 1}])
+def test_findings_that_no_command_wrote_are_refused(tmp_path: Path, content: Any) -> None:
+    run = RunDirectory(tmp_path)
+    run.replace_analysis("heads", content)
+    with pytest.raises(InputError, match=r"analysis/heads.json is not as headway heads writes it; run headway heads"):
+        head_findings(run, 4, ["enc0.self.h0"])
+
+
 def test_carriers_are_single_heads_best_first() -> None:
     rows = [
         {"who": "dec0.cross.h0", "heads": ["dec0.cross.h0"], "rate": 0.2, "interval": [0.1, 0.3]},

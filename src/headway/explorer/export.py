@@ -1,5 +1,6 @@
 """A run as one JSON document that the page can compute with: the model, its tables, examples and findings."""
 
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -51,7 +52,8 @@ def export_run(trained: Trained, *, precision: str = "fp16") -> dict[str, Any]:
     """The document of one run; what the page cannot compute is refused by name."""
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
-    trained = replace(trained, model=trained.model.to("cpu").eval())
+    if trained.device.type != "cpu":
+        trained = replace(trained, model=deepcopy(trained.model).to("cpu"))
     _check_size(trained.model)
     pooling = _pooling(trained.model)
     packed, span, tables = _pack_what_fits(trained, precision)

@@ -1,9 +1,12 @@
 """What earlier commands found about a run, cut down to what the page shows beside its heads."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.errors import InputError
 from headway.runs import RunDirectory
+
+Document = dict[str, Any]
 
 KEPT_OF_A_DROP = ("drop", "interval", "n", "verdict", "exact_match")
 MOST_CARRIERS = 24
@@ -11,11 +14,33 @@ MOST_PAIRS = 3
 ALPHA = 0.05
 
 
-def head_findings(directory: RunDirectory, step: int, heads: list[str]) -> dict[str, Any] | None:
+def head_findings(directory: RunDirectory, step: int, heads: list[str]) -> Document | None:
     """Verdicts, roles and scores of heads.json; None without one, or where it is of another model."""
-    found = directory.read_analysis("heads")
-    if not found or found.get("step") != step or [row["head"] for row in found["heads"]] != heads:
-        return None
+
+    def choose(found: Document) -> Document | None:
+        fits = found["step"] == step and [row["head"] for row in found["heads"]] == heads
+        return _heads(found) if fits else None
+
+    return _read(directory, "heads", choose)
+
+
+def length_findings(directory: RunDirectory, step: int) -> Document | None:
+    """Accuracy against length of lengths.json; None without one, or where it is of another checkpoint."""
+    return _read(directory, "lengths", lambda found: _lengths(found) if found["checkpoint"]["step"] == step else None)
+
+
+def _read(directory: RunDirectory, name: str, choose: Callable[[Document], Document | None]) -> Document | None:
+    """What a command found, cut down; a file that it did not write so is refused."""
+    found = directory.read_analysis(name)
+    try:
+        return None if found is None else choose(found)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(
+            f"{directory.path}: analysis/{name}.json is not as headway {name} writes it; run headway {name} again"
+        ) from None
+
+
+def _heads(found: Document) -> Document:
     return {
         "n": found["n"],
         "split": found["split"],
@@ -57,11 +82,7 @@ def pairs(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(sure, key=lambda pair: -float(pair["interaction"]))[:MOST_PAIRS]
 
 
-def length_findings(directory: RunDirectory, step: int) -> dict[str, Any] | None:
-    """Accuracy against length of lengths.json; None without one, or where it is of another checkpoint."""
-    found = directory.read_analysis("lengths")
-    if not found or found["checkpoint"]["step"] != step:
-        return None
+def _lengths(found: Document) -> Document:
     return {
         "unit": found["unit"],
         "trained": [found["training"]["shortest"], found["training"]["longest"]],

@@ -26,10 +26,10 @@ Headway.attention = (() => {
 
   /** The rows of one source's tokens, and of `count` tokens of its answer. */
   function rowsOf(engine, source, count) {
-    const { task, model } = engine.run, { tables } = model;
-    const [own, answer] = taskPositions(tables.positions, Array.from(source), Array.from({ length: count }, (_, p) => p));
+    const { task, model } = engine.run, { tables } = model, places = Array.from({ length: count }, (_, place) => place);
+    const [own, answer] = taskPositions(tables.positions, Array.from(source), places);
     const shift = tables.shift ? source.length : 0;
-    if (!tables.moved) return [Int32Array.from(own), Int32Array.from({ length: count }, (_, p) => answer[p] + shift)];
+    if (!tables.moved) return [Int32Array.from(own), Int32Array.from(places, (place) => answer[place] + shift)];
     const table = engine.tensors.placement.values;
     const start = (source.length - task.shortest) * (task.longest + task.longest_answer);
     return [
@@ -106,7 +106,7 @@ Headway.attention = (() => {
     }
   }
 
-  /** Where the numbers of a head's bias for one query begin, and which of them belongs to a key's row. */
+  /** Where a head's bias for one query lies: add a key's row (by rows), or its position (by offset). */
   function biasRow(bias, head, row, rows) {
     if (bias.by === "rows") return (head * bias.width + row) * bias.width;
     return head * bias.width - bias.least - rows[row];
@@ -166,7 +166,7 @@ Headway.attention = (() => {
     return mixed;
   }
 
-  /** The mean of the seen values of one head, by the weights; four coordinates at a time, whose sums stay in registers. */
+  /** The mean of the seen values of one head, by the weights; sums of four coordinates at a time stay in registers. */
   function mix(mixed, at, weights, seen, value, from, width, size) {
     let k = 0;
     for (; k + 4 <= size; k += 4) {

@@ -82,16 +82,19 @@ Headway.kernelBytes = (() => {
   const [X, WEIGHT, BIAS, Y, ROW_COUNT, INPUT_BYTES, OUTPUT_BYTES] = [0, 1, 2, 3, 4, 5, 6];
   const [ROW, OUT, K, W, XK] = [7, 8, 9, 10, 11], FIRST_VECTOR = 12;
   const inputs = Array.from({ length: ROWS }, (_, row) => FIRST_VECTOR + row), ONE_WEIGHT = FIRST_VECTOR + ROWS;
-  const sums = inputs.map((_, row) => Array.from({ length: OUTPUTS }, (_, out) => ONE_WEIGHT + 1 + OUTPUTS * row + out));
+  const sumsOf = (row) => Array.from({ length: OUTPUTS }, (_, out) => ONE_WEIGHT + 1 + OUTPUTS * row + out);
+  const sums = inputs.map((_, row) => sumsOf(row));
   const vectors = ROWS + 1 + ROWS * OUTPUTS;
 
   /** Four numbers of each row of x times four of each of the weight's rows. */
+  const further = (rows) => new Array(rows).fill([...get(INPUT_BYTES), ...PLUS]);
+  const addProduct = (sum, vector) => [get(sum), get(vector), get(ONE_WEIGHT), MULTIPLY, ADD, set(sum)].flat();
   const products = [
-    ...inputs.flatMap((vector, row) => [load(get(XK), ...new Array(row).fill([...get(INPUT_BYTES), ...PLUS])), set(vector)]),
+    ...inputs.flatMap((vector, row) => [load(get(XK), ...further(row)), set(vector)]),
     ...Array.from({ length: OUTPUTS }, (_, out) => [
-      load(get(W), get(K), PLUS, ...new Array(out).fill([...get(INPUT_BYTES), ...PLUS])),
+      load(get(W), get(K), PLUS, ...further(out)),
       set(ONE_WEIGHT),
-      ...sums.flatMap((row, index) => [get(row[out]), get(inputs[index]), get(ONE_WEIGHT), MULTIPLY, ADD, set(row[out])].flat()),
+      ...sums.map((row, index) => addProduct(row[out], inputs[index])),
     ].flat()),
     increase(XK, ...number(BYTES)),
     increase(K, ...number(BYTES)),
@@ -103,14 +106,17 @@ Headway.kernelBytes = (() => {
   const total = ([first, second, third, fourth]) => [
     pair(first, second), pair(third, fourth),
     get(first), get(third), shuffle(0, 1, 4, 5), get(first), get(third), shuffle(2, 3, 6, 7), ADD].flat(2);
-  const addressOfY = (row) => [get(Y), get(ROW), number(row), PLUS, get(OUTPUT_BYTES), TIMES, PLUS, get(OUT), PLUS].flat();
+  const addressOfY = (row) =>
+    [get(Y), get(ROW), number(row), PLUS, get(OUTPUT_BYTES), TIMES, PLUS, get(OUT), PLUS].flat();
+  const storeRow = (row, index) =>
+    [...addressOfY(index), ...total(row), ...load(get(BIAS), get(OUT), PLUS), ...ADD, ...STORE];
 
   const oneBlock = [
     ...sums.flat().map((sum) => [...ZERO, ...set(sum)]),
     number(0), set(K),
     get(X), get(ROW), get(INPUT_BYTES), TIMES, PLUS, set(XK),
     repeat(products, [get(K), get(INPUT_BYTES), BELOW]),
-    ...sums.map((row, index) => [...addressOfY(index), ...total(row), ...load(get(BIAS), get(OUT), PLUS), ...ADD, ...STORE]),
+    ...sums.map(storeRow),
     increase(W, ...get(INPUT_BYTES), ...number(OUTPUTS), ...TIMES),
     increase(OUT, ...number(BYTES)),
   ];
@@ -167,11 +173,11 @@ Headway.kernel = (() => {
     }
   }
 
-  /** Put a layer's weights in place, filled up with zeros; one too wide for the scratch space stays plain. */
+  /** Put a layer's weights in place, filled up with zeros; an empty one, or one too wide, stays plain. */
   function place(layer) {
     const inputs = up(layer.inputs, GRAIN.inputs), outputs = up(layer.outputs, GRAIN.outputs);
     const rows = Math.floor(SCRATCH / 4 / (inputs + outputs) / GRAIN.rows) * GRAIN.rows;
-    if (rows === 0 || layer.inputs === 0) return null;
+    if (rows === 0 || layer.inputs === 0 || layer.outputs === 0) return null;
     const weight = reserve(inputs * outputs), bias = reserve(outputs);
     copyRows(layer.weight, layer.outputs, layer.inputs, weight, inputs);
     copyRows(layer.bias, 1, layer.outputs, bias, outputs);

@@ -65,7 +65,6 @@ Headway.model = (() => {
       key: layerOf(tensors, `${path}.key`),
       value: layerOf(tensors, `${path}.value`),
       output: layerOf(tensors, `${path}.output`),
-      mean: tensors[`mean.${site.name}`].values,
       bias: bias ? { ...bias, values: values.values, width: values.shape[values.shape.length - 1] } : null,
     };
   }
@@ -108,7 +107,12 @@ Headway.model = (() => {
       this.pooling = poolingOf(model.pooling, tensors);
     }
 
-    /** Greedy decoding of one source, or its class. See `Result` in docs/explorer.md. */
+    /**
+     * Greedy decoding of one source, or its class.
+     * @param {number[]} source token ids
+     * @param {{off?: Object<string, "zero"|"mean">, patch?: Object<string, Float32Array>}} options
+     * @returns {Result} see engine-passes.js
+     */
     answer(source, options = {}) {
       checkSource(this, source);
       const { classify, decode } = Headway.passes;

@@ -73,8 +73,7 @@ Headway.passes = (() => {
     min: (x, places, width) => over(places, width, (k) => -highestOf(places, (t) => -x[t * width + k])),
     first: (x, places, width) => x.slice(0, width),
     last: (x, places, width) => x.slice((places - 1) * width),
-    "smallest step": (x, places, width) =>
-      over(places, width, (k) => (places < 2 ? 0 : -highestOf(places - 1, (t) => x[t * width + k] - x[(t + 1) * width + k]))),
+    "smallest step": (x, places, width) => over(places, width, (k) => smallestStep(x, places, width, k)),
     "mean step": (x, places, width) =>
       over(places, width, (k) => (x[(places - 1) * width + k] - x[k]) / Math.max(1, places - 1)),
   };
@@ -93,6 +92,11 @@ Headway.passes = (() => {
     let highest = -Infinity;
     for (let t = 0; t < places; t++) highest = Math.max(highest, value(t));
     return highest;
+  }
+
+  /** The least rise from one place to the next; 0 where there is one place only. */
+  function smallestStep(x, places, width, k) {
+    return places < 2 ? 0 : -highestOf(places - 1, (t) => x[t * width + k] - x[(t + 1) * width + k]);
   }
 
   /** The mean of the places, each weighted by the softmax of its score. */
@@ -130,6 +134,14 @@ Headway.passes = (() => {
     return found;
   }
 
+  /**
+   * @typedef {Object} Result
+   * @property {number[]} tokens what was written, EOS last if it came; for a classifier its class alone
+   * @property {{logits: Float32Array, probabilities: Float32Array, token: number}[]} steps one for each token
+   * @property {Object<string, Float32Array>} weights of each head, queries x keys; what a query cannot see is 0
+   * @property {Object<string, Float32Array>} outputs of each head, queries x d_head: what a patch puts elsewhere
+   * @property {Object<string, number[]>} shapes of each site's weights: [queries, keys]
+   */
   function resultOf(engine, record, tokens, steps) {
     const weights = {}, outputs = {}, shapes = {};
     for (const site of engine.run.sites) {
@@ -166,8 +178,8 @@ Headway.passes = (() => {
     const { engine, model } = pass, [sourceRows, answerRows] = rowsOf(engine, source, capacity);
     const joined = model.shape === "decoder";
     const rows = joined ? Int32Array.of(...sourceRows, ...answerRows) : answerRows;
-    const size = (site) => rows.length * site.kept.length * model.d_head;
-    const caches = engine.decoder.map(({ own }) => ({ key: new Float32Array(size(own)), value: new Float32Array(size(own)) }));
+    const room = ({ own }) => new Float32Array(rows.length * own.kept.length * model.d_head);
+    const caches = engine.decoder.map((block) => ({ key: room(block), value: room(block) }));
     if (joined) return { rows, caches, memory: null, filled: 0 };
     const x = embed(engine, source, sourceRows);
     for (const block of engine.encoder) runBlock(pass, block, x, 1, wholePlace(sourceRows, 1));
@@ -254,7 +266,7 @@ Headway.passes = (() => {
     return encoded;
   }
 
-  /** Logits of examples {source, target} that are alike in length, example by example; `memo` starts as {streams: []}. */
+  /** Logits of examples {source, target} of the same lengths, example by example; `memo` starts as {streams: []}. */
   function teach(engine, examples, options, memo = { streams: [] }) {
     const pass = startPass(engine, options, null), n = examples.length, { shape } = pass.model;
     pass.limit = firstChanged(engine, pass.changes);
@@ -276,7 +288,10 @@ Headway.passes = (() => {
   function classifyMany(pass, sources, memo) {
     const { engine } = pass, rows = joinedRows(sources.map((source) => rowsOf(engine, source, 0)[0]));
     const encoded = encodeMany(pass, sources, rows, memo), size = sources[0].length * engine.width;
-    return sources.map((_, i) => [linear(pool(engine, encoded.subarray(i * size, (i + 1) * size), sources[0].length), 1, engine.readout)]);
+    return sources.map((source, i) => {
+      const pooled = pool(engine, encoded.subarray(i * size, (i + 1) * size), source.length);
+      return [linear(pooled, 1, engine.readout)];
+    });
   }
 
   /** The logits of the last `count` tokens of each example. */

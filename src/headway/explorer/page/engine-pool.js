@@ -10,6 +10,8 @@ Headway.pool = (() => {
   const MOST_WORKERS = 4;
   const TOKENS_A_PIECE = 256;
   /** Large enough for products of matrices, small enough to count up smoothly and to stop soon. */
+  const MOST_KEPT = 16384;
+  /** Source tokens of all examples up to which workers keep what they computed for the next count. */
 
   // What happens inside a worker
 
@@ -18,10 +20,10 @@ Headway.pool = (() => {
     const engines = new Map(), memos = new Map();
     const actions = {
       open: ({ engine, run, tensors }) => void engines.set(engine, new Headway.model.Engine(run, tensors)),
-      score: ({ engine, piece, examples, options }) => {
-        const key = `${engine}/${piece}`;
-        if (!memos.has(key)) memos.set(key, { streams: [] });
-        return Headway.passes.verdicts(engines.get(engine), examples, options, memos.get(key));
+      score: ({ engine, piece, examples, options, keep }) => {
+        const key = `${engine}/${piece}`, memo = memos.get(key) ?? { streams: [] };
+        if (keep) memos.set(key, memo);
+        return Headway.passes.verdicts(engines.get(engine), examples, options, memo);
       },
       answer: ({ engine, source, options, brief }) => {
         const found = engines.get(engine).answer(source, options);
@@ -179,8 +181,9 @@ Headway.pool = (() => {
       const { examples } = engine.run, total = examples.length, found = new Array(total).fill(null);
       const state = { done: 0, total, right: 0 }, job = { cancelled: false };
       const off = { off: options.off ?? {} };
+      const keep = examples.reduce((sum, { source }) => sum + source.length, 0) <= MOST_KEPT;
       const parts = pieces(examples).map(async (indices, piece) => {
-        const message = { action: "score", piece, examples: indices.map((i) => examples[i]), options: off };
+        const message = { action: "score", piece, examples: indices.map((i) => examples[i]), options: off, keep };
         const right = await this.submit(engine, message, job);
         if (job.cancelled) return;
         indices.forEach((i, place) => (found[i] = right[place]));
