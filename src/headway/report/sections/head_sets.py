@@ -126,9 +126,9 @@ def contrast(evidence: Evidence, place: str) -> Markup | None:
     if not evidence.get(f"{place}/usable") or not single:
         return None
     best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
-    return Markup("The {} is moved most by {}: in {} of {} pairs ({}).").format(
-        evidence.text(f"{place}/name"),
+    return Markup("Of single heads, {} moves the {} most: in {} of {} pairs ({}).").format(
         evidence.text(f"{best}/who", "code"),
+        evidence.text(f"{place}/name"),
         evidence.number(f"{best}/rate", percent),
         evidence.number(f"{place}/usable"),
         evidence.interval(f"{best}/interval"),
