@@ -96,12 +96,10 @@ def wrong_head(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wrong_site(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that loses count of the columns: the heads of a site are the plan's first ones."""
-    right = walk._branch
-
-    def branch(way, state, step, column, plan, variants, fillings, emit):  # type: ignore[no-untyped-def]
-        right(way, state, step, 0, plan, variants, fillings, emit)
-
-    monkeypatch.setattr(walk, "_branch", branch)
+    right = walk._Tree.grow
+    monkeypatch.setattr(
+        walk._Tree, "grow", lambda tree, state, step, column, groups: right(tree, state, step, 0, groups)
+    )
 
 
 FAULTS = [see_the_future, corrupted(lambda f: f + 3.0), corrupted(lambda f: f.roll(1, 0) if f.ndim == 4 else f)]

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from headway import evaluation
 from headway.batches import make_batch
 from headway.evaluation import Trained
+from headway.heads import variants
 from headway.heads.ablation import (
     KINDS,
     ablate,
@@ -199,6 +200,25 @@ def test_outcomes_do_not_depend_on_the_size_of_a_batch(name: str, monkeypatch: p
     assert (one.token_right == other.token_right).all()
     assert (one.predicted == other.predicted)[:, one.counted].all()
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4, atol=1e-4)  # fp32, other blocks of sums
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_outcomes_do_not_depend_on_how_many_branches_are_computed_together(name: str, monkeypatch) -> None:
+    trained = randomised(SHAPES[name])
+    examples = trained.examples("test").take(slice(0, 20))
+    plan = one_at_a_time(len(heads_of(trained)), len(KINDS))
+    plan = np.concatenate([plan, plan[3:6]])
+    fillings, _ = make_fillings(trained, examples)
+    outcomes = []
+    for together in (1, 7):
+        monkeypatch.setattr(variants, "branches_at_once", lambda batch, count=together: count)
+        outcomes.append(run_variants(trained, examples, plan, fillings, keep_predicted=True, keep_margin=True))
+    one, other = outcomes
+    assert (one.right == other.right).all()
+    assert (one.predicted == other.predicted).all()
+    np.testing.assert_allclose(one.loss, other.loss, rtol=1e-4, atol=1e-4)  # fp32, other blocks of sums
+    np.testing.assert_allclose(one.margin, other.margin, rtol=1e-3, atol=1e-4)
+    assert (other.loss[-3:] == other.loss[3:6]).all()
 
 
 @pytest.mark.parametrize("name", SHAPES)

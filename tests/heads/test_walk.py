@@ -162,7 +162,7 @@ def alone(model: Transformer, inputs: Inputs, row: np.ndarray, fillings: list[Fi
         return model(inputs)
 
 
-def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling]) -> dict[int, Tensor]:
+def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling], together: int = 1) -> dict[int, Tensor]:
     """The logits of each variant; every one is told once."""
     found: dict[int, Tensor] = {}
 
@@ -170,21 +170,21 @@ def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling]) -> dict[int, Ten
         assert not found.keys() & set(alike.tolist())
         found.update(dict.fromkeys(alike.tolist(), logits))
 
-    run_tree(walk, plan, fillings, note)
+    run_tree(walk, plan, fillings, note, together)
     assert sorted(found) == list(range(len(plan)))
     return found
 
 
-@given(plans())
+@given(plans(), st.sampled_from([1, 2, 5]))
 @settings(max_examples=40)
-def test_a_tree_of_variants_is_each_of_them_alone(case: tuple[str, int, np.ndarray]) -> None:
+def test_a_tree_of_variants_is_each_of_them_alone(case: tuple[str, int, np.ndarray], together: int) -> None:
     name, seed, plan = case
     model, inputs = model_and_batch(name)
     fillings = fillings_for(model, inputs, seed)
-    found = tree(Walk(model, inputs), plan, fillings)
+    found = tree(Walk(model, inputs), plan, fillings, together)
     for variant, row in enumerate(plan):
         expected = alone(model, inputs, row, fillings)
-        # The same operations on the same shapes; 1e-12 would leave room for another order of sums.
+        # fp64, and sums of a few terms in another order where branches are computed together.
         torch.testing.assert_close(found[variant], expected, rtol=1e-12, atol=1e-12)
         if row.any():
             assert not torch.equal(expected, model(inputs))
@@ -242,6 +242,27 @@ def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it
     assert [calls[id(block.cross)] for block in model.decoder] == [7, 7]
     # Before the second decoder layer the six heads of the first have parted too.
     assert [calls[id(block.own)] for block in model.decoder] == [7, 13]
+
+
+@pytest.mark.parametrize("encoding", ["alibi", "rotary", "t5", "randomized"])
+def test_branches_computed_together_stand_where_they_stood(encoding: str) -> None:
+    model = tiny("encoder-decoder", encoding, **LAYERS["encoder-decoder"], log_length_scale=True)
+    inputs = batch_of("encoder-decoder")
+    plan = np.concatenate([np.zeros((1, 18), dtype=np.int64), np.eye(18, dtype=np.int64)])
+    nothing = [{site.name: torch.zeros(()) for site in model.sites}]
+    apart, together = (tree(Walk(model, inputs), plan, nothing, count) for count in (1, 7))
+    for variant in range(len(plan)):
+        torch.testing.assert_close(apart[variant], together[variant], rtol=1e-12, atol=1e-12)
+
+
+def test_many_widths_are_not_all_kept() -> None:
+    model, inputs = model_and_batch("encoder-decoder")
+    walk = Walk(model, inputs)
+    assert walk.wide(1) is walk
+    assert walk.wide(3) is walk.wide(3)
+    for copies in range(2, 30):
+        assert len(walk.wide(copies).inputs.source) == 2 * copies
+        assert len(walk.copies) <= 8
 
 
 @pytest.mark.parametrize(

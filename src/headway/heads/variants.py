@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch
-from headway.evaluation import Trained, parts_of
+from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
 from headway.heads.walk import Filling, Plan, Walk, head_outputs, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples
@@ -92,27 +92,69 @@ def run_variants(
         rows = slice(done, done + len(part))
         batch = make_batch(trained.task, trained.model, part, trained.device)
         walk = Walk(trained.model, batch.inputs)
-        tokens = batch.target.reshape(len(part), -1)
-        found = torch.empty(variants, *tokens.shape, dtype=torch.int32, device=trained.device)
-        found_loss, found_margin = torch.empty(2, variants, len(part), device=trained.device)
-
-        def note(alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
-            index = torch.from_numpy(alike).to(logits.device)
-            found[index], found_loss[index] = _score(logits, tokens, pad)  # noqa: B023  called before the next round
-            if keep_margin:
-                found_margin[index] = _margin(logits, tokens, pad)  # noqa: B023
-
-        run_tree(walk, plan, [filling(walk, rows) for filling in fillings], note)
-        width = tokens.shape[1]
-        token_right[:, rows, :width] = ((found == tokens) | (tokens == pad)).cpu().numpy()
-        loss[:, rows] = found_loss.cpu().numpy()
+        together = branches_at_once(batch)
+        board = _Scoreboard(variants, batch, pad, together, keep_margin=keep_margin)
+        run_tree(walk, plan, [filling(walk, rows) for filling in fillings], board.note, together)
+        board.score()
+        width = board.tokens.shape[1]
+        token_right[:, rows, :width] = board.token_right().cpu().numpy()
+        loss[:, rows] = board.loss.cpu().numpy()
         if predicted is not None:
-            predicted[:, rows, :width] = found.cpu().numpy()
-        if margin is not None:
-            margin[:, rows] = found_margin.cpu().numpy()
+            predicted[:, rows, :width] = board.predicted.cpu().numpy()
+        if margin is not None and board.margin is not None:
+            margin[:, rows] = board.margin.cpu().numpy()
         done += len(part)
         report(done, n)
     return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted, margin)
+
+
+def branches_at_once(batch: Batch) -> int:
+    """How many branches of a tree fill a GPU; a CPU takes them one by one, in its cache."""
+    device = batch.target.device.type
+    if device == "cpu":
+        return 1
+    tokens = batch.inputs.source.numel() + (0 if batch.inputs.prefix is None else batch.inputs.prefix.numel())
+    return max(1, TOKENS_A_BATCH[device] // tokens)
+
+
+class _Scoreboard:
+    """What becomes of one batch of examples under every variant; leaves wait and are scored several at once."""
+
+    def __init__(self, variants: int, batch: Batch, pad: int, together: int, *, keep_margin: bool):
+        self.tokens = batch.target.reshape(len(batch.target), -1)
+        self.pad, self.together = pad, together
+        device, shape = self.tokens.device, self.tokens.shape
+        self.predicted = torch.empty(variants, *shape, dtype=torch.int32, device=device)
+        self.loss = torch.empty(variants, len(self.tokens), device=device)
+        self.margin = torch.empty_like(self.loss) if keep_margin else None
+        self.waiting: list[tuple[np.ndarray, Tensor]] = []
+
+    def note(self, alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
+        self.waiting.append((alike, logits))
+        if len(self.waiting) >= self.together:
+            self.score()
+
+    @torch.inference_mode()
+    def score(self) -> None:
+        """Score what waits; variants that do the same have the same leaf."""
+        if not self.waiting:
+            return
+        leaves, device = len(self.waiting), self.tokens.device
+        variant = np.concatenate([alike for alike, _ in self.waiting])
+        leaf = np.repeat(np.arange(leaves), [len(alike) for alike, _ in self.waiting])
+        index, of = torch.from_numpy(np.stack([variant, leaf])).to(device)
+        logits, target = torch.cat([one for _, one in self.waiting]), self.tokens.repeat(leaves, 1)
+        self.waiting.clear()
+        best, lost = _score(logits, target, self.pad)
+        found = [(self.predicted, best), (self.loss, lost)]
+        if self.margin is not None:
+            found.append((self.margin, _margin(logits, target, self.pad)))
+        for place, values in found:
+            place[index] = values.unflatten(0, (leaves, len(self.tokens)))[of]
+
+    def token_right(self) -> Bool[Tensor, "variant batch answer"]:
+        """Padding counts as right."""
+        return (self.predicted == self.tokens) | (self.tokens == self.pad)
 
 
 def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,8 @@
     logits = walk.logits(state)
 
 is the model's forward pass, number for number. `run_tree` walks many variants of it at once and computes what
-they share only once: two variants go separate ways at the first site where they differ.
+they share only once: two variants go separate ways at the first site where they differ. On a GPU branches are walked
+together: their states lie one after another in one batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +16,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from headway.model.attention import HeadOutputs, KeyValueCache
 from headway.model.blocks import Block, Encoded, Hidden, View
 from headway.model.sites import HeadSite
 from headway.model.transformer import Inputs, Transformer
+
+MOST_WIDTHS = 8
+"""Widths of a batch for which masks and positions are kept."""
 
 Plan = Int[np.ndarray, "variant head"]
 """What each variant does to each head: 0 leaves it alone, k puts in what the k-th filling says."""
@@ -37,17 +41,47 @@ class State:
     encoded: Encoded | None = None
     memory: tuple[KeyValueCache, ...] = field(default=())
 
+    def pick(self, branches: Sequence[int], count: int) -> "State":
+        """The states of some branches, one after another, out of `count` of them."""
+        if count == 1 and len(branches) == 1:
+            return self
+        encoded = None if self.encoded is None else pick(self.encoded, branches, count)
+        parts = [(cache.key, cache.value) for cache in self.memory]
+        memory = tuple(
+            KeyValueCache(*(None if part is None else pick(part, branches, count) for part in both)) for both in parts
+        )
+        return State(pick(self.hidden, branches, count), encoded, memory)
+
+
+def pick(rows: Shaped[Tensor, "_ *any"], branches: Sequence[int], count: int) -> Shaped[Tensor, "_ *any"]:
+    """The rows of some branches out of `count` that lie one after another."""
+    if count == 1 and len(branches) == 1:
+        return rows
+    index = torch.tensor(branches, device=rows.device)
+    return rows.unflatten(0, (count, len(rows) // count))[index].flatten(0, 1)
+
 
 class Walk:
     """A model and a batch, ready to be walked through any number of times."""
 
-    def __init__(self, model: Transformer, inputs: Inputs):
-        self.model, self.inputs, self.sites = model, model.placed(inputs), model.sites
+    def __init__(self, model: Transformer, inputs: Inputs, *, placed: bool = False):
+        self.model, self.inputs, self.sites = model, inputs if placed else model.placed(inputs), model.sites
+        self.copies: dict[int, Walk] = {}
         self.encoder_view: View | None = None
         if model.config.shape != "decoder":
             self.encoder_view = model.encoder_view(self.inputs)
         if model.config.shape != "encoder":
             self.decoder_hidden, self.own_view, self.cross_view = model.decoder_start(self.inputs)
+
+    def wide(self, copies: int) -> "Walk":
+        """The walk of a batch that holds this one so many times; this one itself for a single copy."""
+        if copies == 1:
+            return self
+        if copies not in self.copies:
+            if len(self.copies) >= MOST_WIDTHS:
+                self.copies.clear()
+            self.copies[copies] = Walk(self.model, repeat(self.inputs, copies), placed=True)
+        return self.copies[copies]
 
     def start(self) -> State:
         return State(self.decoder_hidden if self.encoder_view is None else self.model.embed_source(self.inputs))
@@ -85,7 +119,11 @@ class Walk:
     def _after_encoder(self, encoded: Hidden) -> State:
         if self.model.config.shape == "encoder":
             return State(encoded)
-        return State(self.decoder_hidden, encoded, tuple(KeyValueCache() for _ in self.model.decoder))
+        assert self.cross_view is not None
+        turn = self.cross_view.place.rotate_key
+        across = [self.block(site).cross for site in self.sites if site.across]
+        memory = tuple(KeyValueCache(*cross.keys_and_values(encoded, turn)) for cross in across if cross is not None)
+        return State(self.decoder_hidden, encoded, memory)
 
     def logits(self, state: State) -> Float[Tensor, "batch *prefix out"]:
         """The model's answer, once every site has been passed."""
@@ -93,6 +131,20 @@ class Walk:
             return self.model.classify(state.hidden, self.inputs)
         assert self.inputs.prefix is not None
         return self.model.read_out(state.hidden[:, -self.inputs.prefix.shape[1] :])
+
+
+def repeat(inputs: Inputs, copies: int) -> Inputs:
+    """The rows of a batch several times over; one row that stands for all stays one."""
+    rows = len(inputs.source)
+
+    def again(part: Tensor | None) -> Tensor | None:
+        return part if part is None or len(part) < rows else part.repeat(copies, 1)
+
+    parts = {name: again(getattr(inputs, name)) for name in ("source_visible", "prefix", "prefix_positions")}
+    source = inputs.source.repeat(copies, 1)
+    positions = again(inputs.source_positions)
+    assert positions is not None
+    return Inputs(source, positions, **parts)
 
 
 @torch.inference_mode()
@@ -111,45 +163,55 @@ Emit = Callable[[Int[np.ndarray, " some"], Tensor], None]
 
 
 @torch.inference_mode()
-def run_tree(walk: Walk, plan: Plan, fillings: Sequence[Filling], emit: Emit) -> None:
-    """Every variant of a plan in one walk that branches where variants part; `emit` is told of each leaf."""
+def run_tree(walk: Walk, plan: Plan, fillings: Sequence[Filling], emit: Emit, together: int = 1) -> None:
+    """Every variant of a plan in one walk that branches where variants part; `emit` is told of each leaf.
+
+    Up to `together` branches are computed in one batch. That is for a GPU: one by one, the numbers of a variant do not
+    depend on what else is in the plan, to the last bit.
+    """
     n_heads = sum(len(site.kept) for site in walk.sites)
     if plan.ndim != 2 or plan.shape[1] != n_heads or plan.min(initial=0) < 0 or plan.max(initial=0) > len(fillings):
         raise ValueError(f"a plan for {n_heads} heads and {len(fillings)} fillings needed, got {plan.shape}")
-    _branch(walk, walk.start(), 0, 0, plan, np.arange(len(plan)), fillings, emit)
+    if len(plan):
+        _Tree(walk, plan, fillings, emit, together).grow(walk.start(), 0, 0, [np.arange(len(plan))])
 
 
-def _branch(
-    walk: Walk,
-    state: State,
-    step: int,
-    column: int,
-    plan: Plan,
-    variants: np.ndarray,
-    fillings: Sequence[Filling],
-    emit: Emit,
-) -> None:
-    """Go on from a site with the variants that were alike so far; `column` is its first head in the plan."""
-    if not len(variants):
-        return
-    if step == len(walk.sites):
-        emit(variants, walk.logits(state))
-        return
-    site = walk.sites[step]
-    last = column + len(site.kept)
-    heads = walk.look(state, site)
-    ways, which = _distinct(plan[variants, column:last])
-    for index, way in enumerate(ways):
-        onward = walk.go_on(state, site, put_in(heads, site, way, fillings))
-        _branch(walk, onward, step + 1, last, plan, variants[which == index], fillings, emit)
+@dataclass(frozen=True)
+class _Tree:
+    walk: Walk
+    plan: Plan
+    fillings: Sequence[Filling]
+    emit: Emit
+    together: int
+
+    def grow(self, state: State, step: int, column: int, groups: Sequence[np.ndarray]) -> None:
+        """Go on from a site with groups of variants, alike so far; `column` is the site's first head in the plan."""
+        walk = self.walk.wide(len(groups))
+        if step == len(walk.sites):
+            for variants, logits in zip(groups, walk.logits(state).chunk(len(groups)), strict=True):
+                self.emit(variants, logits)
+            return
+        site = walk.sites[step]
+        last = column + len(site.kept)
+        heads = walk.look(state, site)
+        branches = [
+            (parent, way, variants)
+            for parent, group in enumerate(groups)
+            for way, variants in _alike(self.plan[group, column:last], group)
+        ]
+        for start in range(0, len(branches), self.together):
+            parents, ways, parted = zip(*branches[start : start + self.together], strict=True)
+            changed = put_in_each(pick(heads, parents, len(groups)), site, np.stack(ways), self.fillings)
+            onward = self.walk.wide(len(parents)).go_on(state.pick(parents, len(groups)), site, changed)
+            self.grow(onward, step + 1, last, parted)
 
 
-def _distinct(rows: Plan) -> tuple[Int[np.ndarray, "way head"], Int[np.ndarray, " variant"]]:
-    """The different rows, and which of them each row is."""
-    if not rows.shape[1]:  # a site that has lost all its heads
-        return rows[:1], np.zeros(len(rows), dtype=np.int64)
-    ways, which = np.unique(rows, axis=0, return_inverse=True)
-    return ways, which.reshape(-1)
+def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What some variants do, each different row once, with the variants that do it."""
+    places: dict[bytes, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row.tobytes(), []).append(place)
+    return [(rows[same[0]], variants[same]) for same in places.values()]
 
 
 def put_in(heads: HeadOutputs, site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> HeadOutputs:
@@ -158,3 +220,14 @@ def put_in(heads: HeadOutputs, site: HeadSite, way: np.ndarray, fillings: Sequen
         chosen = torch.from_numpy(way == code).to(heads.device)[:, None]
         heads = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), heads)
     return heads
+
+
+def put_in_each(heads: HeadOutputs, site: HeadSite, ways: Plan, fillings: Sequence[Filling]) -> HeadOutputs:
+    """`put_in` for several branches that lie one after another, each with a row of its own."""
+    if len(ways) == 1:
+        return put_in(heads, site, ways[0], fillings)
+    folded = heads.unflatten(0, (len(ways), len(heads) // len(ways)))
+    for code in np.unique(ways[ways > 0]).tolist():
+        chosen = torch.from_numpy(ways == code).to(heads.device)[:, None, None, :, None]
+        folded = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), folded)
+    return folded.flatten(0, 1)
