@@ -34,6 +34,14 @@ def halve(numbers: list[float], name: str = "x", parent: "Unknown | None" = None
     return "none" if not numbers else numbers[0] / 2  # type: ignore[return-value]
 
 
+def multiply_by(right: Float[Tensor, "inner column"]) -> Callable[..., Tensor]:
+    @checked
+    def product(left: Float[Tensor, "row inner"], times: int = 1) -> Float[Tensor, "row column"]:
+        return left @ right * times
+
+    return product
+
+
 @dataclass(frozen=True)
 class Plain:
     weights: Float[Tensor, "row column"]
@@ -79,6 +87,19 @@ def test_functions_methods_and_dataclasses_of_headway_are_checked() -> None:
         DataConfig(train="64")  # type: ignore[arg-type]
     with pytest.raises(BeartypeCallHintViolation):
         Transformer.forward(None, torch.zeros(2, 3))  # type: ignore[arg-type]
+
+
+def test_a_function_inside_another_is_checked_each_time_it_is_made() -> None:
+    for factor in (2.0, 3.0):
+        product = multiply_by(torch.full((3, 5), factor))
+        assert product(MATRIX + 1).tolist() == [[3 * factor] * 5] * 2
+        assert product(MATRIX + 1, times=2).tolist() == [[6 * factor] * 5] * 2
+        with pytest.raises(BeartypeCallHintViolation):
+            product(MATRIX, times="2")
+        with pytest.raises(BeartypeCallHintViolation):
+            product(MATRIX[0])
+        with pytest.raises(BeartypeCallHintViolation):
+            product(MATRIX.long())
 
 
 def test_a_size_that_is_the_value_of_an_argument_is_checked() -> None:

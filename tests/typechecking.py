@@ -7,6 +7,7 @@ was a good part of the suite's time. This one checks the same things once.
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
+from types import CodeType, FunctionType
 from typing import Any, get_args, get_type_hints
 
 import jaxtyping
@@ -15,6 +16,9 @@ from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 sizes_of_one_call = jaxtyped("context")
+
+made: dict[tuple[str, str, CodeType], tuple[Callable[..., Any], bool]] = {}
+"""Functions inside functions, whose checks are compiled once: attention makes one at every call."""
 
 
 def check_package(name: str) -> None:
@@ -37,21 +41,35 @@ def checked(subject: Any) -> Any:
 
 
 def checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    key = function.__module__, function.__qualname__, function.__code__
+    if key in made:
+        return checked_like(*made[key], function)
     hints = {name: resolved(hint, function.__globals__) for name, hint in function.__annotations__.items()}
     shapes = [shape for hint in hints.values() for shape in shapes_in(hint)]
     if any("{" in shape.dim_str for shape in shapes):  # a size that is the value of an argument
         return jaxtyped(function, typechecker=check)
     function.__annotations__ = hints
     types_checked = check(function)
-    if not shapes:
-        return types_checked
+    if "<locals>" in function.__qualname__ and "__beartype_func" in (types_checked.__kwdefaults__ or {}):
+        made[key] = types_checked, bool(shapes)
+    return with_sizes_of_one_call(types_checked) if shapes else types_checked
 
-    @functools.wraps(function)
+
+def with_sizes_of_one_call(types_checked: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(types_checked)
     def call(*arguments: Any, **named: Any) -> Any:
         with sizes_of_one_call:
             return types_checked(*arguments, **named)
 
     return call
+
+
+def checked_like(other: Any, has_shapes: bool, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Checks that were compiled for another function of the same code, around this one."""
+    types_checked = FunctionType(other.__code__, other.__globals__, argdefs=other.__defaults__)
+    types_checked.__kwdefaults__ = {**other.__kwdefaults__, "__beartype_func": function}
+    functools.update_wrapper(types_checked, function)
+    return with_sizes_of_one_call(types_checked) if has_shapes else types_checked
 
 
 def resolved(hint: object, names: Mapping[str, Any]) -> Any:
