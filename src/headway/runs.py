@@ -318,7 +318,7 @@ class RunDirectory:
 
 
 class StudyDirectory:
-    """Several runs and what they say together: study.json, runs/, analysis/, report/figures/."""
+    """Several runs and what they say together: study.json, runs/, analysis/, report/."""
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
@@ -326,6 +326,11 @@ class StudyDirectory:
     @property
     def report(self) -> ReportDirectory:
         return ReportDirectory(self.path / "report")
+
+    @property
+    def explorer(self) -> Path:
+        """The interactive page, beside the report's."""
+        return self.path / "report" / "explorer.html"
 
     def exists(self) -> bool:
         return (self.path / "study.json").is_file()

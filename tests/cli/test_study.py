@@ -85,12 +85,14 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     printed = capsys.readouterr()
     assert "addition-seed0: failed, the loss is not finite at step 3" in printed.out
     assert "seed 1: trained 4 steps in " in printed.out
-    for title in ("2 of 4 evaluate and heads: 2 of 2", "3 of 4 doctor: 1 of 1", "4 of 4 report: "):
+    for title in ("2 of 5 evaluate and heads: 2 of 2", "3 of 5 doctor: 1 of 1", "4 of 5 report: "):
         assert title in printed.err
     assert "heads of addition-seed1, one at a time (n = 24): of 6 6 undecided\n" in printed.out
     assert "the doctor examined 1 run: 0 errors, " in printed.out
     place = "studies/addition-tiny"
     assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
+    assert f"the models compute in {place}/report/explorer.html" in printed.out
+    assert "addition-seed1" in Path(f"{place}/report/explorer.html").read_text()
     assert f"the study is in {place}, its summary in {place}/analysis/summary.json" in printed.out
     runs = list_runs(Path(place) / "runs")
     assert [found.name for found in runs] == ["addition-seed0", "addition-seed1"]
@@ -120,7 +122,7 @@ def test_only_what_is_missing_is_done_again(capsys: pytest.CaptureFixture[str]) 
         found = json.loads(capsys.readouterr().out)
         assert (found["failed"], found["report"]["page"]) == ({}, "page")
         assert [one["run"] for one in found["doctor"]["runs"]] == ["hard-seed3"]
-        assert list(found["seconds"]) == ["train", "lengths and heads", "doctor", "report"]
+        assert list(found["seconds"]) == ["train", "lengths and heads", "doctor", "report", "explorer"]
 
 
 @pytest.mark.usefixtures("no_report")
@@ -176,7 +178,7 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
 def test_long_addition_is_told_by_run_and_by_carries(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["study", "long-addition", "--preset", "tiny"]) == 0
     printed = capsys.readouterr()
-    assert "2 of 4 lengths and heads: 2 of 2" in printed.err
+    assert "2 of 5 lengths and heads: 2 of 2" in printed.err
     assert "exact match, by the characters of the question:" in printed.out
     assert "longest chain of carries" in printed.out
     assert "text: 1 run, 4 steps of training in " in printed.out
@@ -208,15 +210,17 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 STOPS = {
-    "headway.cli.study.train_all": "stopped in stage 1 of 4, train (0 of 1 runs are trained)",
-    "headway.studies.pieces.Lengths.do": "stopped in stage 2 of 4, lengths and heads (0 of 2 pieces are done); "
+    "headway.cli.work.train_all": "stopped in stage 1 of 5, train (0 of 1 runs are trained)",
+    "headway.studies.pieces.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 pieces are done); "
     "done before it: train",
-    "headway.studies.pieces.Heads.do": "stopped in stage 2 of 4, lengths and heads (1 of 2 pieces are done); "
+    "headway.studies.pieces.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 pieces are done); "
     "done before it: train",
-    "headway.studies.pieces.Diagnosis.do": "stopped in stage 3 of 4, doctor (0 of 1 pieces are done); "
+    "headway.studies.pieces.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 pieces are done); "
     "done before it: train, lengths and heads",
-    "headway.report.writing.report": "stopped in stage 4 of 4, report; "
+    "headway.report.writing.report": "stopped in stage 4 of 5, report; "
     "done before it: train, lengths and heads, doctor",
+    "headway.explorer.writing.explore": "stopped in stage 5 of 5, explorer; "
+    "done before it: train, lengths and heads, doctor, report",
 }
 
 
@@ -247,5 +251,6 @@ def test_heads_or_a_report_that_fail_cost_nothing_else(
     assert run([*HARD, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == {"hard-seed3": "its heads: ValueError: it rained", "the report": "ValueError: it rained"}
+    assert found["explorer"] is None
     assert found["report"] is None
     assert len(found["cells"][-1]["runs"]) == 1
