@@ -1,4 +1,7 @@
-"""The explorer's page in a real browser: what a person does with it, and what a person may do to it."""
+"""The explorer's page in a real browser: what a person does with it, and what a person may do to it.
+
+One file, so that the models are trained and the browser is started once.
+"""
 
 import re
 from collections.abc import Iterator

@@ -170,7 +170,8 @@ const PageDraw = (() => {
     const [width, height] = [place.left + place.cell * map.keys.length + 2, place.top + place.cell * map.queries.length + 2];
     [canvas.style.width, canvas.style.height] = [width + "px", height + "px"];
     const context = fit(canvas, width, height);
-    drawCells(context, map, { left: place.left, top: place.top, width: place.cell * map.keys.length, height: place.cell * map.queries.length });
+    const cells = { width: place.cell * map.keys.length, height: place.cell * map.queries.length };
+    drawCells(context, map, { left: place.left, top: place.top, ...cells });
     if (place.cell > 14) drawGaps(context, map, place);
     writeAxes(context, map, place);
     if (map.row !== null && map.row < map.queries.length) frame(context, place, map.row, 0, map.keys.length, style("--accent"));
@@ -223,7 +224,8 @@ const PageDraw = (() => {
       const share = weight / map.top;
       const [from, to] = [x(query, map.queries.length), x(key, map.keys.length)];
       const path = makeSvg("path", {
-        d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`, "stroke-width": (0.5 + 5.5 * share).toFixed(2), opacity: (0.12 + 0.88 * share).toFixed(2),
+        d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`,
+        "stroke-width": (0.5 + 5.5 * share).toFixed(2), opacity: (0.12 + 0.88 * share).toFixed(2),
       });
       drawing.append(path);
     });
@@ -250,5 +252,7 @@ const PageDraw = (() => {
     return rows.length < Math.min(map.shown, map.queries.length) || keys.length < map.keys.length;
   };
 
-  return { make, makeSvg, percent, rod, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable };
+  return {
+    make, makeSvg, percent, rod, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable,
+  };
 })();

@@ -10,6 +10,7 @@ const PageHeads = (() => {
 
   const FEW_KEYS = 20;
 
+  const isCausal = (site) => site.causal && site.kind !== "cross";
   const siteOf = (run, head) => run.sites.find((site) => site.heads.includes(head));
 
   /** What there is to draw of a head now; null until the model has answered. */
@@ -21,7 +22,8 @@ const PageHeads = (() => {
     const axes = PageTasks.axes(run, site, source, result.tokens);
     const step = state.step === null ? null : Math.min(state.step, result.tokens.length - 1);
     const row = step === null ? null : PageTasks.rowOfStep(run, site, source, step);
-    return { weights, ...axes, shown: row === null ? axes.queries.length : row + 1, row, causal: site.causal && site.kind !== "cross", top: topOf(weights, axes.keys.length) };
+    const shown = row === null ? axes.queries.length : row + 1;
+    return { weights, ...axes, shown, row, causal: isCausal(site), top: topOf(weights, axes.keys.length) };
   };
 
   /** Over a few keys colours go from 0 to 1; over many, where no weight is near 1, to the largest of the map. */
@@ -71,27 +73,32 @@ const PageHeads = (() => {
 
     layerLine(layer, sites) {
       const heads = sites.flatMap((site) => site.heads);
-      const button = make("button", { type: "button", "data-layer": heads.join(","), onclick: () => this.page.switchAll(heads) }, "Layer off");
+      const switchAll = () => this.page.switchAll(heads);
+      const button = make("button", { type: "button", "data-layer": heads.join(","), onclick: switchAll }, "Layer off");
       return make("div", { class: "layer-line" }, `Layer ${layer}`, heads.length ? button : null);
     }
 
     site(site) {
       const tiles = site.heads.map((head) => this.tile(head));
-      const said = SITES[site.kind] + (site.causal && site.kind !== "cross" ? ", backwards only" : "") + (tiles.length ? "" : ": no heads left");
+      const said = SITES[site.kind] + (isCausal(site) ? ", backwards only" : "") + (tiles.length ? "" : ": no heads left");
       return make("div", { class: "site" }, make("header", {}, said), make("div", { class: "tiles" }, ...tiles));
     }
 
     tile(head) {
       const found = foundOf(this.page.run, head);
       const face = make("span", { class: "face" }, make("canvas"));
-      const verdict = found && make("span", { class: "found" }, make("b", {}, VERDICTS[found.verdict] || found.verdict), make("span", {}, roleOf(found)));
+      const words = found && [make("b", {}, VERDICTS[found.verdict] || found.verdict), make("span", {}, roleOf(found))];
+      const verdict = found && make("span", { class: "found" }, ...words);
       const open = make(
         "button", { type: "button", class: "open", "data-head": head, tabindex: -1, onclick: () => this.page.look(head) },
         face, make("span", { class: "name" }, head.split(".").pop()), verdict
       );
       const toggle = make(
         "button",
-        { type: "button", class: "switch", role: "switch", tabindex: -1, "aria-label": `${head} is on`, onclick: () => this.page.toggle(head) },
+        {
+          type: "button", class: "switch", role: "switch", tabindex: -1, "aria-label": `${head} is on`,
+          onclick: () => this.page.toggle(head),
+        },
         make("i")
       );
       const tile = make("div", { class: "tile" }, open, toggle);
@@ -192,6 +199,7 @@ const PageHeads = (() => {
         ["large-switch", "large-pin", "table-cut", "findings", "table-fold"].map(at);
       this.toggle.addEventListener("click", () => page.toggle(page.state.head));
       this.pin.addEventListener("click", () => page.pin(page.state.head));
+      at("large-back").addEventListener("click", () => page.grid.focus(page.state.head));
       at("large-patch").addEventListener("click", () => page.patching.begin());
       this.canvas.addEventListener("pointermove", (event) => this.point(event));
       this.canvas.addEventListener("pointerdown", (event) => this.point(event));
@@ -261,7 +269,8 @@ const PageHeads = (() => {
     say() {
       const map = mapOf(this.page, this.page.state.head);
       if (!map) return;
-      this.canvas.setAttribute("aria-label", `Attention of ${this.page.state.head}; arrow keys move over the weights, and a table stands below`);
+      const label = `Attention of ${this.page.state.head}; arrow keys move over the weights, and a table stands below`;
+      this.canvas.setAttribute("aria-label", label);
       if (!this.cell) {
         const scaled = map.top < 1 ? ` The strongest colour is the largest weight, ${map.top.toFixed(3)}.` : "";
         this.readout.textContent = `Point at a cell, or move over the map with the arrow keys, to read its weight.${scaled}`;
@@ -289,9 +298,10 @@ const PageHeads = (() => {
       const scores = shares.flatMap(([name, share]) => [
         make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), PageDraw.rod(share), make("dd", {}, share.toFixed(2)),
       ]);
-      const drops = Object.entries(found.drops || {}).map(([kind, drop]) => `${kind} ${points(drop.drop)} (${drop.interval.map(points).join(" to ")})`);
+      const one = ([kind, { drop, interval }]) => `${kind} ${points(drop)} (${interval.map(points).join(" to ")})`;
+      const drops = Object.entries(found.drops || {}).map(one).join("; ");
       this.findings.replaceChildren(
-        make("p", { class: "aside" }, drops.length ? `Switched off, it costs in points of accuracy: ${drops.join("; ")}. 95 % intervals, ${n} examples.` : ""),
+        make("p", { class: "aside" }, `Switched off, it costs in points of accuracy: ${drops}. 95 % intervals, ${n} examples.`),
         make("p", { class: "label" }, "Share of attention on each part, and shape"), make("dl", {}, ...scores)
       );
     }
@@ -317,7 +327,8 @@ const PageHeads = (() => {
       const map = mapOf(this.page, head);
       if (map) PageDraw.drawLarge(canvas, map, 210 * PageDraw.unit(), null, 24);
       const off = this.page.state.off.includes(head);
-      return make("div", { class: off ? "pin off" : "pin" }, make("header", {}, make("code", {}, head), remove), make("span", { class: "face" }, canvas));
+      const title = make("header", {}, make("code", {}, head), remove);
+      return make("div", { class: off ? "pin off" : "pin" }, title, make("span", { class: "face" }, canvas));
     }
   }
 

@@ -21,8 +21,11 @@ const PagePaper = (() => {
     });
   };
 
-  /** A token in a column of one digit's width. */
-  const inColumn = (run, id) => (id === run.vocabulary.eos ? "∎" : PageTasks.tokenName(run, id));
+  /** A token in a column of one digit's width; a box stands for what is no digit. */
+  const inColumn = (run, id) => {
+    const name = PageTasks.tokenName(run, id);
+    return id === run.vocabulary.eos ? "∎" : name.length > 2 ? "□" : name;
+  };
 
   const put = (row, column, classes, text) => {
     const cell = make("span", { class: classes }, text);
@@ -33,14 +36,15 @@ const PagePaper = (() => {
   const columnCells = (run, cell, place, options) => {
     const name = (id) => PageTasks.tokenName(run, id);
     const here = cell.step === options.step ? " column" : "";
-    const answer = ["answer", cell.wrong ? "wrong" : "", cell.written === null ? "waiting" : "", options.moved?.has(cell.step) ? "moved" : ""];
+    const waiting = cell.written === null;
+    const answer = ["answer", cell.wrong && "wrong", waiting && "waiting", options.moved?.has(cell.step) && "moved"];
     const put_ = (row, classes, text) => put(row, place, classes + here, text);
     return [
       put_(1, "carry", cell.carry ? "1" : ""),
       ...cell.digits.map((digit, row) => put_(2 + row, "digit", digit === undefined ? "" : name(digit))),
       put(4, place, "rule", ""),
-      put_(5, answer.filter(Boolean).join(" "), cell.written === null ? "·" : inColumn(run, cell.written)),
-      put(6, place, "correction", cell.wrong ? "✗ " + name(cell.right) : ""),
+      put_(5, answer.filter(Boolean).join(" "), waiting ? "·" : inColumn(run, cell.written)),
+      put(6, place, "correction", cell.wrong ? (options.narrow ? "" : "✗ ") + name(cell.right) : ""),
     ];
   };
 
@@ -56,7 +60,8 @@ const PagePaper = (() => {
   const inWords = (run, source, cells) => {
     const carried = cells.filter((cell) => cell.carry).map((cell) => PageTasks.columnName(run, cell.column));
     const wrote = cells.map((cell) => (cell.written === null ? "nothing yet" : PageTasks.tokenName(run, cell.written)));
-    return `${PageTasks.showSource(run, source)}. Carries into: ${carried.join(", ") || "none"}. The model wrote, from the left: ${wrote.join(", ")}.`;
+    const sum = PageTasks.showSource(run, source);
+    return `${sum}. Carries into: ${carried.join(", ") || "none"}. The model wrote, from the left: ${wrote.join(", ")}.`;
   };
 
   /**
@@ -65,7 +70,9 @@ const PagePaper = (() => {
    */
   const draw = (element, run, source, tokens, options = {}) => {
     const cells = cellsOf(run, source, tokens, options.shown ?? Infinity);
-    element.classList.toggle("narrow", cells.length > WIDEST);
+    options = { ...options, narrow: cells.length > WIDEST };
+    element.classList.toggle("narrow", options.narrow);
+    element.classList.toggle("double", PageTasks.gapOf(run) !== "");
     element.setAttribute("aria-label", inWords(run, source, cells));
     const sign = [put(3, 1, "digit", "+"), put(4, 1, "rule", "")];
     const extra = extraCells(run, tokens, cells.length, options.shown ?? Infinity);
@@ -75,7 +82,7 @@ const PagePaper = (() => {
 
   const readable = (run, tokens) => {
     const digits = tokens.filter((id) => id !== run.vocabulary.eos);
-    return (PageTasks.isFalling(run) ? digits : [...digits].reverse()).map((id) => PageTasks.tokenName(run, id)).join("");
+    return (PageTasks.isFalling(run) ? digits : [...digits].reverse()).map((id) => PageTasks.tokenName(run, id)).join(PageTasks.gapOf(run));
   };
   const isRight = (run, source, tokens) => {
     const right = PageTasks.rightAnswer(run, source);
@@ -91,9 +98,9 @@ const PagePaper = (() => {
 
   // Steps
 
-  const nameOfStep = (run, source, step, tokens) => {
+  const nameOfStep = (run, source, step) => {
     const { columns } = PageTasks.workOut(run, source);
-    if (step >= columns) return step === tokens.length - 1 ? "end" : "after the end";
+    if (step >= columns) return step === columns ? "end" : "after the end";
     return PageTasks.columnName(run, PageTasks.columnOfStep(run, columns, step));
   };
 
@@ -156,7 +163,7 @@ const PagePaper = (() => {
       const { run, source, result } = this.page;
       const wrong = one.token !== right[index];
       const mark = make("span", { class: wrong ? "wrong" : "" }, wrong ? "✗" : "✓");
-      const title = make("span", { class: "title" }, `${index + 1} · ${nameOfStep(run, source, index, result.tokens)}`, mark);
+      const title = make("span", { class: "title" }, `${index + 1} · ${nameOfStep(run, source, index)}`, mark);
       const button = make(
         "button",
         {

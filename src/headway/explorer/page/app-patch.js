@@ -12,13 +12,21 @@ const PagePatch = (() => {
     return null;
   };
 
+  const told = (text) => make("p", { class: "told" }, text);
+
+  /** Why questions of these lengths cannot be patched into each other; "" if they can. */
+  const misfit = (from, into) => {
+    if (into > LONGEST) return `Patching takes ${LONGEST} elements at most; B has ${into}.`;
+    return from === into ? "" : `A must be as long as B, which has ${into} tokens; it has ${from}.`;
+  };
+
   class Patching {
     constructor(page) {
       this.page = page;
       const at = (id) => document.getElementById(id);
-      [this.section, this.lead, this.head, this.from, this.into] = ["patching", "patching-lead", "patch-head", "patch-from", "patch-into"].map(at);
-      [this.pair, this.pairLabel, this.complaint, this.result] = ["patch-pair", "patch-pair-label", "patch-complaint", "patch-result"].map(at);
-      [this.all, this.ranking] = ["patch-all", "patch-ranking"].map(at);
+      [this.section, this.lead, this.complaint] = ["patching", "patching-lead", "patch-complaint"].map(at);
+      [this.head, this.from, this.into, this.pair] = ["patch-head", "patch-from", "patch-into", "patch-pair"].map(at);
+      [this.pairLabel, this.result, this.all, this.ranking] = ["patch-pair-label", "patch-result", "patch-all", "patch-ranking"].map(at);
       at("patch-now").addEventListener("click", () => this.ask());
       this.from.addEventListener("keydown", (event) => event.key === "Enter" && this.ask());
       this.head.addEventListener("change", () => page.go({ head: this.head.value }));
@@ -65,8 +73,7 @@ const PagePatch = (() => {
     ask() {
       const { run, source } = this.page;
       const read = PageTasks.read(run, this.from.value);
-      const long = source.length > LONGEST ? `Patching takes ${LONGEST} elements at most; B has ${source.length}.` : "";
-      const problem = read.problem || long || (read.source.length !== source.length ? `A must be as long as B, which has ${source.length} tokens; it has ${read.source.length}.` : "");
+      const problem = read.problem || misfit(read.source.length, source.length);
       this.complaint.textContent = problem;
       this.from.setAttribute("aria-invalid", String(Boolean(problem)));
       if (!problem) this.page.go({ from: read.text });
@@ -75,9 +82,9 @@ const PagePatch = (() => {
     /** A's source, if it can be patched into B. */
     donor() {
       const { run, source, state } = this.page;
-      if (!state.from || source.length > LONGEST) return null;
+      if (!state.from) return null;
       const read = PageTasks.read(run, state.from);
-      return read.problem || read.source.length !== source.length ? null : read.source;
+      return read.problem || misfit(read.source.length, source.length) ? null : read.source;
     }
 
     run(head, given) {
@@ -100,7 +107,8 @@ const PagePatch = (() => {
       if (key !== this.rankedFor) this.ranking.hidden = true;
       this.all.hidden = !donor;
       if (!donor || !state.head) return this.result.replaceChildren();
-      if (state.off.includes(state.head)) return this.result.replaceChildren(make("p", { class: "told" }, `${state.head} is switched off: switch it on to patch it.`));
+      const off = state.off.includes(state.head);
+      if (off) return this.result.replaceChildren(told(`${state.head} is switched off: switch it on to patch it.`));
       const given = this.given(donor, key);
       this.tell(donor, given, this.run(state.head, given));
     }
@@ -113,18 +121,21 @@ const PagePatch = (() => {
 
     tell(donor, given, patched) {
       const { run, source, result } = this.page;
-      const told = make("p", { class: "told" }, this.sentence(given, result, patched));
+      const sentence = told(this.sentence(given, result, patched));
+      const title = `B with A’s ${this.page.state.head}`;
       if (!PageTasks.isSum(run)) {
-        const line = (title, found) => make("p", {}, `${title}: ${PageTasks.answerName(run, found.tokens[0])}, ${percent(found.steps[0].probabilities[found.tokens[0]])}`);
-        return this.result.replaceChildren(told, line("A alone", given), line("B alone", result), line("B with A’s head", patched));
+        const sure = ({ tokens: [id], steps: [step] }) => `${PageTasks.answerName(run, id)}, ${percent(step.probabilities[id])}`;
+        const line = (name, found) => make("p", {}, `${name}: ${sure(found)}`);
+        return this.result.replaceChildren(sentence, line("A alone", given), line("B alone", result), line(title, patched));
       }
       const movedAt = new Set(patched.tokens.flatMap((id, index) => (id !== result.tokens[index] ? [index] : [])));
-      const sheet = (title, asked, found, moved) => {
+      const sheet = (name, asked, found, moved) => {
         const paper = make("div", { class: "paper", role: "img" });
         PagePaper.draw(paper, run, asked, found.tokens, { moved });
-        return make("div", {}, make("h3", {}, title), paper);
+        return make("div", {}, make("h3", {}, name), paper);
       };
-      this.result.replaceChildren(told, sheet("A alone", donor, given), sheet("B alone", source, result), sheet(`B with A’s ${this.page.state.head}`, source, patched, movedAt));
+      const alone = [sheet("A alone", donor, given), sheet("B alone", source, result)];
+      this.result.replaceChildren(sentence, ...alone, sheet(title, source, patched, movedAt));
     }
 
     /** What the patch did, in one or two sentences. */
@@ -139,10 +150,11 @@ const PagePatch = (() => {
         return `Nothing moved: with ${state.head} from A the answer to B stays ${this.written(before)}.${sure}`;
       }
       const whole = firstDifference(given.tokens, after.tokens) === null ? " That is A’s whole answer." : "";
-      if (!PageTasks.isSum(run)) return `The verdict moved from ${name(before.tokens[0])} to ${name(after.tokens[0])} with ${state.head}.${whole}`;
-      const as = after.tokens[change] === given.tokens[change] ? ", as in A: it moved with this head" : ", which is neither A’s digit nor B’s";
-      const where = PagePaper.nameOfStep(run, source, change, after.tokens);
-      return `It moved: the ${where} digit goes from ${name(before.tokens[change])} to ${name(after.tokens[change])}${as}.${whole}`;
+      const way = `from ${name(before.tokens[change])} to ${name(after.tokens[change])}`;
+      if (!PageTasks.isSum(run)) return `The verdict moved ${way} with ${state.head}.${whole}`;
+      const same = after.tokens[change] === given.tokens[change];
+      const as = same ? ", as in A: it moved with this head" : ", which is neither A’s digit nor B’s";
+      return `It moved: the ${PagePaper.nameOfStep(run, source, change)} digit goes ${way}${as}.${whole}`;
     }
 
     written(found) {
@@ -161,7 +173,8 @@ const PagePatch = (() => {
       const rows = [];
       for (const head of PageState.headsOf(run).filter((one) => !state.off.includes(one))) {
         const patched = this.run(head, given);
-        rows.push({ head, share: patched.steps[place]?.probabilities[given.tokens[place]] ?? 0, moved: firstDifference(patched.tokens, result.tokens) !== null });
+        const share = patched.steps[place]?.probabilities[given.tokens[place]] ?? 0;
+        rows.push({ head, share, moved: firstDifference(patched.tokens, result.tokens) !== null });
         await new Promise((resolve) => setTimeout(resolve));
         if (key !== this.rankedFor) return;
       }
@@ -169,14 +182,16 @@ const PagePatch = (() => {
     }
 
     showRanking(rows, token, place) {
-      const { run, source, result } = this.page;
-      const where = PageTasks.isSum(run) ? ` as the ${PagePaper.nameOfStep(run, source, place, result.tokens)} digit` : "";
-      const title = make("li", { class: "aside" }, `Probability of A’s ${PageTasks.answerName(run, token)}${where}, with each head from A alone:`);
+      const { run, source } = this.page;
+      const where = PageTasks.isSum(run) ? ` as the ${PagePaper.nameOfStep(run, source, place)} digit` : "";
+      const name = PageTasks.answerName(run, token);
+      const title = make("li", { class: "aside" }, `Probability of A’s ${name}${where}, with each head from A alone:`);
       title.style.gridColumn = "1 / -1";
       const lines = rows.map(({ head, share, moved }) => {
         const button = make(
           "button", { type: "button", onclick: () => this.page.go({ head }) },
-          make("code", {}, head), PageDraw.rod(share), make("span", { class: "share" }, percent(share)), make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
+          make("code", {}, head), PageDraw.rod(share), make("span", { class: "share" }, percent(share)),
+          make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
         );
         return make("li", {}, button);
       });

@@ -172,10 +172,12 @@ const PageSequence = (() => {
       const many = source.length > FEW;
       this.elements.classList.toggle("many", many);
       while (this.elements.children.length > source.length) this.elements.lastChild.remove();
-      while (this.elements.children.length < source.length) this.elements.append(make("button", { type: "button" }, make("span"), make("i")));
+      const bar = () => make("button", { type: "button" }, make("span"), make("i"));
+      while (this.elements.children.length < source.length) this.elements.append(bar());
       [...this.elements.children].forEach((button, index) => this.element(button, index, source[index], down.has(index), many));
       const count = PageTasks.descents(source).length;
-      this.words.textContent = count ? `${count === 1 ? "One inversion" : count + " inversions"}, hatched: a larger element right before a smaller one.` : "In order. Drag an element, or use the arrow keys.";
+      const some = `${count === 1 ? "One inversion" : count + " inversions"}, hatched: a larger element right before a smaller one.`;
+      this.words.textContent = count ? some : "In order. Drag an element, or use the arrow keys.";
       [this.slider.min, this.slider.max, this.slider.value] = ["2", String(run.task.longest), String(source.length)];
       this.length.textContent = `${source.length}${source.length > run.task.trained[1] ? " (longer than trained)" : ""}`;
       this.showAnswer();
@@ -197,10 +199,13 @@ const PageSequence = (() => {
       const said = result.tokens[0];
       const name = (id) => PageTasks.answerName(run, id);
       this.verdict.className = "verdict " + (said === right ? "right" : "wrong");
-      this.verdict.textContent = said === right ? `✓ right: it says ${name(said)}` : `✗ wrong: it says ${name(said)}, and it is ${name(right)}`;
-      const rows = [...result.steps[0].probabilities].flatMap((share, id) => {
-        return [make("span", {}, name(id) + (id === right ? " ✓" : "")), PageDraw.rod(share, this.page.whole?.steps[0].probabilities[id]), make("span", { class: "share" }, percent(share))];
-      });
+      const wrong = `✗ wrong: it says ${name(said)}, and it is ${name(right)}`;
+      this.verdict.textContent = said === right ? `✓ right: it says ${name(said)}` : wrong;
+      const before = this.page.whole?.steps[0].probabilities;
+      const rows = [...result.steps[0].probabilities].flatMap((share, id) => [
+        make("span", {}, name(id) + (id === right ? " ✓" : "")), PageDraw.rod(share, before?.[id]),
+        make("span", { class: "share" }, percent(share)),
+      ]);
       this.bars.replaceChildren(...rows);
       this.chart.show(this.base?.result === source.join(" ") ? this.base.values : source);
     }
@@ -262,13 +267,16 @@ const PageSequence = (() => {
       const x = (length) => box.left + ((Math.log2(length) - 1) / (most - 1)) * (box.right - box.left);
       const y = (share) => box.bottom - share * (box.bottom - box.top);
       this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      this.element.replaceChildren(...this.frame(box, x, y), ...this.curve(x, y), makeSvg("line", { x1: x(source.length), x2: x(source.length), y1: box.top, y2: box.bottom, class: "now" }));
+      const here = x(source.length);
+      const now = makeSvg("line", { x1: here, x2: here, y1: box.top, y2: box.bottom, class: "now" });
+      this.element.replaceChildren(...this.frame(box, x, y), ...this.curve(x, y), now);
       this.tell();
     }
 
     frame(box, x, y) {
       const [shortest, longest] = this.page.run.task.trained;
-      const trained = makeSvg("rect", { x: x(shortest) - 3, y: box.top, width: x(longest) - x(shortest) + 6, height: box.bottom - box.top, class: "trained" });
+      const size = { width: x(longest) - x(shortest) + 6, height: box.bottom - box.top };
+      const trained = makeSvg("rect", { x: x(shortest) - 3, y: box.top, ...size, class: "trained" });
       const levels = [0, 0.5, 1].flatMap((share) => [
         makeSvg("line", { x1: box.left, x2: box.right, y1: y(share), y2: y(share), class: "grid-line" }),
         makeSvg("text", { x: box.left - 6, y: y(share) + 4, "text-anchor": "end" }, String(share)),
@@ -291,7 +299,8 @@ const PageSequence = (() => {
     }
 
     curve(x, y) {
-      const line = (points) => points.map((point, index) => `${index ? "L" : "M"}${x(point.length).toFixed(1)} ${y(point.share).toFixed(1)}`).join("");
+      const place = (point) => `${x(point.length).toFixed(1)} ${y(point.share).toFixed(1)}`;
+      const line = (points) => points.map((point, index) => (index ? "L" : "M") + place(point)).join("");
       const others = this.others().map(([, points]) => makeSvg("path", { d: line(points), class: "curve other" }));
       const path = line(this.points);
       const dots = this.points.map((point) => makeSvg("circle", { cx: x(point.length), cy: y(point.share), r: 2.6, class: "point" }));
@@ -304,13 +313,15 @@ const PageSequence = (() => {
       const { run } = this.page;
       const [shortest, longest] = run.task.trained;
       const wrong = this.points.find((point) => point.share < 0.5);
-      const found = this.points.length < this.lengths().length ? "Counting…" : wrong ? `First wrong at ${wrong.length} elements.` : "Right at every length shown.";
+      const end = wrong ? `First wrong at ${wrong.length} elements.` : "Right at every length shown.";
+      const found = this.points.length < this.lengths().length ? "Counting…" : end;
       const [row] = this.measured();
       const rings = row ? ` Rings: accuracy on many such sequences (${row.set}), from headway lengths.` : "";
       this.element.dataset.points = String(this.points.length);
       const others = this.others().map(([other]) => other.name);
       const grey = others.length ? ` Grey: ${others.join(", ")}.` : "";
-      this.said.textContent = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}. ${found}${grey}${rings}`;
+      const what = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}.`;
+      this.said.textContent = `${what} ${found}${grey}${rings}`;
     }
   }
 

@@ -20,12 +20,12 @@ const PageState = (() => {
     };
   };
 
-  /** An example that shows something: for sums one with a carry that goes on. */
+  /** An example that shows something: the sum with most carries, the sorted sequence with the widest range. */
   const firstInput = (run) => {
     const carries = (source) => PageTasks.workOut(run, source).carries.reduce((sum, one) => sum + one, 0);
-    const best = PageTasks.isSum(run)
-      ? run.examples.reduce((one, other) => (carries(other.source) > carries(one.source) ? other : one))
-      : run.examples.find((one) => PageTasks.isSorted(one.source)) || run.examples[0];
+    const range = (source) => (PageTasks.isSorted(source) ? source.at(-1) - source[0] : -1);
+    const worth = PageTasks.isSum(run) ? carries : range;
+    const best = run.examples.reduce((one, other) => (worth(other.source) > worth(one.source) ? other : one));
     return PageTasks.showSource(run, best.source);
   };
 

@@ -3,6 +3,8 @@
 const PageSwitches = (() => {
   const { percent } = PageDraw;
 
+  const LONGEST_ASKED = 22;
+
   /** Wilson's 95 % interval of a share. */
   const interval = (right, n) => {
     const z = 1.959964;
@@ -23,7 +25,8 @@ const PageSwitches = (() => {
       this.allOn.addEventListener("click", () => page.go({ off: [] }));
       this.undo.addEventListener("click", () => page.undo());
       this.redo.addEventListener("click", () => page.redo());
-      document.querySelectorAll("input[name=fill]").forEach((radio) => radio.addEventListener("change", () => page.go({ fill: radio.value })));
+      this.fills = [...document.querySelectorAll("input[name=fill]")];
+      this.fills.forEach((radio) => radio.addEventListener("change", () => page.go({ fill: radio.value })));
     }
 
     sufficient() {
@@ -48,7 +51,7 @@ const PageSwitches = (() => {
       this.allOn.disabled = !state.off.length;
       this.undo.disabled = !history.past.length;
       this.redo.disabled = !history.future.length;
-      document.querySelectorAll("input[name=fill]").forEach((radio) => (radio.checked = radio.value === state.fill));
+      this.fills.forEach((radio) => (radio.checked = radio.value === state.fill));
       this.showAnswer();
       this.count();
     }
@@ -56,7 +59,8 @@ const PageSwitches = (() => {
     showAnswer() {
       const { result, run, source } = this.page;
       if (!result || result.stale) return;
-      const asked = PageTasks.isSum(run) ? PageTasks.showSource(run, source) : `${source.length} elements`;
+      const sum = PageTasks.isSum(run) ? PageTasks.showSource(run, source) : "";
+      const asked = sum.length > LONGEST_ASKED ? "this sum" : sum || `${source.length} elements`;
       const right = PageTasks.rightAnswer(run, source);
       const good = PageTasks.isSum(run) ? PagePaper.isRight(run, source, result.tokens) : result.tokens[0] === right[0];
       const answer = PageTasks.isSum(run) ? PagePaper.readable(run, result.tokens) : PageTasks.answerName(run, result.tokens[0]);
@@ -92,7 +96,8 @@ const PageSwitches = (() => {
       document.body.dataset.counted = done === total ? "yes" : "no";
       this.share.textContent = done ? percent(right / done) : "…";
       const [low, high] = done ? interval(right, done) : [0, 1];
-      this.words.textContent = done < total ? `${right} right of ${done} so far` : `${right} of ${total}${accuracy && this.page.state.off.length ? `, was ${accuracy.right}` : ""}`;
+      const was = accuracy && this.page.state.off.length ? `, was ${accuracy.right}` : "";
+      this.words.textContent = done < total ? `${right} right of ${done} so far` : `${right} of ${total}${was}`;
       this.words.title = done ? `95 % interval ${percent(low)} to ${percent(high)}` : "";
     }
   }

@@ -15,6 +15,8 @@ const PageTasks = (() => {
   };
   const isSum = (run) => run.task.name === "addition" || run.task.name === "addition-text";
   const baseOf = (run) => (run.task.name === "addition" ? run.task.options.base : 10);
+  /** What stands between two digits: a space where one digit takes several characters. */
+  const gapOf = (run) => (baseOf(run) > SYMBOLS.length ? " " : "");
   const isFalling = (run) => run.task.options.order !== "least-significant-first";
 
   // Sums
@@ -51,7 +53,8 @@ const PageTasks = (() => {
   const complaintAboutDigits = (run, operands) => {
     const most = mostDigits(run);
     const which = operands.findIndex((digits) => digits.length > most);
-    if (which >= 0) return `The ${which ? "second" : "first"} number has ${operands[which].length} digits; this model takes ${most} at most.`;
+    const name = which ? "second" : "first";
+    if (which >= 0) return `The ${name} number has ${operands[which].length} digits; this model takes ${most} at most.`;
     const base = baseOf(run);
     const large = operands.flat().find((digit) => digit >= base);
     if (large !== undefined) return `${large} is not a digit in base ${base}.`;
@@ -170,7 +173,7 @@ const PageTasks = (() => {
 
   const showSource = (run, source) => {
     if (!isSum(run)) return source.join(" ");
-    const text = (ids) => ids.map((id) => run.vocabulary.tokens[id]).join(baseOf(run) > SYMBOLS.length ? " " : "");
+    const text = (ids) => ids.map((id) => run.vocabulary.tokens[id]).join(gapOf(run));
     const [a, b] = operandsOf(run, source).map((digits) => text(digits.reverse()));
     return `${a} + ${b}`;
   };
@@ -204,7 +207,7 @@ const PageTasks = (() => {
   };
 
   return {
-    read, showSource, rightAnswer, workOut, columnOfStep, columnName, isSum, isFalling, isSorted, descents, tokenName, answerName, axes,
-    rowOfStep, exampleOf,
+    read, showSource, exampleOf, rightAnswer, workOut, gapOf, columnOfStep, columnName, isSum, isFalling, isSorted, descents,
+    tokenName, answerName, axes, rowOfStep,
   };
 })();

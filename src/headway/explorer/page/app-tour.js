@@ -50,13 +50,15 @@ const PageTour = (() => {
     const { n, right } = run.accuracy || { n: 0, right: 0 };
     const how = n ? ` It answers ${right} of ${n} stored examples right.` : "";
     const text = PageTasks.isSum(run)
-      ? `The model writes the sum one token at a time; the carries stand above the columns as on paper.${how} Step through it and watch the probabilities and the maps.`
+      ? "The model writes the sum one token at a time; the carries stand above the columns as on paper." +
+        `${how} Step through it and watch the probabilities and the maps.`
       : `The model reads the whole sequence and says whether it is in order.${how} Drag an element and it reads again.`;
     const first = PageState.initial(page.runs, page.state.run);
     const act = PageTasks.isSum(run) ? () => page.go({ step: 0 }) : () => document.getElementById("invert").click();
     return {
       title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: ["#question"],
-      enter: { off: [], from: "", step: null, input: first.input }, action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion", act,
+      enter: { off: [], from: "", step: null, input: first.input }, act,
+      action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion",
     };
   };
 
@@ -66,10 +68,12 @@ const PageTour = (() => {
     const head = best ? best.head : computed.head;
     const text = best
       ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. It favours: ${best.role}.`
-      : `On this example ${head} matters most: without it the model gives its answer ${percent(Math.max(0, computed.loss))} less. Nothing else was measured; headway heads would.`;
+      : `On this example ${head} matters most: without it the model gives its answer ${percent(Math.max(0, computed.loss))} less. ` +
+        "Nothing else was measured; headway heads would.";
     return {
       title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: [tileOf(head)],
-      enter: { off: [], head, step: null, from: "", ...telling(page, [head]) }, action: `Switch ${head} off`, act: () => page.go({ off: [head] }),
+      enter: { off: [], head, step: null, from: "", ...telling(page, [head]) },
+      action: `Switch ${head} off`, act: () => page.go({ off: [head] }),
     };
   };
 
@@ -82,10 +86,11 @@ const PageTour = (() => {
     const said = best
       ? `Put into another sum, ${best.head} takes the ${best.contrast} with it in ${percent(best.rate)} of ${best.usable} pairs.`
       : `A and B differ in one thing: ${pair.name}.`;
-    const text = `${said} Patch it from ${PageTasks.showSource(run, pair.donor)} into ${PageTasks.showSource(run, pair.base)} and see whether the answer moves.`;
+    const [donor, base] = [pair.donor, pair.base].map((source) => PageTasks.showSource(run, source));
+    const text = `${said} Patch it from ${donor} into ${base} and see whether the answer moves.`;
     return {
       title: best ? "This head brings the carry" : "Carry a head over", text, at: ["#patch-form", "#patch-result"], shows: "#patch-result",
-      enter, action: "Patch it", act: () => page.go({ from: PageTasks.showSource(run, pair.donor) }),
+      enter, action: "Patch it", act: () => page.go({ from: donor }),
     };
   };
 
@@ -94,14 +99,17 @@ const PageTour = (() => {
     const site = run.sites.find((one) => one.heads.length) || { heads: [], layer: 0, stack: "encoder" };
     const heads = run.sites.filter((one) => one.stack === site.stack && one.layer === site.layer).flatMap((one) => one.heads);
     return {
-      title: "A whole layer", text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left of the answer went past them.`, at: heads.map(tileOf),
+      title: "A whole layer", at: heads.map(tileOf),
+      text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left went past them.`,
       enter: { off: [], step: null, from: "" }, action: "Switch the layer off", act: () => page.go({ off: heads }),
     };
   };
 
   const pairStop = (page, pair) => ({
     title: "Two that back each other up",
-    text: `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: each stands in for the other. Counting heads one at a time would have missed it.`,
+    text:
+      `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: ` +
+      "each stands in for the other. Counting heads one at a time would have missed it.",
     at: pair.heads.map(tileOf),
     enter: { off: [pair.heads[0]], head: pair.heads[0], step: null, from: "", ...telling(page, pair.heads) },
     action: "Switch both off", act: () => page.go({ off: pair.heads }),
@@ -116,7 +124,9 @@ const PageTour = (() => {
     if (!heads.length) return layerStop(page);
     return {
       title: "Redundant alone, and together?",
-      text: `${heads.length} of ${drops.length} heads cost less than one point each, alone. Switch them all off together: what is redundant one by one need not be redundant together.`,
+      text:
+        `${heads.length} of ${drops.length} heads cost less than one point each, alone. Switch them all off together: ` +
+        "what is redundant one by one need not be redundant together.",
       at: heads.map(tileOf), enter: { off: [], step: null, from: "", ...telling(page, heads) },
       action: "Switch them off", act: () => page.go({ off: heads }),
     };
@@ -150,7 +160,9 @@ const PageTour = (() => {
     const { run } = page;
     const longest = run.task.longest;
     const certified = run.lengths?.certified ? ` headway lengths certifies it to ${run.lengths.certified}.` : "";
-    const text = `It was trained on ${run.task.trained[0]} to ${run.task.trained[1]} elements.${certified} Make this sequence ${longest} long: the chart shows how sure it is of the right answer at each length.`;
+    const text =
+      `It was trained on ${run.task.trained.join(" to ")} elements.${certified} Make this sequence ${longest} long: ` +
+      "the chart shows how sure it is of the right answer at each length.";
     const first = PageState.initial(page.runs, page.state.run).input;
     const grow = () => page.go({ input: PageSequence.lengthened(page.source, longest).join(" ") });
     return {
@@ -160,8 +172,10 @@ const PageTour = (() => {
   };
 
   /** @returns {((page) => Stop)[]} the five stops of a run's task */
-  const stopsOf = (run) =>
-    PageTasks.isSum(run) ? [askStop, dearestStop, carryStop, idleStop, enoughStop] : [askStop, lengthStop, dearestStop, idleStop, enoughStop];
+  const stopsOf = (run) => {
+    const last = [idleStop, enoughStop];
+    return PageTasks.isSum(run) ? [askStop, dearestStop, carryStop, ...last] : [askStop, lengthStop, dearestStop, ...last];
+  };
 
   class Tour {
     constructor(page) {
@@ -178,6 +192,7 @@ const PageTour = (() => {
     }
 
     start() {
+      if (!PageState.headsOf(this.page.run).length) return this.page.say("Every head of this model was pruned away: there is no tour.");
       this.stops = stopsOf(this.page.run);
       document.body.classList.add("touring");
       this.element.hidden = false;
@@ -188,7 +203,8 @@ const PageTour = (() => {
       this.index = index;
       this.stop = this.stops[index](this.page);
       this.page.go(this.stop.enter);
-      [this.place.textContent, this.title.textContent, this.text.textContent] = [`Stop ${index + 1} of ${this.stops.length}`, this.stop.title, this.stop.text];
+      this.place.textContent = `Stop ${index + 1} of ${this.stops.length}`;
+      [this.title.textContent, this.text.textContent] = [this.stop.title, this.stop.text];
       this.action.textContent = this.stop.action;
       this.back.disabled = index === 0;
       this.next.textContent = index === this.stops.length - 1 ? "Finish" : "Next";

@@ -95,7 +95,7 @@
     pin(head) {
       const { pins } = this.state;
       if (pins.includes(head)) return this.go({ pins: pins.filter((one) => one !== head) });
-      if (pins.length >= PageState.MOST_PINS) return this.say(`${PageState.MOST_PINS} heads are pinned, and that is as many as there is room for.`);
+      if (pins.length >= PageState.MOST_PINS) return this.say(`There is room for ${PageState.MOST_PINS} pinned heads: unpin one first.`);
       this.go({ pins: [...pins, head] });
     }
 
@@ -147,7 +147,7 @@
       at("made-by").textContent = `${this.data.made_by || "headway"}. ${run.examples.length} test examples are stored here.`;
       at("sum").hidden = !PageTasks.isSum(run);
       at("sequence").hidden = PageTasks.isSum(run);
-      at("ask").classList.toggle("long", !PageTasks.isSum(run) || run.task.name === "addition-text");
+      at("ask").classList.toggle("long", !(run.task.name === "addition" && run.task.options.digits <= 5));
       at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : "A sequence";
       this.grid.build();
       this.patching.build();
@@ -225,7 +225,7 @@
     }
 
     async copyLink() {
-      if (location.protocol === "about:") return this.say("Inside a notebook there is no link to copy: save the page as a file, and its links restore it.");
+      if (location.protocol === "about:") return this.say("Inside a notebook there is no link to copy: save the page as a file first.");
       const link = location.href.split("#")[0] + PageState.toFragment(this.state);
       try {
         await navigator.clipboard.writeText(link);
