@@ -25,8 +25,7 @@ lint: .venv/ready
 check: lint test
 
 bench: .venv/ready
-	$(BIN)/python benchmarks/throughput.py
-	$(BIN)/python benchmarks/heads.py
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv

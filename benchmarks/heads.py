@@ -1,50 +1,56 @@
-"""Zero ablation of every head: headway's sweep against the plain way, side by side in one run.
+"""Zero ablation of every head, and of every set of some heads: one walk against a hook and a pass for each.
 
-    python benchmarks/heads.py [RUN] [--examples 500] [--repeats 3]
-
-Without a run, the addition recipe is trained for six passes first, which takes a minute or less.
-
-The plain way is what a careful script does: a forward hook that zeroes one head, a full greedy decode without kept
-keys (the source encoded once), batches of 64, one head at a time. The same with one parallel pass instead of decoding
-stands beside it. All three must find the same accuracy for every head, and the ratio of times is printed.
+The plain way is what a careful script does: a forward hook that zeroes heads, one after another, and then either a full
+greedy decode (without kept keys, the source read once) or one parallel pass. All ways must find the same accuracies.
 """
 
-import argparse
-import json
-import statistics
-import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import torch
 
-import headway as hw
-from headway.batches import make_batch
-from headway.evaluation import Trained, load
+from benchmarks.measuring import Row, Settings, compare, fastest
+from benchmarks.subject import half_trained
+from headway.batches import Batch, make_batch
+from headway.evaluation import Trained
+from headway.heads.together import all_subsets
 from headway.heads.variants import heads_of, run_variants, zero
 from headway.model.sites import Head
 from headway.model.transformer import Inputs
 from headway.tasks import Examples
 
-BATCH = 64
+COURSE_BATCH = 64
+SIZES = (64, 128, 256, 512, 1_024, 4_096)
+"""Batch sizes among which a peer's best one is sought."""
 
 
-def sweep(trained: Trained, examples: Examples) -> list[float]:
+def sweep(trained: Trained, examples: Examples, plan: np.ndarray) -> list[float]:
     """headway's way: one walk that branches where variants part."""
-    plan = np.eye(len(heads_of(trained)), dtype=np.int64)
     return run_variants(trained, examples, plan, [zero]).accuracy.tolist()
 
 
-def plain(trained: Trained, examples: Examples, accuracy: Callable[[Trained, Examples], float]) -> list[float]:
-    """One head at a time, by a hook on the input of its output projection."""
-    found = []
-    for head in heads_of(trained):
-        handle = hook(trained, head)
-        found.append(accuracy(trained, examples))
-        handle.remove()
+Accuracy = Callable[[Trained, Examples, int], float]
+
+
+def plain(trained: Trained, examples: Examples, plan: np.ndarray, accuracy: Accuracy, batch: int) -> list[float]:
+    """One set of heads at a time, by hooks on the inputs of their output projections."""
+    heads, found = heads_of(trained), []
+    for row in plan:
+        with switched_off(trained, [heads[column] for column in np.flatnonzero(row)]):
+            found.append(accuracy(trained, examples, batch))
     return found
+
+
+@contextmanager
+def switched_off(trained: Trained, heads: Sequence[Head]) -> Iterator[None]:
+    handles = [hook(trained, head) for head in heads]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def hook(trained: Trained, head: Head) -> torch.utils.hooks.RemovableHandle:
@@ -60,16 +66,16 @@ def hook(trained: Trained, head: Head) -> torch.utils.hooks.RemovableHandle:
     return attention.output.register_forward_pre_hook(switch_off)
 
 
-def batches(trained: Trained, examples: Examples):  # type: ignore[no-untyped-def]
-    for start in range(0, len(examples), BATCH):
-        yield make_batch(trained.task, trained.model, examples.take(slice(start, start + BATCH)), trained.device)
+def batches(trained: Trained, examples: Examples, size: int) -> Iterator[Batch]:
+    for start in range(0, len(examples), size):
+        yield make_batch(trained.task, trained.model, examples.take(slice(start, start + size)), trained.device)
 
 
 @torch.inference_mode()
-def by_decoding(trained: Trained, examples: Examples) -> float:
+def by_decoding(trained: Trained, examples: Examples, size: int) -> float:
     """Whole answers written token by token; the source is read once, the prefix again at every step."""
-    right = 0
-    for batch in batches(trained, examples):
+    right = torch.zeros((), dtype=torch.long, device=trained.device)
+    for batch in batches(trained, examples, size):
         model, task, inputs = trained.model, trained.task, batch.inputs
         prefix = inputs.source.new_full((len(inputs.source), 1), task.vocabulary.bos)
         memory = None
@@ -79,76 +85,76 @@ def by_decoding(trained: Trained, examples: Examples) -> float:
             memory = model.begin(now) if memory is None else memory
             token = model.decode(memory, now)[:, -1].argmax(-1)
             prefix = torch.cat([prefix, token[:, None]], dim=1)
-        right += int(task.correct(prefix[:, 1:], batch.target).sum())
-    return right / len(examples)
+        right += task.correct(prefix[:, 1:], batch.target).sum()
+    return int(right) / len(examples)
 
 
 @torch.inference_mode()
-def by_one_pass(trained: Trained, examples: Examples) -> float:
-    right = 0
-    for batch in batches(trained, examples):
-        right += int(trained.task.correct(trained.model(batch.inputs).argmax(-1), batch.target).sum())
-    return right / len(examples)
+def by_one_pass(trained: Trained, examples: Examples, size: int) -> float:
+    right = torch.zeros((), dtype=torch.long, device=trained.device)
+    for batch in batches(trained, examples, size):
+        right += trained.task.correct(trained.model(batch.inputs).argmax(-1), batch.target).sum()
+    return int(right) / len(examples)
 
 
-def seconds(work: Callable[[], list[float]]) -> tuple[float, list[float]]:
-    start = time.perf_counter()
-    found = work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start, found
+def check_equal(name: str, ours: list[float], theirs: list[float]) -> None:
+    """Speed counts only when both sides find the same accuracies."""
+    if ours != theirs:
+        raise SystemExit(f"{name} finds other accuracies than the sweep: {theirs} and {ours}")
 
 
-def compare(trained: Trained, examples: Examples, repeats: int) -> dict[str, object]:
-    """Ratios of times, plain over sweep, from alternating runs; raises unless all accuracies are identical."""
-    others = {
-        "hook and greedy decode": partial(plain, trained, examples, by_decoding),
-        "hook and one parallel pass": partial(plain, trained, examples, by_one_pass),
+def best_batch(settings: Settings, work: Callable[[int], object], most: int) -> int:
+    """The peer's own best batch size up to some number of examples."""
+    return fastest([size for size in SIZES if size < most] + [most], work, settings.device)
+
+
+def zero_sweep(settings: Settings) -> Iterator[Row]:
+    """Every head alone, against a hook with decoding in the course's batches, and with one pass in the best ones."""
+    trained = half_trained(settings)
+    examples = trained.examples("test").take(slice(0, settings.pick(6, 500, 500)))
+    plan = np.eye(len(heads_of(trained)), dtype=np.int64)
+    size = best_batch(settings, lambda size: by_one_pass(trained, examples, size), len(examples))
+    ours = partial(sweep, trained, examples, plan)
+    ways = {
+        f"hook and greedy decoding, batches of {COURSE_BATCH}": partial(
+            plain, batch=COURSE_BATCH, accuracy=by_decoding
+        ),
+        f"hook and one parallel pass, batches of {size} (its best)": partial(plain, batch=size, accuracy=by_one_pass),
     }
-    sweep(trained, examples.take(slice(0, BATCH)))  # warm up
-    ratios: dict[str, list[float]] = {name: [] for name in others}
-    for _ in range(repeats):
-        for name, work in others.items():
-            ours, found = seconds(partial(sweep, trained, examples))
-            theirs, expected = seconds(work)
-            if found != expected:
-                raise SystemExit(f"{name} finds other accuracies than the sweep: {expected} and {found}")
-            ratios[name].append(theirs / ours)
-    return {
-        "run": str(trained.directory.path),
-        "heads": len(heads_of(trained)),
-        "examples": len(examples),
-        "device": trained.device.type,
-        "threads": torch.get_num_threads(),
-        "repeats": repeats,
-        "identical_accuracies": True,
-        "ratios": {name: {"median": statistics.median(r), "all": sorted(r)} for name, r in ratios.items()},
-    }
+    for name, way in ways.items():
+        theirs = partial(way, trained, examples, plan)
+        check_equal(name, ours(), theirs())
+        what = f"zero ablation of {len(plan)} heads, {len(examples)} examples"
+        yield compare(settings, "heads", what, name, ours, theirs, note="identical accuracies")
 
 
-def half_trained() -> Trained:
-    """The addition model after a short training: some heads matter already."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = hw.train("addition", set={"train.epochs": 6}, out=f"{folder}/run")
-        return load(result.run)
+def subsets(settings: Settings) -> Iterator[Row]:
+    """All sets of some heads against a plain loop over some of them."""
+    trained = half_trained(settings)
+    examples = trained.examples("test").take(slice(0, settings.pick(6, 250, 500)))
+    count, sample = settings.pick((3, 8), (8, 16), (12, 32))
+    plan = plan_without(len(heads_of(trained)), count)
+    some = plan[:: len(plan) // sample]
+    size = best_batch(settings, lambda size: by_one_pass(trained, examples, size), len(examples))
+    ours = partial(sweep, trained, examples, plan)
+    theirs = partial(plain, trained, examples, some, by_one_pass, size)
+    name = f"hook and one parallel pass, batches of {size} (its best)"
+    check_equal(name, ours()[:: len(plan) // sample], theirs())
+    yield compare(
+        settings,
+        "subsets",
+        f"all {len(plan):,} sets of {count} heads, {len(examples)} examples",
+        name,
+        ours,
+        theirs,
+        note=f"the loop was given every {len(plan) // sample}th set, and its time multiplied; identical accuracies",
+        rescale=len(plan) / len(some),
+    )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", nargs="?")
-    parser.add_argument("--examples", type=int, default=500)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    trained = load(options.run) if options.run else half_trained()
-    found = compare(trained, trained.examples("test").take(slice(0, options.examples)), options.repeats)
-    if options.json:
-        print(json.dumps(found, indent=1))
-        return
-    print(f"zero ablation of {found['heads']} heads on {found['examples']} examples, identical accuracies")
-    for name, row in found["ratios"].items():  # type: ignore[attr-defined]
-        print(f"{name:32} takes {row['median']:5.2f} times as long ({row['all'][0]:.2f} to {row['all'][-1]:.2f})")
-
-
-if __name__ == "__main__":
-    main()
+def plan_without(n_heads: int, count: int) -> np.ndarray:
+    """A plan that takes away every set of `count` heads, which are spread over all sites."""
+    chosen = np.linspace(0, n_heads - 1, count).round().astype(np.int64)
+    plan = np.zeros((2**count, n_heads), dtype=np.int64)
+    plan[:, chosen] = all_subsets(count)
+    return plan

@@ -1,33 +1,25 @@
 """The benchmarks at toy size: they run, agree with the plain way, and their checks can fail."""
 
-import importlib.util
 import json
-import re
-import subprocess
-import sys
+import math
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from benchmarks import __main__ as program
+from benchmarks import heads, machine, measuring, population, training
 
-import headway
 from headway.evaluation import evaluate, load
 from headway.heads import ablation
+from headway.heads.variants import heads_of
+from headway.tasks import Examples
 from headway.training import train
 from tests.tiny import ADDITION, config
 
-ROOT = Path(headway.__file__).parents[2]
-
-
-def script(name: str) -> ModuleType:
-    """A benchmark as a module; the folder is not a package."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -37,32 +29,145 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.long
-def test_the_benchmark_prints_its_ratios(tmp_path: Path) -> None:
-    program = [sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--seconds", "0.01", "--repeats", "1"]
-    printed = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    rows = re.findall(r"^(training|scoring): .+? +(\d+\.\d\d) ", printed, re.MULTILINE)
-    assert [name for name, _ in rows] == ["training", "scoring", "scoring"]
-    assert list(tmp_path.iterdir()) == []
+# All of them
 
 
-def test_the_sweep_finds_what_a_hook_and_decoding_find(run: Path) -> None:
-    program = [sys.executable, str(ROOT / "benchmarks" / "heads.py"), str(run), "--examples", "6", "--json"]
-    found = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
-    assert found["identical_accuracies"]
-    assert all(row["median"] > 0 for row in found["ratios"].values())
+def test_every_part_runs_and_writes_one_file(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(program, "RESULTS", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    program.main(["--toy"])
+    printed = capsys.readouterr().out
+    name = machine.machine_name(CPU)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == [f"results/{name}.json"]
+    document = json.loads((tmp_path / "results" / f"{name}.json").read_text())
+    assert list(document["parts"]) == list(program.PARTS)
+    for part, found in document["parts"].items():
+        assert found["rows"], part
+        assert found["command"] == ["python", "-m", "benchmarks", "--toy"]
+        assert found["versions"]["torch"] == version("torch")
+        for row in found["rows"]:
+            assert row["part"] == part
+            assert row["low"] <= row["value"] <= row["high"]
+            assert all(math.isfinite(row[key]) for key in ("value", "low", "high"))
+            assert row["what"] in printed
+            assert row["unit"] == ("exponent" if part == "growth" else "times")
+            assert row["value"] > 0 or part == "growth"
+    assert [row["what"] for row in document["parts"]["growth"]["rows"]] == [
+        f"time against {size}" for size in ("heads", "examples", "seeds", "length")
+    ]
 
 
-def test_the_sweep_is_refused_when_accuracies_differ(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    heads = script("heads")
+def test_parts_that_are_not_asked_for_stay_in_the_file(tmp_path: Path, capsys) -> None:
+    place = tmp_path / "found.json"
+    place.write_text(json.dumps({"parts": {"memory": {"rows": []}}}))
+    program.main(["--toy", "--parts", "heads", "--out", str(place)])
+    assert list(json.loads(place.read_text())["parts"]) == ["memory", "heads"]
+    assert f"written to {place}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--parts haeds", "no part 'haeds'; known: throughput, time-to-accuracy, stack, heads"),
+        ("--seeds 4-", "--seeds '4-': write them as 0-4 or 0,3,7"),
+    ],
+)
+def test_wrong_words_are_refused(words: str, message: str, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        program.main(words.split())
+    assert message in capsys.readouterr().err
+
+
+# Measuring
+
+
+def test_both_sides_take_turns_and_the_first_changes() -> None:
+    order: list[str] = []
+    pairs = measuring.alternate(lambda: order.append("ours"), lambda: order.append("theirs"), 3, CPU)
+    assert order == ["ours", "theirs", "theirs", "ours", "ours", "theirs"]
+    assert len(pairs) == 3
+
+
+def test_a_ratio_is_theirs_over_ours_and_operations_are_counted() -> None:
+    one, two = torch.randn(40, 50), torch.randn(50, 60)
+
+    def theirs() -> None:
+        for _ in range(3):
+            one @ two
+
+    row = measuring.compare(measuring.Settings(CPU), "p", "w", "a", lambda: one @ two, theirs, rescale=2.0)
+    assert row.details["ours_operations"] == 2 * 40 * 50 * 60
+    assert row.by_operations == 6.0
+    pairs = zip(row.details["ours_seconds"], row.details["theirs_seconds"], strict=True)
+    assert [row.low, row.value, row.high] == sorted(2.0 * other / own for own, other in pairs)
+
+
+def test_the_exponent_of_a_power_is_found_with_its_interval() -> None:
+    sizes = [10, 20, 40, 80]
+    assert measuring.fit_exponent(sizes, [3 * size**2 for size in sizes]) == pytest.approx((2, 2, 2))
+    slope, low, high = measuring.fit_exponent(sizes, [1.1 * 10, 0.9 * 20, 1.1 * 40, 0.9 * 80])
+    assert low < slope < high
+    assert low < 1 < high
+
+
+def test_a_machine_is_a_file_name() -> None:
+    assert machine.as_file_name("AMD EPYC(tm) 9R14  2 cores") == "amd-epyc-tm-9r14-2-cores"
+
+
+# Heads
+
+
+def test_the_sweep_finds_what_hooks_find_by_decoding_and_in_one_pass(run: Path) -> None:
     trained = load(run)
-    monkeypatch.setattr(heads, "by_decoding", lambda trained, examples: 0.123)
-    with pytest.raises(SystemExit, match="other accuracies"):
-        heads.compare(trained, trained.examples("test"), 1)
+    examples = Examples.join(list(trained.task.domain()), trained.task.vocabulary.pad)
+    plan = heads.plan_without(len(heads_of(trained)), 3)
+    found = heads.sweep(trained, examples, plan)
+    assert len(set(found)) > 1, "some sets matter"
+    for way in (heads.by_decoding, heads.by_one_pass):
+        heads.check_equal("a hook", found, heads.plain(trained, examples, plan, way, 4))
+
+
+def test_other_accuracies_are_refused() -> None:
+    with pytest.raises(SystemExit, match=r"a hook finds other accuracies than the sweep: \[0.5\] and \[0.25\]"):
+        heads.check_equal("a hook", [0.25], [0.5])
+
+
+# Time to an accuracy
+
+
+class Learner:
+    """Right on the first sums only, more of them after every pass."""
+
+    steps_a_pass = 4
+
+    def __init__(self) -> None:
+        self.steps = self.ended = 0
+
+    def step(self) -> None:
+        self.steps += 1
+
+    def end_of_pass(self) -> None:
+        self.ended += 1
+
+    def right(self, examples: Examples) -> np.ndarray:
+        return examples.target[:, 0] < 3_000 * self.ended
+
+
+def numbered(count: int) -> Examples:
+    return Examples(np.zeros((count, 1), dtype=np.int64), np.arange(count)[:, None])
+
+
+def test_steps_are_counted_until_almost_all_sums_are_right() -> None:
+    found = training.steps_of_peer(Learner(), numbered(8_999), 9, 1_000)
+    assert found["steps"] == 3 * 4
+    assert found["shares"] == pytest.approx([3_000 / 4_000, 6_000 / 8_999, 1.0])
+    assert training.steps_of_peer(Learner(), numbered(8_999), 2, 1_000)["steps"] is None
+
+
+# The population
 
 
 def test_the_population_is_the_whole_domain_under_every_ablation(run: Path) -> None:
-    population = script("population")
     trained = load(run)
     names, right = population.ablate_population(trained)
     assert right.shape == (1 + 4 * 6, 100)
@@ -84,7 +189,7 @@ def made_up_population() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def checked() -> dict[str, Any]:
-    found: dict[str, Any] = script("population").check_statistics(
+    found: dict[str, Any] = population.check_statistics(
         made_up_population(), samples=250, size=2_000, random=np.random.default_rng(1)
     )
     return found
@@ -112,7 +217,6 @@ def test_sweeps_without_an_effect_hardly_ever_show_one(checked: dict[str, Any]) 
 
 
 def test_an_interval_that_is_too_narrow_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    population = script("population")
     honest = ablation.paired_interval
     monkeypatch.setattr(ablation, "paired_interval", lambda *counts, confidence=0.95: honest(*counts, confidence=0.80))
     random = np.random.default_rng(1)
