@@ -188,6 +188,7 @@ Headway.kernel = (() => {
     const { inputs, outputs, weight, bias, rows: most } = layer.placed, y = new Float32Array(rows * layer.outputs);
     for (let start = 0; start < rows; start += most) {
       const count = Math.min(most, rows - start), even = up(count, GRAIN.rows), address = 4 * even * inputs;
+      // Filled-up weights are 0, but 0 times an infinity that stood here before would not be.
       if (inputs !== layer.inputs) view.fill(0, 0, even * inputs);
       copyRows(x.subarray(start * layer.inputs), count, layer.inputs, 0, inputs);
       compute(0, weight, bias, address, even, 4 * inputs, 4 * outputs);
