@@ -13,12 +13,19 @@ from headway.training import train
 from tests.tiny import ADDITION, config
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one small run."""
+    made = tmp_path_factory.mktemp("explored")
+    train(config(ADDITION, train={"steps": 2}), made / "runs" / "small", device="cpu")
+    return made
+
+
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with one small run."""
-    train(config(ADDITION, train={"steps": 2}), tmp_path / "runs" / "small", device="cpu")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def test_the_page_is_named_for_its_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -335,6 +335,26 @@ def test_where_workers_and_webassembly_are_forbidden_the_page_counts_the_same(
     opened.close()
 
 
+def test_in_a_notebook_the_page_works_in_a_frame_that_is_cut_off(
+    browser: Any, runs: dict[str, Any], tmp_path: Path
+) -> None:
+    trained, document = runs["learned"]
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{trained.explore()._repr_html_()}")
+    opened, problems = browser.new_page(), []
+    opened.on("console", lambda message: problems.append(message.text))
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.goto((tmp_path / "notebook.html").as_uri())
+    code = """async () => {
+      const run = JSON.parse(document.getElementById("data").textContent).runs[0], pool = Headway.pool(2);
+      const found = await pool.accuracy(Headway.open(run), {}).promise;
+      return [found.right, found.total, pool.text !== null, Headway.kernel !== null, self.origin];
+    }"""
+    right = sum(right_in_pytorch(trained, document, {}))
+    assert opened.frames[1].evaluate(code) == [right, COUNTED, True, True, "null"]
+    assert problems == []
+    opened.close()
+
+
 # The trained models that come with headway
 
 
