@@ -430,6 +430,22 @@ def test_elements_are_dragged_moved_and_changed(tab: Any, address: str) -> None:
     )
 
 
+def test_a_sequence_is_patched_only_into_one_of_its_length(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1&input=1+5+3+9&from=1+3+5+9")
+    told = tab.text_content("#patch-result .told")
+    assert told.startswith(("Nothing moved: ", "The verdict moved "))
+    slide(tab, 6)
+    assert tab.text_content("#patch-result") == "A must be as long as B, which has 6 tokens; it has 4."
+    slide(tab, 48)
+    tab.fill("#patch-from", "1 2 3")
+    tab.press("#patch-from", "Enter")
+    assert tab.text_content("#patch-complaint") == "A must be as long as B, which has 48 tokens; it has 3."
+    slide(tab, 70)
+    tab.wait_for_selector("body[data-waiting=no]")
+    tab.press("#patch-from", "Enter")
+    assert tab.text_content("#patch-complaint") == "Patching takes 64 elements at most; B has 70."
+
+
 def test_another_model_is_asked_the_same_sequence(tab: Any, address: str) -> None:
     show(tab, address, "#run=1&input=1+5+3+9")
     every = f"#chart[data-points='{tab.evaluate('explorerPage.sequence.chart.lengths().length')}']"

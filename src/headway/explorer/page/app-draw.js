@@ -220,12 +220,13 @@ const PageDraw = (() => {
     drawing.setAttribute("height", String(height));
     drawing.setAttribute("width", String(width));
     const x = (index, count) => ((index + 0.5) * width) / count;
+    const thickest = Math.min(5.5, (0.6 * width) / map.queries.length);
     linesOf(map, row).forEach(({ query, key, weight }) => {
       const share = weight / map.top;
       const [from, to] = [x(query, map.queries.length), x(key, map.keys.length)];
       const path = makeSvg("path", {
         d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`,
-        "stroke-width": (0.5 + 5.5 * share).toFixed(2), opacity: (0.12 + 0.88 * share).toFixed(2),
+        "stroke-width": (0.5 + thickest * share).toFixed(2), opacity: (0.12 + 0.88 * share).toFixed(2),
       });
       drawing.append(path);
     });

@@ -298,7 +298,7 @@ const PageHeads = (() => {
       const scores = shares.flatMap(([name, share]) => [
         make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), PageDraw.rod(share), make("dd", {}, share.toFixed(2)),
       ]);
-      const one = ([kind, { drop, interval }]) => `${kind} ${points(drop)} (${interval.map(points).join(" to ")})`;
+      const one = ([kind, { drop, interval }]) => `${kind} ${points(drop)} (${(interval || []).map(points).join(" to ")})`;
       const drops = Object.entries(found.drops || {}).map(one).join("; ");
       this.findings.replaceChildren(
         make("p", { class: "aside" }, `Switched off, it costs in points of accuracy: ${drops}. 95 % intervals, ${n} examples.`),

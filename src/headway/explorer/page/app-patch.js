@@ -71,20 +71,18 @@ const PagePatch = (() => {
     }
 
     ask() {
-      const { run, source } = this.page;
-      const read = PageTasks.read(run, this.from.value);
-      const problem = read.problem || misfit(read.source.length, source.length);
-      this.complaint.textContent = problem;
-      this.from.setAttribute("aria-invalid", String(Boolean(problem)));
-      if (!problem) this.page.go({ from: read.text });
+      const read = this.read(this.from.value);
+      this.complaint.textContent = read.problem || "";
+      this.from.setAttribute("aria-invalid", String(Boolean(read.problem)));
+      if (!read.problem) this.page.go({ from: read.text });
     }
 
-    /** A's source, if it can be patched into B. */
-    donor() {
-      const { run, source, state } = this.page;
-      if (!state.from) return null;
-      const read = PageTasks.read(run, state.from);
-      return read.problem || misfit(read.source.length, source.length) ? null : read.source;
+    /** A as it was typed, or the sentence why it cannot be patched into B. */
+    read(typed) {
+      const { run, source } = this.page;
+      const read = PageTasks.read(run, typed);
+      const problem = read.problem || misfit(read.source.length, source.length);
+      return problem ? { problem } : read;
     }
 
     run(head, given) {
@@ -102,11 +100,11 @@ const PagePatch = (() => {
         this.shownFrom = state.from;
         this.complaint.textContent = "";
       }
-      const donor = this.donor();
+      const { source: donor, problem } = state.from ? this.read(state.from) : {};
       const key = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]);
       if (key !== this.rankedFor) this.ranking.hidden = true;
       this.all.hidden = !donor;
-      if (!donor || !state.head) return this.result.replaceChildren();
+      if (!donor || !state.head) return this.result.replaceChildren(...(problem ? [told(problem)] : []));
       const off = state.off.includes(state.head);
       if (off) return this.result.replaceChildren(told(`${state.head} is switched off: switch it on to patch it.`));
       const given = this.given(donor, key);
@@ -165,7 +163,7 @@ const PagePatch = (() => {
     /** Patch every head in turn, a few at a time so that the page stays awake, and rank them. */
     async rank() {
       const { run, result, state } = this.page;
-      const donor = this.donor();
+      const { source: donor } = this.read(state.from);
       const key = (this.rankedFor = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]));
       const given = this.given(donor, key);
       const place = firstDifference(given.tokens, result.tokens);

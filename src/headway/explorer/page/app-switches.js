@@ -35,9 +35,10 @@ const PageSwitches = (() => {
       return heads?.length ? heads : null;
     }
 
+    /** Switch all others off; to zero, with which the analysis found the set. */
     keepSufficient() {
       const kept = this.sufficient();
-      if (kept) this.page.go({ off: PageState.headsOf(this.page.run).filter((head) => !kept.includes(head)) });
+      if (kept) this.page.go({ off: PageState.headsOf(this.page.run).filter((head) => !kept.includes(head)), fill: "zero" });
     }
 
     show() {

@@ -32,12 +32,13 @@ const PageTour = (() => {
     return rows.sort((one, other) => other.loss - one.loss);
   };
 
-  const backup = (run) => run.analysis?.pairs?.find?.((pair) => pair.heads?.length === 2) || null;
+  /** Two heads that cost little alone and much together. */
+  const backup = (run) => (run.analysis?.pairs || []).find((pair) => pair.alone.every((drop) => drop < 5) && pair.together > 10) || null;
 
   /** A stored example that is answered right, and wrong with these heads off; none in the first few is left as it is. */
   const telling = (page, heads) => {
     const { run, engine } = page;
-    const off = Object.fromEntries(heads.map((head) => [head, page.state.fill]));
+    const off = Object.fromEntries(heads.map((head) => [head, "zero"]));
     const isRight = ({ source, target }, options) => engine.answer(source, options).tokens.join() === [target].flat().join();
     const found = run.examples.slice(0, MOST_TRIED).find((one) => isRight(one, {}) && !isRight(one, { off }));
     return found ? { input: PageTasks.showSource(run, found.source) } : {};
@@ -133,11 +134,12 @@ const PageTour = (() => {
   };
 
   const aloneStop = (page) => {
-    const [{ head }] = computedLosses(page);
+    const [{ head }] = measuredDrops(page.run).length ? measuredDrops(page.run) : computedLosses(page);
     const others = PageState.headsOf(page.run).filter((one) => one !== head);
+    const none = page.bar.sufficient() ? "No head can go for less than a point. " : "";
     return {
       title: "One head alone",
-      text: `Now the other way: only ${head} stays on. Most models need more than one head, and the stored examples say how much.`,
+      text: `${none}Now the other way: only ${head} stays on, and the stored examples say how far one head goes.`,
       at: [tileOf(head)], enter: { off: [], from: "", step: null }, action: "Keep only it", act: () => page.go({ off: others }),
     };
   };
@@ -202,7 +204,7 @@ const PageTour = (() => {
     go(index) {
       this.index = index;
       this.stop = this.stops[index](this.page);
-      this.page.go(this.stop.enter);
+      this.page.go({ fill: "zero", ...this.stop.enter });
       this.place.textContent = `Stop ${index + 1} of ${this.stops.length}`;
       [this.title.textContent, this.text.textContent] = [this.stop.title, this.stop.text];
       this.action.textContent = this.stop.action;
