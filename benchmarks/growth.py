@@ -1,25 +1,23 @@
 """How time grows: with heads, examples, seeds and length."""
 
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 
 import numpy as np
 import torch
 
 from benchmarks.heads import sweep
-from benchmarks.measuring import Row, Settings, Work, growth
+from benchmarks.measuring import Row, Settings, Work, growth, seconds_of
+from benchmarks.stack import in_a_stack
+from benchmarks.stacks import undisturbed
 from benchmarks.subject import half_trained
-from benchmarks.training import recipe
 from headway.batches import make_batch, make_model
 from headway.config import Choice, ModelConfig
 from headway.evaluation import Trained
 from headway.heads.variants import heads_of
 from headway.randomness import generator
 from headway.tasks import Examples, make_task
-from headway.training import train_stack
 
 
 def with_heads(settings: Settings, examples: Examples, n_heads: int) -> Work:
@@ -39,17 +37,10 @@ def with_examples(settings: Settings, count: int) -> Work:
     return partial(sweep, trained, examples, np.eye(len(heads_of(trained)), dtype=np.int64))
 
 
-def with_seeds(settings: Settings, steps: int, seeds: int) -> Work:
-    """A few steps of a stack of seeds; opening and saving the runs are in it."""
-    config = recipe(settings, **{"data.validation": 10})
-
-    def work() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            configs = [replace(config, seed=seed) for seed in range(seeds)]
-            outs = [Path(folder) / str(seed) for seed in range(seeds)]
-            train_stack(configs, outs, device=settings.device.type, until=steps)
-
-    return work
+def seconds_with_seeds(settings: Settings, seeds: int) -> float:
+    """Seconds of one step of a stack, without opening and saving."""
+    config = undisturbed(settings, **{"train.epochs": settings.pick(400, 4, 4)})  # too short to be worth compiling
+    return seeds / in_a_stack(config, settings.device.type, seeds, 3)["model_steps_a_second"]
 
 
 def with_length(settings: Settings, length: int) -> Work:
@@ -66,17 +57,24 @@ def with_length(settings: Settings, length: int) -> Work:
     return work
 
 
+def timed(settings: Settings, work: Callable[[int], Work]) -> Callable[[int], float]:
+    """Seconds of some work of a size, which is prepared once."""
+    prepared = cache(work)
+    return lambda size: seconds_of(prepared(size), settings.device)
+
+
 def growths(settings: Settings) -> Iterator[Row]:
-    """The exponent of each, fitted over four sizes or more."""
+    """The exponent of each, fitted over several sizes."""
     examples = half_trained(settings).examples("test").take(slice(0, settings.pick(6, 128, 500)))
     heads = settings.pick((1, 2, 4), (2, 4, 8, 16), (2, 4, 8, 16))
     sites = len(half_trained(settings).model.sites)
-    yield growth(
-        settings, "heads", heads, partial(with_heads, settings, examples), "a zero sweep over all of them", sites
-    )
+    sweeps = timed(settings, partial(with_heads, settings, examples))
+    yield growth(settings, "heads", heads, sweeps, "a zero sweep over all of them", sites)
     counts = settings.pick((4, 8, 16), (64, 128, 256, 512), (500, 2_000, 8_000, 32_000))
-    yield growth(settings, "examples", counts, partial(with_examples, settings), "a zero sweep over all heads")
-    seeds, steps = settings.pick(((1, 2, 3), 2), ((1, 2, 4), 10), ((1, 8, 32, 128), 300))
-    yield growth(settings, "seeds", seeds, partial(with_seeds, settings, steps), f"{steps} steps of a stack")
+    yield growth(settings, "examples", counts, timed(settings, partial(with_examples, settings)), "a zero sweep")
+    seeds = settings.pick((1, 2, 3), (1, 2, 4), (1, 8, 32, 128))
+    yield growth(settings, "seeds", seeds, partial(seconds_with_seeds, settings), "a step of a stack")
     lengths = settings.pick((16, 32, 64), (256, 512, 1_024, 2_048), (1_024, 2_048, 4_096, 8_192))
-    yield growth(settings, "length", lengths, partial(with_length, settings), "a pass over two sequences")
+    yield growth(
+        settings, "length", lengths, timed(settings, partial(with_length, settings)), "a pass over two sequences"
+    )

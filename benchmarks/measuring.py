@@ -6,8 +6,7 @@ A row of the table is a value with its spread, and never an absolute time alone.
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -163,32 +162,15 @@ def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[floa
 
 
 def growth(
-    settings: Settings, what: str, sizes: Sequence[int], work: Callable[[int], Work], note: str = "", scale: int = 1
+    settings: Settings, what: str, sizes: Sequence[int], measure: Callable[[int], float], note: str = "", scale: int = 1
 ) -> Row:
-    """How time grows with a size: the fitted exponent over sizes measured in turns, all of them in every repeat."""
-    works = {size: work(size) for size in sizes}
-    for one in works.values():
-        one()
-    measured = [
-        (size, seconds_of(one, settings.device)) for _ in range(settings.repeats) for size, one in works.items()
-    ]
-    slope, low, high = fit_exponent([size * scale for size, _ in measured], [second for _, second in measured])
-    return Row(
-        "growth",
-        f"time against {what}",
-        "",
-        slope,
-        low,
-        high,
-        settings.repeats,
-        "exponent",
-        note=note,
-        details={"sizes": [size * scale for size, _ in measured], "seconds": [second for _, second in measured]},
-    )
+    """How seconds grow with a size: the fitted exponent over sizes measured in turns, all of them in every repeat.
 
-
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Whatever is drawn inside leaves the random state outside as it was."""
-    with torch.random.fork_rng():
-        yield
+    The first round warms up.
+    """
+    rounds = [[measure(size) for size in sizes] for _ in range(1 + settings.repeats)][1:]
+    measured = [(size * scale, seconds) for round_ in rounds for size, seconds in zip(sizes, round_, strict=True)]
+    slope, low, high = fit_exponent(*zip(*measured, strict=True))
+    details = {"sizes": [size for size, _ in measured], "seconds": [seconds for _, seconds in measured]}
+    title = f"time against {what}"
+    return Row("growth", title, "", slope, low, high, settings.repeats, "exponent", note=note, details=details)

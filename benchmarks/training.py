@@ -7,8 +7,9 @@ every pass over the examples; checking is not timed, on either side. The seconds
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ TOY = {
 }
 WANTED = 0.999
 SIEVE = 4_000
-"""A few sums that are asked first: below 99.5 % of them, all sums cannot be at 99.9 % (chance under 1 in a million)."""
+"""Sums after which fewer than 99.5 % say that all are not at 99.9 %; a chance below one in a million to be wrong."""
 
 
 def recipe(settings: Settings, **changes: Any) -> RunConfig:
@@ -50,7 +51,7 @@ def recipe(settings: Settings, **changes: Any) -> RunConfig:
     return read_recipe("addition", set=list(assignments.items()))[1]
 
 
-def passes(config: RunConfig) -> RunConfig:
+def stopping_at_passes(config: RunConfig) -> RunConfig:
     """The same, validated and saved after every pass over the examples, and never stopped early."""
     every = -(-config.data.train // config.train.batch_size)
     return replace(config, train=replace(config.train, validate_every=every, stop_below=1e-300))
@@ -140,41 +141,55 @@ def all_sums(settings: Settings) -> Examples:
 
 
 def share_right(right: Callable[[Examples], np.ndarray], sums: Examples, piece: int) -> float:
-    """The share of sums answered rightly; when too many of the first few are wrong, the share of those."""
-    first = float(right(sums.take(slice(0, SIEVE))).mean())
-    if first < 1 - 5 * (1 - WANTED):
-        return first
-    count = sum(int(right(sums.take(slice(i, i + piece))).sum()) for i in range(0, len(sums), piece))
-    return count / len(sums)
+    """The share of sums answered rightly; of those that were asked, once it is clear that it is too small."""
+    allowed = int((1 - WANTED) * len(sums))
+    wrong = done = 0
+    for start in range(0, len(sums), piece):
+        answered = right(sums.take(slice(start, start + piece)))
+        done, wrong = done + len(answered), wrong + int((~answered).sum())
+        hopeless = done >= SIEVE and wrong > 5 * (1 - WANTED) * done
+        if wrong > allowed or hopeless:
+            break
+    return 1 - wrong / done
 
 
-def steps_of_peer(their: Peer, sums: Examples, most: int, piece: int) -> dict[str, Any]:
-    """Steps until 99.9 % are right, checked after every pass; None if that never happened."""
-    shares = []
+@dataclass(frozen=True)
+class Count:
+    """How many steps it took, or were taken in vain; the share that was right after every pass."""
+
+    reached: bool
+    steps: int
+    shares: tuple[float, ...]
+
+
+def count_steps(passes: Iterable[tuple[int, Callable[[Examples], np.ndarray]]], sums: Examples, piece: int) -> Count:
+    """Take passes until 99.9 % are right; each tells the steps so far and how sums are answered now."""
+    shares: list[float] = []
+    steps = 0
+    for steps, right in passes:
+        shares.append(share_right(right, sums, piece))
+        if shares[-1] >= WANTED:
+            return Count(True, steps, tuple(shares))
+    return Count(False, steps, tuple(shares))
+
+
+def passes_of_peer(their: Peer, most: int) -> Iterator[tuple[int, Callable[[Examples], np.ndarray]]]:
     for count in range(1, most + 1):
         for _ in range(their.steps_a_pass):
             their.step()
         their.end_of_pass()
-        shares.append(share_right(their.right, sums, piece))
-        if shares[-1] >= WANTED:
-            return {"steps": count * their.steps_a_pass, "passes": count, "shares": shares}
-    return {"steps": None, "passes": most, "shares": shares}
+        yield count * their.steps_a_pass, their.right
 
 
-def steps_of_ours(config: RunConfig, sums: Examples, device: torch.device, piece: int) -> dict[str, Any]:
-    """The same for headway's recipe, which is stopped after every pass and continued."""
-    config = passes(config)
+def passes_of_ours(config: RunConfig, device: torch.device) -> Iterator[tuple[int, Callable[[Examples], np.ndarray]]]:
+    """headway's recipe, which is stopped after every pass and continued."""
+    config = stopping_at_passes(config)
     every, total = config.train.validate_every, config.train.total_steps(config.data)
-    shares: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         for step in [*range(every, total, every), total]:
             train(config, run, device=device.type, resume=step > every, until=step)
-            trained = load(run, checkpoint="last", device=device.type)
-            shares.append(share_right(lambda some, now=trained: answers(now, some), sums, piece))  # type: ignore[misc]
-            if shares[-1] >= WANTED:
-                return {"steps": step, "passes": len(shares), "shares": shares}
-    return {"steps": None, "passes": len(shares), "shares": shares}
+            yield step, partial(answers, load(run, checkpoint="last", device=device.type))
 
 
 def answers(trained: Trained, examples: Examples) -> np.ndarray:
@@ -187,33 +202,30 @@ def answers(trained: Trained, examples: Examples) -> np.ndarray:
 
 def time_to_accuracy(settings: Settings) -> Iterator[Row]:
     """Median over seeds of steps, times seconds a step; a side that never got there counts with all its steps."""
-    sums, piece = all_sums(settings), settings.pick(50, 680, 40_000)
-    most = settings.pick(2, 60, 100) if not settings.whole else 100
+    sums, piece = all_sums(settings), settings.pick(2_000, 680, 40_000)
+    most = settings.pick(2, 100 if settings.whole else 40, 100)
     ours, theirs = [], []
     for seed in settings.seeds:
-        ours.append(steps_of_ours(replace(recipe(settings), seed=seed), sums, settings.device, piece))
-        theirs.append(steps_of_peer(peer(PlainLoop, settings, seed), sums, most, piece))
+        config = replace(recipe(settings), seed=seed)
+        ours.append(count_steps(passes_of_ours(config, settings.device), sums, piece))
+        theirs.append(count_steps(passes_of_peer(peer(PlainLoop, settings, seed), most), sums, piece))
     own, others = step_seconds(settings, lambda: peer(PlainLoop, settings), settings.repeats)
-    batch = recipe(settings).train.batch_size
-    every = -(-recipe(settings).data.train // batch)
-    our_examples = statistics.median(batch * (one["steps"] or one["passes"] * every) for one in ours)
-    a_pass = peer(PlainLoop, settings).steps_a_pass
-    their_examples = statistics.median(BATCH * (one["steps"] or one["passes"] * a_pass) for one in theirs)
-    never = [sum(one["steps"] is None for one in side) for side in (ours, theirs)]
-    seeds = f"{len(settings.seeds)} seed{'s' if len(settings.seeds) > 1 else ''} each"
-    checked = f"{len(sums):,} sums checked after every pass, {seeds}"
-    if any(never):
-        checked += f"; never reached by {never[0]} of ours and {never[1]} of theirs, counted with all their steps"
+    our_examples = recipe(settings).train.batch_size * statistics.median(one.steps for one in ours)
+    their_examples = BATCH * statistics.median(one.steps for one in theirs)
+    in_vain = [sum(not one.reached for one in side) for side in (ours, theirs)]
+    note = f"{len(sums):,} sums checked after every pass, seeds: {len(settings.seeds)}"
+    if any(in_vain):
+        note += f"; never reached by {in_vain[0]} of ours and {in_vain[1]} of theirs, counted with all their steps"
     yield ratio_row(
         "time-to-accuracy",
         f"time to {100 * WANTED:.1f} % of all sums",
         "torch.nn.Transformer, plain loop",
         [their_examples * other / (our_examples * mine) for mine, other in zip(own, others, strict=True)],
-        note=checked,
+        note=note,
         details={
             "seeds": list(settings.seeds),
-            "ours": ours,
-            "theirs": theirs,
+            "ours": [asdict(one) for one in ours],
+            "theirs": [asdict(one) for one in theirs],
             "ours_examples": our_examples,
             "theirs_examples": their_examples,
             "ours_seconds_an_example": own,

@@ -158,10 +158,19 @@ def numbered(count: int) -> Examples:
 
 
 def test_steps_are_counted_until_almost_all_sums_are_right() -> None:
-    found = training.steps_of_peer(Learner(), numbered(8_999), 9, 1_000)
-    assert found["steps"] == 3 * 4
-    assert found["shares"] == pytest.approx([3_000 / 4_000, 6_000 / 8_999, 1.0])
-    assert training.steps_of_peer(Learner(), numbered(8_999), 2, 1_000)["steps"] is None
+    found = training.count_steps(training.passes_of_peer(Learner(), 9), numbered(8_999), 1_000)
+    assert (found.reached, found.steps) == (True, 3 * 4)
+    assert found.shares == pytest.approx([3 / 4, 6 / 7, 1.0]), "a thousand wrong ones are enough to know"
+    in_vain = training.count_steps(training.passes_of_peer(Learner(), 2), numbered(8_999), 1_000)
+    assert (in_vain.reached, in_vain.steps) == (False, 2 * 4)
+
+
+def test_a_wrong_sum_in_a_thousand_is_allowed_and_one_more_is_not() -> None:
+    def without(wrong: int) -> float:
+        return training.share_right(lambda some: some.target[:, 0] >= wrong, numbered(8_000), 500)
+
+    assert without(8) == 1 - 8 / 8_000
+    assert without(9) < training.WANTED
 
 
 # The population
