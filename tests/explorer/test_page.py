@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
     folder = tmp_path_factory.mktemp("explorer")
     sums, sequences = folder / NASTY, folder / "sequences"
     train(config(ADDITION, task={"digits": 2}, model={"dropout": 0.0}), sums, device="cpu")
-    train(config(SORTEDNESS), sequences, device="cpu")
+    train(config(SORTEDNESS, data={"test": 60}), sequences, device="cpu")
     other = config(SORTEDNESS, model={"encoding": {"name": "rotary"}}, train={"steps": 1, "validate_every": 1})
     train(other, folder / "rotary", device="cpu")
     found = heads_document() | {"step": 24}
@@ -261,17 +261,13 @@ def test_heads_are_switched_off_and_everything_follows(tab: Any) -> None:
     tab.click("[aria-label='enc0.self.h0 is on']")
     assert state(tab)["off"] == ["enc0.self.h0"]
     assert tab.text_content("#heads-on") == "5 of 6"
-    assert tab.evaluate("[...explorerPage.result.steps[0].logits]") != before
+    zero = tab.evaluate("[...explorerPage.result.steps[0].logits]")
     tab.check("input[value=mean]")
-    again = tab.evaluate("[...explorerPage.result.steps[0].logits]")
-    assert again != before
+    mean = tab.evaluate("[...explorerPage.result.steps[0].logits]")
+    assert zero != before and mean != before and mean != zero
     tab.click(".layer-line button >> nth=1")
     decoder = {f"dec0.{kind}.h{head}" for kind in ("self", "cross") for head in (0, 1)}
     assert set(state(tab)["off"]) == {"enc0.self.h0"} | decoder
-    right = tab.evaluate("""(() => { const page = explorerPage; return page.run.examples.filter(one =>
-        page.engine.answer(one.source, page.options()).tokens.join() === one.target.join()).length; })()""")
-    n = tab.evaluate("explorerPage.run.examples.length")
-    assert counted(tab).startswith(f"{right} of {n}")
     for _ in range(3):
         tab.click("#undo")
     assert state(tab)["off"] == []
@@ -281,6 +277,19 @@ def test_heads_are_switched_off_and_everything_follows(tab: Any) -> None:
     assert state(tab)["off"] == ["enc0.self.h0"]
     tab.click("#reset")
     assert state(tab)["off"] == []
+
+
+def test_stored_examples_are_counted_with_the_switches_as_they_are(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1")
+    whole = counted(tab)
+    found = set()
+    for off, fill in (("h0", "zero"), ("h1", "zero"), ("h0", "mean"), ("h1", "mean")):
+        tab.evaluate("change => explorerPage.go(change)", {"off": [f"enc0.self.{off}"], "fill": fill})
+        right = tab.evaluate("""(() => { const page = explorerPage; return page.run.examples.filter(one =>
+            page.engine.answer(one.source, page.options()).tokens[0] === one.target).length; })()""")
+        assert counted(tab) == f"{right} of 60, was {whole.split()[0]}"
+        found.add(right)
+    assert found != {int(whole.split()[0])}, "some switch changes the count, so a count without switches would be seen"
 
 
 def test_only_the_smallest_sufficient_set_is_kept(tab: Any) -> None:
