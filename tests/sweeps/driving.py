@@ -44,9 +44,9 @@ HERE = Here()
 
 
 def long_plan(recipe: Path) -> Plan:
-    """Six trials that are long enough to be killed in the middle."""
-    settings = [("train.steps", 150), ("train.validate_every", 25)]
-    return plan_grid(recipe, settings, ["train.lr=0.01,0.02"], [0, 1, 2])
+    """Four trials that are long enough to be killed in the middle."""
+    settings = [("train.steps", 100), ("train.validate_every", 20)]
+    return plan_grid(recipe, settings, ["train.lr=0.01,0.02"], [0, 1])
 
 
 def start_driver(recipe: Path, out: Path) -> "subprocess.Popen[str]":

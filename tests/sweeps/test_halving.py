@@ -155,7 +155,7 @@ def test_a_setting_that_goes_on_is_trained_as_it_would_be_alone(
     assert alone.metrics["validation_loss"] == directory.results()[last.name]["metrics"]["validation_loss"]
 
 
-@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_an_interrupted_search_goes_on_to_the_same_results(
     most: int, searched: tuple[Plan, SweepDirectory], tmp_path: Path
 ) -> None:
@@ -359,7 +359,7 @@ def test_the_command_shows_its_rungs_before_and_its_choice_after(
     monkeypatch.chdir(tmp_path)
     write_recipe(tmp_path)
     vary = ["--vary", "train.lr=1e-3..1e-1:log", "--trials", "4", "--search", "halving", "--budget", "20"]
-    command = ["sweep", "tiny.toml", *vary, "--seeds", "100", "--device", "cpu", "--workers", "2"]
+    command = ["sweep", "tiny.toml", *vary, "--seeds", "100", "--device", "cpu", "--workers", "1"]
     assert run([*command, "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.endswith(",seed=100: to step 2") for line in lines[:4])

@@ -23,6 +23,7 @@ from tests.sweeps.driving import (
     kill,
     lines_without_times,
     long_plan,
+    run_here,
     start_driver,
     wait_until,
     workers_of,
@@ -42,11 +43,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(recipe: Path) -> SweepDirectory:
-    directory = SweepDirectory(recipe.parent / "undisturbed")
-    driver = start_driver(recipe, directory.path)
-    assert driver.communicate(timeout=120)[1] == ""
-    assert driver.returncode == 0
-    return directory
+    return run_here(long_plan(recipe), recipe.parent / "undisturbed")
 
 
 def runs_of(directory: SweepDirectory) -> dict[str, Outcome]:
@@ -99,8 +96,29 @@ def survive(recipe: Path, folder: Path, targets: list[str], undisturbed: SweepDi
 def test_a_kill_of_a_worker_and_one_of_the_driver_change_nothing(
     recipe: Path, undisturbed: SweepDirectory, tmp_path: Path
 ) -> None:
-    killed = survive(recipe, tmp_path, ["worker", "driver"], undisturbed)
-    assert killed == {"worker": 1, "driver": 1}
+    """Each in the middle of a trial; a killed driver takes its workers along and lets go of everything."""
+    directory = SweepDirectory(tmp_path / "sweep")
+    driver = start_driver(recipe, directory.path)
+    wait_until(lambda: has_begun(directory, "lr=0.01,seed=0"), "the first trial runs")
+    kill(workers_of(driver.pid)[0])
+    wait_until(lambda: has_begun(directory, "lr=0.02,seed=0"), "another trial runs")
+    workers = workers_of(driver.pid)
+    kill(driver.pid)
+    driver.communicate()
+    wait_until(lambda: not any(map(is_running, workers)), "the workers are gone", seconds=10)
+    with directory.lock(), directory.trial("lr=0.02,seed=0").lock():
+        pass
+    assert len(directory.results()) < 4
+    driver = start_driver(recipe, directory.path)
+    assert driver.communicate(timeout=120)[1] == ""
+    assert driver.returncode == 0
+    assert_equal(directory, undisturbed)
+
+
+def has_begun(directory: SweepDirectory, name: str) -> bool:
+    """Whether a trial has gone through some steps."""
+    metrics = directory.path / "trials" / name / "metrics.jsonl"
+    return metrics.exists() and metrics.read_bytes().count(b"\n") > 5
 
 
 @pytest.mark.long
@@ -109,20 +127,6 @@ def test_twenty_kills_of_workers_and_two_of_the_driver_change_nothing(
 ) -> None:
     killed = survive(recipe, tmp_path, ["worker"] * 20 + ["driver"] * 2, undisturbed)
     assert killed == {"worker": 20, "driver": 2}
-
-
-def test_a_killed_driver_takes_its_workers_along_and_lets_go_of_everything(recipe: Path, tmp_path: Path) -> None:
-    directory = SweepDirectory(tmp_path / "sweep")
-    driver = start_driver(recipe, directory.path)
-    running = directory.path / "trials" / "lr=0.01,seed=0" / "metrics.jsonl"
-    wait_until(lambda: running.exists() and running.read_bytes().count(b"\n") > 5, "a trial runs")
-    workers = workers_of(driver.pid)
-    assert len(workers) == 2
-    kill(driver.pid)
-    driver.communicate()
-    wait_until(lambda: not any(map(is_running, workers)), "the workers are gone", seconds=10)
-    with directory.lock(), directory.trial("lr=0.01,seed=0").lock():
-        pass
 
 
 def test_ctrl_c_saves_what_runs_and_leaves_no_process(recipe: Path, tmp_path: Path) -> None:
@@ -154,10 +158,10 @@ def test_a_line_that_a_kill_cut_off_costs_its_own_trial_alone(recipe: Path, tmp_
         for trial in plan.trials
     ]
     directory.begin(plan.to_json())
-    for record in records[:5]:
+    for record in records[:3]:
         directory.append_result(record)
     with directory.results_path.open("a") as handle:
-        handle.write(json.dumps(records[5])[:30])
+        handle.write(json.dumps(records[3])[:30])
     ran = []
 
     class Here:
@@ -166,5 +170,5 @@ def test_a_line_that_a_kill_cut_off_costs_its_own_trial_alone(recipe: Path, tmp_
             done([Ended(trial.name, trial.settings, trial.seed, "finished") for job in jobs for trial in job.trials])
 
     result = run_sweep(plan, directory, Here())
-    assert ran == [plan.trials[5].name]
-    assert result.finished == 6
+    assert ran == [plan.trials[3].name]
+    assert result.finished == 4

@@ -1,5 +1,6 @@
 """Seeds trained in a stack: like each alone, stopped and continued, and none harmed by another."""
 
+import functools
 import math
 import signal
 import subprocess
@@ -35,7 +36,7 @@ TEXT: dict[str, Any] = {
     "model": {"shape": "decoder", "d_model": 12, "n_heads": 2, "d_ff": 16, "decoder_layers": 1},
     "train": {"steps": 16, "batch_size": 12, "validate_every": 8, "lr": 0.01},
 }
-LONG = {"steps": 30, "validate_every": 15, "lr": 0.003}
+LONG = {"steps": 14, "validate_every": 7, "lr": 0.005}
 
 
 def recipe(base: dict[str, Any], **tables: dict[str, Any]) -> Callable[[int], RunConfig]:
@@ -56,6 +57,9 @@ RECIPES = {
 }
 
 
+Both = Callable[[str], tuple[list[Path], list[Path]]]
+
+
 def train_both(of: Callable[[int], RunConfig], folder: Path) -> tuple[list[Path], list[Path]]:
     """Three seeds in a stack, and the first and the last of them alone; where these two are, both times."""
     train_stack([of(seed) for seed in SEEDS], places(folder / "stack"), device="cpu")
@@ -63,6 +67,12 @@ def train_both(of: Callable[[int], RunConfig], folder: Path) -> tuple[list[Path]
     for seed, place in zip(compared, places(folder / "alone", compared), strict=True):
         train(of(seed), place, device="cpu")
     return places(folder / "stack", compared), places(folder / "alone", compared)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    """What `train_both` makes of a recipe, made once."""
+    return functools.cache(lambda name: train_both(RECIPES[name], tmp_path_factory.mktemp("both")))
 
 
 def places(folder: Path, seeds: Sequence[int] = SEEDS) -> list[Path]:
@@ -106,16 +116,16 @@ def test_the_examples_are_the_same_in_the_same_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_the_weights_are_those_of_each_seed_alone(name: str, tmp_path: Path) -> None:
-    stacked, alone = train_both(RECIPES[name], tmp_path)
+def test_the_weights_are_those_of_each_seed_alone(name: str, both: Both) -> None:
+    stacked, alone = both(name)
     for one, other in zip(stacked, alone, strict=True):
         assert weights_hash(one, 0) == weights_hash(other, 0)
-        first, mine, expected = weights(other, 0), weights(one, 30), weights(other, 30)
+        first, mine, expected = weights(other, 0), weights(one, 14), weights(other, 14)
         for key in expected:
             # A key's bias moves all scores of a query alike and softmax takes no notice, so its gradient is nothing
             # but rounding errors, of which Adam takes the sign. The test in float64 covers it.
             if not key.endswith("key.bias"):
-                # 30 steps of 0.003 end 3e-7 apart at most; one wrong batch moves weights by 1e-3.
+                # 14 steps of 0.005 end 2e-6 apart at most; one wrong batch moves weights by 1e-3.
                 torch.testing.assert_close(mine[key], expected[key], rtol=0, atol=1e-5)
         assert max(float((first[key] - expected[key]).abs().max()) for key in expected if first[key].numel()) > 0.02
         losses = [[r["loss"] for r in RunDirectory(run).metrics() if "loss" in r] for run in (one, other)]
@@ -127,15 +137,15 @@ def test_in_float64_weights_and_the_optimisers_memory_agree_to_ten_digits(name: 
     with double_precision():
         stacked, alone = train_both(RECIPES[name], tmp_path)
     for one, other in zip(stacked, alone, strict=True):
-        mine, expected = (RunDirectory(run).read_checkpoint(30) for run in (one, other))
+        mine, expected = (RunDirectory(run).read_checkpoint(14) for run in (one, other))
         # Rounding errors are 1e-16; what remains is a key's bias, whose update is one of them over Adam's epsilon.
         torch.testing.assert_close(mine.model, expected.model, rtol=0, atol=1e-10)
         torch.testing.assert_close(mine.trainer, expected.trainer, rtol=0, atol=1e-10)
         assert shapes(mine.trainer) == shapes(expected.trainer)
 
 
-def test_what_the_two_ways_make_of_a_keys_bias_changes_no_logit(tmp_path: Path) -> None:
-    stacked, alone = train_both(RECIPES["sortedness"], tmp_path)
+def test_what_the_two_ways_make_of_a_keys_bias_changes_no_logit(both: Both) -> None:
+    stacked, alone = both("sortedness")
     other = load(RunDirectory(alone[0]), device="cpu")
     batch = make_batch(other.task, other.model, other.examples("validation"), CPU)
     before = other.model(batch.inputs)
@@ -147,17 +157,17 @@ def test_what_the_two_ways_make_of_a_keys_bias_changes_no_logit(tmp_path: Path) 
     torch.testing.assert_close(other.model(batch.inputs), before, rtol=0, atol=1e-5)
 
 
-def test_validation_and_the_results_are_those_of_each_seed_alone(tmp_path: Path) -> None:
-    stacked, alone = train_both(RECIPES["swap"], tmp_path)
+def test_validation_and_the_results_are_those_of_each_seed_alone(both: Both) -> None:
+    stacked, alone = both("swap")
     for one, other in zip(stacked, alone, strict=True):
         found, expected = ([r for r in RunDirectory(x).metrics() if "validation" in r] for x in (one, other))
-        assert [r["step"] for r in found] == [r["step"] for r in expected] == [0, 15, 30]
+        assert [r["step"] for r in found] == [r["step"] for r in expected] == [0, 7, 14]
         for mine, its in zip(found, expected, strict=True):
             assert mine["validation"]["loss"] == pytest.approx(its["validation"]["loss"], rel=1e-4)
             assert mine["validation"]["accuracy"] == its["validation"]["accuracy"]
 
 
-@pytest.mark.parametrize("base", [ADDITION, TEXT], ids=["addition", "text"])
+@pytest.mark.parametrize("base", [ADDITION, pytest.param(TEXT, marks=pytest.mark.long)], ids=["addition", "text"])
 def test_a_run_may_enter_and_leave_a_stack(base: dict[str, Any], tmp_path: Path) -> None:
     steps = base["train"]["steps"]
     train(config(base, SEEDS[0]), tmp_path / "alone", device="cpu")
@@ -287,23 +297,23 @@ def test_a_new_seed_does_not_throw_the_others_back(tmp_path: Path) -> None:
 
 
 def test_a_seed_far_behind_does_not_throw_the_others_back(tmp_path: Path) -> None:
-    often = {"train": {"validate_every": 4}}
+    often = {"train": {"steps": 12, "validate_every": 2}}
     stack(ADDITION, tmp_path / "whole", **often)
-    stack(ADDITION, tmp_path / "parts", until=20, **often)
+    stack(ADDITION, tmp_path / "parts", until=10, **often)
     late = RunDirectory(places(tmp_path / "parts")[1])
-    stack(ADDITION, tmp_path / "late", until=8, **often)
+    stack(ADDITION, tmp_path / "late", until=4, **often)
     late.keep_checkpoints({0})
-    for step in (4, 8):
+    for step in (2, 4):
         late.write_checkpoint(RunDirectory(places(tmp_path / "late")[1]).read_checkpoint(step))
     seen: list[list[Any]] = [[], [], []]
     found = stack(ADDITION, tmp_path / "parts", resume=True, reports=[one.append for one in seen], **often)
-    assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [20, 8, 20]
+    assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [10, 4, 10]
     assert [one.run for one in found] == [str(place) for place in places(tmp_path / "parts")]
     for a, b in zip(places(tmp_path / "parts"), places(tmp_path / "whole"), strict=True):
-        assert steps_of(a) == list(range(1, 25))
-        for key, value in weights(b, 24).items():
+        assert steps_of(a) == list(range(1, 13))
+        for key, value in weights(b, 12).items():
             if not key.endswith("key.bias"):
-                torch.testing.assert_close(weights(a, 24)[key], value, rtol=0, atol=1e-4)
+                torch.testing.assert_close(weights(a, 12)[key], value, rtol=0, atol=1e-4)
 
 
 def damage(run: Path, step: int, name: str = "trainer.safetensors") -> None:
@@ -455,9 +465,9 @@ def test_when_every_seed_has_failed_the_stack_ends(tmp_path: Path) -> None:
 
 
 def test_seeds_stop_early_each_at_its_own_step(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"validate_every": 4}
+    settings: dict[str, Any] = {"steps": 12, "validate_every": 2}
     stack(ADDITION, tmp_path / "free", train=settings)
-    halfway = sorted(validation_loss(place, 12) for place in places(tmp_path / "free"))
+    halfway = sorted(validation_loss(place, 6) for place in places(tmp_path / "free"))
     settings |= {"stop_below": (halfway[1] + halfway[2]) / 2, "stop_for": 1}
     found = stack(ADDITION, tmp_path / "stack", train=settings)
     alone = [
@@ -466,7 +476,7 @@ def test_seeds_stop_early_each_at_its_own_step(tmp_path: Path) -> None:
     ]
     assert [(one.steps, one.stopped_early) for one in found] == [(one.steps, one.stopped_early) for one in alone]
     assert len({one.steps for one in found}) > 1  # so the last one went on in a smaller stack
-    assert 0 < min(one.steps for one in found) <= 12 < max(one.steps for one in found)
+    assert 0 < min(one.steps for one in found) <= 6 < max(one.steps for one in found)
     for one, other in zip(found, alone, strict=True):
         assert RunDirectory(one.run).checkpoint_steps() == RunDirectory(other.run).checkpoint_steps()
         assert steps_of(Path(one.run)) == list(range(1, one.steps + 1))
