@@ -46,9 +46,10 @@ const PageSwitches = (() => {
       const all = PageState.headsOf(run).length;
       const kept = this.sufficient();
       this.on.textContent = `${all - state.off.length} of ${all}`;
-      this.keep.disabled = !kept;
+      this.keep.disabled = !kept || kept.length === all;
       this.keep.textContent = kept ? `Keep only the smallest sufficient set (${kept.length})` : "Keep only the smallest sufficient set";
-      this.keep.title = kept ? kept.join(", ") : "No analysis stands in this file: headway heads makes one.";
+      const needed = kept?.length === all ? "The analysis found that every head is needed." : kept?.join(", ");
+      this.keep.title = needed || "No analysis stands in this file: headway heads makes one.";
       this.allOn.disabled = !state.off.length;
       this.undo.disabled = !history.past.length;
       this.redo.disabled = !history.future.length;
