@@ -1,5 +1,6 @@
 """Pieces are made in processes as they would be here; one that fails or dies is named; told to stop, they stop."""
 
+import doctest
 import os
 import time
 from collections.abc import Iterator
@@ -104,6 +105,10 @@ def test_what_is_stopped_is_given_up_at_once(runs: list[RunDirectory]) -> None:
 def test_a_process_that_dies_stops_the_measuring(runs: list[RunDirectory]) -> None:
     with pytest.raises(RunStopped, match="a process that measured was ended from outside; the same command continues"):
         list(work_off([Death(run, STUDY) for run in runs], device="cpu", note=unheard))
+
+
+def test_the_examples_in_docstrings_hold() -> None:
+    assert doctest.testmod(pool).failed == 0
 
 
 def test_one_piece_needs_no_process(runs: list[RunDirectory], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,8 +173,10 @@ class Heads(Piece):
         return analyse_and_keep(load(self.run, device=device), self.settings, note)
 
     def passes(self) -> int:
-        # An analysis takes some hundred passes over its examples, most of them in part.
-        return 300 * 12 * min(self.study.heads.examples, self.run.config().data.test)
+        # An analysis takes about a dozen passes a head over its examples, most of them in part.
+        config = self.run.config()
+        heads = config.model.n_heads * ((config.model.encoder_layers or 0) + 2 * (config.model.decoder_layers or 0))
+        return 12 * heads * 12 * min(self.study.heads.examples, config.data.test)
 
 
 @dataclass(frozen=True)

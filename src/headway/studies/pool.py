@@ -19,6 +19,8 @@ from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
 
 FEWEST_TOKENS = 200_000
 """Tokens through models, of all pieces, from which on processes save more time than they take to start."""
+WORTH = 0.8
+"""Work that a core does for a piece that all cores share, as a share of what it does for one of its own."""
 LOOK_EVERY = 0.2
 """Seconds between two looks at how far the processes are."""
 
@@ -35,12 +37,25 @@ def work_off(pieces: Sequence[Piece], *, device: str, note: Note) -> Iterator[tu
     yield from ((piece, None) for piece in pieces if piece not in left)
     workers = min(available_cores(), len(left))
     costs = {id(piece): piece.passes() for piece in left if piece.run.exists()}
-    if pick_device(device).type == "cuda" or workers < 2 or sum(costs.values()) < FEWEST_TOKENS:
+    if pick_device(device).type == "cuda" or not are_processes_faster(list(costs.values()), workers):
         for piece in left:
             yield piece, attempt(piece, device, partial(note, piece))
         return
     # The longest first: a short one at the end leaves the other cores idle for a short while only.
     yield from in_processes(sorted(left, key=lambda piece: -costs.get(id(piece), 0)), workers, note)
+
+
+def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
+    """Whether a process for each piece ends sooner than one piece after the other with all cores.
+
+    Not where there is little to do, nor where one piece is so long that the other cores would wait for it.
+
+    >>> are_processes_faster([9_000_000, 7_000_000], 2), are_processes_faster([9_000_000, 700_000], 2)
+    (True, False)
+    """
+    if workers < 2 or sum(costs) < FEWEST_TOKENS:
+        return False
+    return max(costs) <= sum(costs) / (WORTH * workers)
 
 
 def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
