@@ -23,7 +23,8 @@ made: dict[tuple[str, str, CodeType], tuple[Callable[..., Any], bool]] = {}
 
 def check_package(name: str) -> None:
     """Every function and dataclass of a package that is imported from now on is checked."""
-    jaxtyping.jaxtyped = decorator  # the hook's decorator, which it looks up by this name
+    # The hook looks its decorator up by this name.
+    jaxtyping.jaxtyped = decorator  # type: ignore[assignment]
     install_import_hook(name, "tests.typechecking.check")
 
 
@@ -36,7 +37,7 @@ def checked(subject: Any) -> Any:
     if not isinstance(subject, type):
         return checked_function(subject)
     if is_dataclass(subject) and "__init__" in vars(subject):
-        subject.__init__ = checked_function(subject.__init__)  # type: ignore[misc]
+        subject.__init__ = checked_function(subject.__init__)  # type: ignore[method-assign]
     return subject
 
 
