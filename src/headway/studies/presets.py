@@ -75,7 +75,7 @@ SORTEDNESS = {
         at=LONG,
         n=1_000,
         mechanism="failing",
-        # Of 200 runs the heads of these are worth the time: small models that hold, and what they lose.
+        # Of so many runs only these: the small models that hold, and what is taken from them.
         heads=HeadsOf(arms=("long", "long-without-window", "long-without-bands", "long-max-pooling")),
     ),
 }
@@ -99,7 +99,7 @@ LONG_ADDITION = {
         seeds=(0, 1),
         at=CHARACTERS,
         n=500,
-        heads=HeadsOf(arms=()),  # which would take longer than all the rest
+        heads=HeadsOf(arms=()),  # which take minutes here
     ),
     "standard": Study(arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS),
     "full": Study(
