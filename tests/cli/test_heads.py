@@ -188,7 +188,7 @@ def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["heads sum", "heads zero", "prune zero --keep enc0.self.h0"])
+@pytest.mark.parametrize("command", ["heads wider", "heads zero", "prune zero --keep enc0.self.h0"])
 def test_quiet_prints_nothing_on_stderr(command: str, after: Shell) -> None:
     after(f"{command} --quiet{' --no-figures' if 'heads' in command else ''}")
     assert after.err == ""

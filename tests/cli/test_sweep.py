@@ -20,7 +20,8 @@ from headway.cli.main import run
 from headway.runs import RunDirectory, SweepDirectory, list_runs
 from headway.sweeps.executors import make_executor
 from headway.sweeps.local import LocalExecutor, available_cores
-from tests.sweeps.driving import is_running, wait_until, workers_of
+from headway.sweeps.plan import plan_grid
+from tests.sweeps.driving import is_running, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
 
 ROOM = 450_000_000
@@ -73,8 +74,9 @@ def test_a_sweep_is_run_once_and_then_only_read(capsys: pytest.CaptureFixture[st
 
 
 def test_the_line_that_says_how_to_see_the_table_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    steps = ("--set", "train.steps=1", "--workers", "1", "--quiet")
-    assert run(sweep(*steps, "--out", "my sweeps/it's $HOME")) == 0
+    out = "my sweeps/it's $HOME"
+    run_here(plan_grid(Path("tiny.toml"), ["train.steps=1"], [], [0]), Path(out))
+    assert run(sweep("--set", "train.steps=1", "--seeds", "0", "--quiet", "--out", out)) == 0
     line = capsys.readouterr().out.splitlines()[-1]
     command = shlex.split(line.removesuffix(" shows it as a table"))
     assert command == ["headway", "compare", "my sweeps/it's $HOME"]
