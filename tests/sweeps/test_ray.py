@@ -157,29 +157,18 @@ def warnings_in(events: Sequence[Mapping[str, Any]], word: str) -> list[Mapping[
 # A local cluster
 
 
-def test_a_sweep_on_ray_is_equal_to_trials_run_here_and_names_the_one_that_fails(recipe: Path, tmp_path: Path) -> None:
-    plan = plan_grid(recipe, ["train.weight_decay=10.0", "train.steps=40"], ["train.lr=0.001,10.0"], [0, 1])
-    events: list[Mapping[str, Any]] = []
-    directory = SweepDirectory(tmp_path / "ray")
-    result = run_sweep(plan, directory, RayExecutor(HOW), events.append)
-    assert (result.finished, sorted(result.failed)) == (2, ["lr=10.0,seed=0", "lr=10.0,seed=1"])
-    assert all("not finite" in error for error in result.failed.values())
-    assert lines_without_times(directory) == lines_without_times(run_here(plan, tmp_path / "here"))
-    started = [event for event in events if event["event"] == "started"]
-    assert sorted(event["trial"] for event in started) == sorted(trial.name for trial in plan.trials)
-    assert {event["total"] for event in started} == {40}
-
-
-def test_a_killed_worker_and_a_killed_node_change_nothing(
-    recipe: Path, expected: SweepDirectory, tmp_path: Path
+def test_a_killed_worker_and_a_killed_node_change_nothing_and_a_trial_that_fails_is_named(
+    recipe: Path, tmp_path: Path
 ) -> None:
-    directory = SweepDirectory(tmp_path)
+    """Every trial is equal to the one that is run here; with the larger rate the loss is soon not finite."""
+    plan = plan_grid(recipe, [*LONG, "train.weight_decay=10.0"], ["train.lr=0.001,10.0"], [0, 1, 2])
+    directory = SweepDirectory(tmp_path / "ray")
     events: list[Mapping[str, Any]] = []
     sessions: list[int] = []
 
     def harm() -> None:
         sessions.append(session_of(os.getpid()))
-        run = directory.trial("lr=0.01,seed=0").path
+        run = directory.trial("lr=0.001,seed=0").path
         while not warnings_in(events, "its Ray worker is gone"):
             wait_until(lambda: has_begun(run) or warnings_in(events, "its Ray worker is gone"), "a trial runs")
             holder = holder_of(run)
@@ -192,12 +181,16 @@ def test_a_killed_worker_and_a_killed_node_change_nothing(
         sessions.append(session_of(os.getpid()))
 
     saboteur = Saboteur(harm)
-    result = run_sweep(long_plan(recipe), directory, RayExecutor(HOW), events.append)
+    result = run_sweep(plan, directory, RayExecutor(HOW), events.append)
     saboteur.check()
-    assert result.finished == 6
+    assert (result.finished, sorted(result.failed)) == (3, [f"lr=10.0,seed={seed}" for seed in range(3)])
+    assert all("not finite" in error for error in result.failed.values())
+    started = [event for event in events if event["event"] == "started"]
+    assert {event["trial"] for event in started} == {trial.name for trial in plan.trials}
+    assert {event["total"] for event in started} == {100}
     assert warnings_in(events, "Ray was lost")
     assert [in_session(session) for session in sessions] == [[], []]
-    assert_equal(directory, expected)
+    assert_equal(directory, run_here(plan, tmp_path / "here"))
 
 
 def start_command(recipe: Path, out: Path) -> "subprocess.Popen[str]":

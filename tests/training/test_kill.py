@@ -59,11 +59,12 @@ def test_thirty_kills_do_not_change_the_final_weights(commands: Commands, tmp_pa
     survive(commands, tmp_path, 30)
 
 
-def test_a_kill_at_any_file_operation_of_a_new_run_does_no_harm(commands: Commands, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_a_kill_at_any_file_operation_of_a_new_run_does_no_harm(commands: Commands, tmp_path: Path, every: int) -> None:
     recipe = write_recipe(tmp_path)
     train(commands, recipe, tmp_path / "uninterrupted", steps=10)
     expected = outcome(tmp_path / "uninterrupted")
-    for operation in count(1):
+    for operation in count(1, every):
         run = tmp_path / f"killed-{operation}"
         code, _ = train(commands, recipe, run, steps=10, kill_at=operation, inside="created")
         if code == 0:
