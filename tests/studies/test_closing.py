@@ -5,13 +5,14 @@ from typing import Any
 
 from headway.heads.ablation import KINDS
 from headway.studies import closing
-from headway.studies.closing import doctor_lines, doctor_record, has_error, heads_lines, heads_record
+from headway.studies.closing import doctor_lines, doctor_record, heads_lines, heads_record, is_unsound
 from tests.report.made_up_runs import heads_document
 
 
-def diagnosis(name: str, *levels: str) -> dict[str, Any]:
+def diagnosis(name: str, *levels: str, about: str = "model") -> dict[str, Any]:
     findings = [
-        {"check": f"check-{level}", "level": level, "evidence": f"{level} seen.", "fix": ""} for level in levels
+        {"check": f"check-{level}", "level": level, "about": about, "evidence": f"{level} seen.", "fix": ""}
+        for level in levels
     ]
     return {"run": f"studies/one/runs/{name}", "findings": findings}
 
@@ -23,7 +24,7 @@ def test_the_examples_in_docstrings_hold() -> None:
 def test_errors_are_told_in_full_and_warnings_by_name() -> None:
     pairs = [(diagnosis(f"seed{seed}", "error", "warning", "fine"), None) for seed in range(7)]
     record = doctor_record({"one": pairs})
-    assert has_error(record)
+    assert is_unsound(record, comparing=False)
     assert doctor_lines(record) == [
         "the doctor examined 7 runs: 7 errors, 7 warnings",
         *(f"  error in seed{seed}, check-error: error seen." for seed in range(5)),
@@ -33,10 +34,17 @@ def test_errors_are_told_in_full_and_warnings_by_name() -> None:
     assert [one["level"] for one in record["together"]] == ["fine"]  # seven seeds are enough
 
 
+def test_a_bad_model_is_a_result_where_models_are_compared_and_a_bad_harness_never_is() -> None:
+    for about, spoils in (("model", False), ("harness", True), ("data", True), ("instruments", True)):
+        record = doctor_record({"one": [(diagnosis("a", "error", about=about), None)]})
+        assert is_unsound(record, comparing=True) == spoils
+        assert is_unsound(record, comparing=False)
+
+
 def test_a_healthy_run_has_no_error_and_cells_are_named_where_there_are_several() -> None:
     cells: Any = {"one": [(diagnosis("a", "fine"), None)], "two": [(diagnosis("b", "fine"), None)]}
     record = doctor_record(cells)
-    assert not has_error(record)
+    assert not is_unsound(record, comparing=False)
     assert [one["evidence"].partition(" was")[0] for one in record["together"]] == ["one: 1 seed", "two: 1 seed"]
     assert doctor_lines(record)[0] == "the doctor examined 2 runs: 0 errors, 2 warnings"
 

@@ -37,13 +37,14 @@ def study(
 ) -> None:
     """Run a whole experiment: train, measure, analyse heads, ask the doctor, write the report; and say what was found.
 
-    Started again, it continues where it stopped. Exits with 1 if a run failed or the doctor found an error.
+    Started again, it continues where it stopped. Exits with 1 if a run failed or the doctor found an error that is not
+    a result of the comparison.
 
     Example: headway study sortedness --preset quick
     """
     from headway.batches import pick_device
     from headway.runs import StudyDirectory
-    from headway.studies.closing import doctor_lines, has_error, heads_lines
+    from headway.studies.closing import doctor_lines, heads_lines, is_unsound
 
     whole = plan_study(chosen(experiment, preset), None if seeds is None else parse_seeds(seeds))
     part = whole if arms is None else whole.part([name.strip() for name in arms.split(",")])
@@ -69,7 +70,7 @@ def study(
     found = {"study": str(directory.path), **document, "heads": heads, "doctor": health, "failed": work.failed}
     found |= {"report": None if written is None else written.to_json(), "explorer": page}
     show({**found, "seconds": work.stages.seconds}, lines, as_json=json)
-    if work.failed or has_error(health):
+    if work.failed or is_unsound(health, comparing=len(part.cells) > 1):
         raise typer.Exit(1)
 
 

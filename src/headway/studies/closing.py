@@ -133,8 +133,15 @@ def diagnosis_in_short(document: Document) -> dict[str, Any]:
     }
 
 
-def has_error(record: Document) -> bool:
-    return any(run["error"] for run in record["runs"]) or any(one["level"] == "error" for one in record["together"])
+def is_unsound(record: Document, *, comparing: bool) -> bool:
+    """Whether the doctor found an error that spoils the study.
+
+    What is wrong with a model is an error where it is the only one. Where combinations are compared, that one of them
+    gives one answer to everything is a result; what is wrong with data, harness or instruments never is.
+    """
+    errors = [one for run in record["runs"] for one in run["findings"] if one["level"] == "error"]
+    errors += [one for one in record["together"] if one["level"] == "error"]
+    return any(not comparing or one["about"] != "model" for one in errors)
 
 
 def doctor_lines(record: Document) -> list[str]:
