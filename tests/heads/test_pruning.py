@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import settings as examples_tried
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -68,15 +69,16 @@ def logits_of(trained: Trained, model: Transformer, examples: Examples) -> Tenso
 
 
 def subsets(heads: list[Head]) -> list[list[Head]]:
-    """No head at all, two random halves, and one of them at a site less."""
+    """No head at all, a random half, and another one at a site less."""
     random = np.random.default_rng(len(heads))
     first, second = ([head for head in heads if random.random() < 0.5] for _ in range(2))
-    return [[], first, second, [head for head in second if head.site != heads[-1].site]]
+    return [[], first, [head for head in second if head.site != heads[-1].site]]
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    ("encoding", "dtype"), [*((encoding, torch.float64) for encoding in ENCODINGS), ("t5", torch.float32)]
+)
 def test_a_pruned_model_is_the_masked_model(name, encoding, dtype) -> None:
     trained, examples = whole(name, encoding, dtype), examples_of(name)
     heads = heads_of(trained)
@@ -94,6 +96,7 @@ def test_a_pruned_model_is_the_masked_model(name, encoding, dtype) -> None:
         assert apart <= close["atol"]
 
 
+@examples_tried(max_examples=30)
 @given(st.sampled_from(list(SHAPES)), st.sets(st.integers(0, 14)), st.sets(st.integers(0, 14)))
 def test_a_pruned_model_that_is_pruned_again_keeps_the_names(name: str, first: set[int], second: set[int]) -> None:
     trained = whole(name, "t5", torch.float64)
@@ -231,7 +234,7 @@ def accuracy_without(trained: Trained, heads: list[str]) -> float:
     return evaluate(replace(trained, model=masked(trained, kept)), "validation").accuracy
 
 
-@pytest.mark.parametrize("max_drop", [0.5, 6.0, 12.0])
+@pytest.mark.parametrize("max_drop", [0.5, 12.0])
 def test_by_max_drop_all_go_that_can_go_on_the_validation_split(sorting_run: Path, tmp_path: Path, max_drop) -> None:
     told: list[tuple[int, int]] = []
     result = hw.prune(
