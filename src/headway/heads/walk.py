@@ -41,7 +41,7 @@ class State:
     encoded: Encoded | None = None
     memory: tuple[KeyValueCache, ...] = field(default=())
 
-    def pick(self, branches: Sequence[int], count: int) -> "State":
+    def pick(self, branches: Int[Tensor, " branch"], count: int) -> "State":
         """The states of some branches, one after another, out of `count` of them."""
         if count == 1 and len(branches) == 1:
             return self
@@ -53,12 +53,11 @@ class State:
         return State(pick(self.hidden, branches, count), encoded, memory)
 
 
-def pick(rows: Shaped[Tensor, "_ *any"], branches: Sequence[int], count: int) -> Shaped[Tensor, "_ *any"]:
+def pick(rows: Shaped[Tensor, "_ *any"], branches: Int[Tensor, " branch"], count: int) -> Shaped[Tensor, "_ *any"]:
     """The rows of some branches out of `count` that lie one after another."""
     if count == 1 and len(branches) == 1:
         return rows
-    index = torch.tensor(branches, device=rows.device)
-    return rows.unflatten(0, (count, len(rows) // count))[index].flatten(0, 1)
+    return rows.unflatten(0, (count, len(rows) // count))[branches].flatten(0, 1)
 
 
 class Walk:
@@ -201,8 +200,9 @@ class _Tree:
         ]
         for start in range(0, len(branches), self.together):
             parents, ways, parted = zip(*branches[start : start + self.together], strict=True)
-            changed = put_in_each(pick(heads, parents, len(groups)), site, np.stack(ways), self.fillings)
-            onward = self.walk.wide(len(parents)).go_on(state.pick(parents, len(groups)), site, changed)
+            index = torch.tensor(parents, device=heads.device)
+            changed = put_in_each(pick(heads, index, len(groups)), site, np.stack(ways), self.fillings)
+            onward = self.walk.wide(len(parents)).go_on(state.pick(index, len(groups)), site, changed)
             self.grow(onward, step + 1, last, parted)
 
 
