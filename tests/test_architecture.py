@@ -22,9 +22,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "batches", "tasks", "model", "evaluation", "runs"},
-    "report": BASE | {"config", "lazy", "runs", "statistics"},
-    "explorer": BASE | {"batches", "evaluation", "heads", "lazy", "model", "runs", "storage", "tasks"} | {"__init__"},
+    "report": BASE | {"config", "lazy", "pages", "runs", "statistics"},
+    "explorer": BASE
+    | {"batches", "evaluation", "heads", "lazy", "model", "pages", "runs", "storage", "tasks"}
+    | {"__init__"},
     "lazy": set(),
+    "pages": set(),
     "heads": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
     "doctor": BASE

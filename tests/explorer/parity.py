@@ -12,8 +12,9 @@ from headway.config import RunConfig, build
 from headway.evaluation import Trained
 from headway.explorer.export import export_run
 from headway.explorer.packing import unpack
-from headway.explorer.writing import engine_text, script_json
+from headway.explorer.writing import engine_text
 from headway.heads.handles import edits_of, intervene
+from headway.pages import script_json
 from headway.runs import RunDirectory
 from headway.tasks import Examples, make_task
 

@@ -1,8 +1,6 @@
 """The explorer's page: everything in one file, which opens from disk and asks nobody for anything."""
 
-import base64
 import gzip
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +14,7 @@ from markupsafe import Markup
 
 from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
+from headway.pages import policy, script_json
 from headway.storage import replace_file
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 FORM = 1
 ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "pool")
 """The parts of the engine, in the order in which they build on each other."""
+ALLOWED = {"script_src": "'wasm-unsafe-eval'", "worker_src": "blob:", "img_src": "data: blob:"}
+"""What the page may do beyond running what stands in it: WebAssembly, and workers made of its own text."""
 DEFAULT = Path("explorer.html")
 FRAME_HEIGHT = 900
 """Height of the page inside a notebook, in pixels."""
@@ -141,7 +142,7 @@ def render(documents: Sequence[dict[str, Any]]) -> str:
         engine=Markup(engine),
         scripts=[Markup(script) for script in scripts],
         data=Markup(script_json(content)),
-        policy=policy(text["style.css"], [engine, *scripts]),
+        policy=policy(text["style.css"], [engine, *scripts], **ALLOWED),
     )
     return page.lstrip() + "\n"
 
@@ -150,33 +151,3 @@ def engine_text() -> str:
     """The engine as one script."""
     folder = files("headway.explorer") / "page"
     return "".join((folder / f"engine-{part}.js").read_text(encoding="utf-8") for part in ENGINE)
-
-
-def policy(style: str, scripts: Sequence[str]) -> str:
-    """What the browser lets the page do: run what stands in it, workers made of it, and no connection at all."""
-    hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
-    allowed = {
-        "default-src": "'none'",
-        "script-src": f"{hashes} 'wasm-unsafe-eval'",
-        "style-src": f"'sha256-{digest(style)}'",
-        "img-src": "data: blob:",
-        "worker-src": "blob:",
-        "connect-src": "'none'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return "; ".join(f"{name} {source}" for name, source in allowed.items())
-
-
-def digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def script_json(value: Any) -> str:
-    """JSON that cannot end the script tag it stands in, whatever its strings hold.
-
-    >>> script_json("</script>")
-    '"\\\\u003c/script\\\\u003e"'
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

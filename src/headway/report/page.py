@@ -1,8 +1,6 @@
 """A report as one HTML file that opens from disk: styles, script, figures and data inside, nothing from elsewhere."""
 
 import base64
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
@@ -14,6 +12,7 @@ import matplotlib
 from markupsafe import Markup
 from matplotlib.colors import to_hex
 
+from headway.pages import policy, script_json
 from headway.report.blocks import Block, Figure, HeatMaps, Report, Section
 
 LARGEST = 6_000_000
@@ -100,36 +99,9 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
         style=Markup(style),
         script=Markup(script),
         data=Markup(script_json({"scale": shades(), "runs": data})),
-        policy=policy(style, script),
+        policy=policy(style, [script]),
     )
     return text.lstrip() + "\n"
-
-
-def policy(style: str, script: str) -> str:
-    """What the browser lets the page do: nothing but what stands in it, by its hash."""
-    allowed = {
-        "default-src": "'none'",
-        "img-src": "data:",
-        "style-src": f"'sha256-{digest(style)}'",
-        "script-src": f"'sha256-{digest(script)}'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return "; ".join(f"{name} {source}" for name, source in allowed.items())
-
-
-def digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def script_json(value: Any) -> str:
-    """JSON that cannot end the script tag it stands in, whatever its strings hold.
-
-    >>> script_json("</script>")
-    '"\\\\u003c/script\\\\u003e"'
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def data_of(blocks: Sequence[HeatMaps]) -> list[dict[str, Any]]:
