@@ -48,7 +48,6 @@ def main(words: list[str] | None = None) -> None:
     place = options.out or RESULTS / f"{machine_name(device)}.json"
     command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
     document = json.loads(place.read_text()) if place.exists() else {"parts": {}}
-    document |= {"machine": machine_name(device), "peak_operations_a_second": peak(device)}
     print(line("what", "against", "value", "spread", "by op.", "floor"), flush=True)
     for name in options.parts:
         began = time.perf_counter()
@@ -62,6 +61,7 @@ def main(words: list[str] | None = None) -> None:
             "skipped": skipped(name),
             **circumstances(device, command, options.commit),
         }
+        document |= {"machine": machine_name(device), "peak_operations_a_second": peak(device)}
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(document, indent=1) + "\n")
         for reason in skipped(name):
