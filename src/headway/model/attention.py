@@ -160,8 +160,10 @@ def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
     return sdpa_kernel(SDPBackend.MATH) if short and query.device.type == "cpu" else nullcontext()
 
 
-MaskOf = Callable[[range], Bool[Tensor, "#batch 1 #query key"] | None]
-BiasOf = Callable[[range, torch.dtype], Float[Tensor, "#batch #head query key"] | None]
+MaskPiece = Bool[Tensor, "#batch 1 #query key"] | None
+BiasPiece = Float[Tensor, "#batch #head query key"] | None
+MaskOf = Callable[[range], MaskPiece]
+BiasOf = Callable[[range, torch.dtype], BiasPiece]
 """Mask and bias of some of the queries: long sequences ask for them piece by piece."""
 
 
@@ -298,7 +300,7 @@ class MultiHeadAttention(nn.Module):
             query = query * seen.to(query.dtype).log()[:, None, :, None]
         n_queries, n_keys = query.shape[2], key.shape[2]
 
-        def mask_of(queries: range) -> Bool[Tensor, "#batch 1 #query key"] | None:
+        def mask_of(queries: range) -> MaskPiece:
             mask, near = visibility.mask(queries, n_queries, n_keys, x.device), place.near(queries)
             return near if mask is None else mask if near is None else mask & near
 
@@ -319,7 +321,7 @@ class MultiHeadAttention(nn.Module):
         if not self.pruned:
             return place.bias
 
-        def kept_bias(queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
+        def kept_bias(queries: range, dtype: torch.dtype) -> BiasPiece:
             bias = place.bias(queries, dtype)
             return bias if bias is None or bias.shape[1] == 1 else bias[:, list(self.kept)]
 
