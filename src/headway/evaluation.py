@@ -39,7 +39,7 @@ SHOWN = 20
 """How many wrong answers and disagreements are kept in full, at most."""
 NEAR_TIE = 1e-3
 """Logits this close may change places between two ways to sum the same numbers in fp32."""
-TOKENS_A_BATCH = {"cpu": 8_192, "cuda": 1 << 19}
+TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 19}
 """Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
 
 

@@ -31,7 +31,7 @@ CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Largest number of (batch x head x query x key) cells of mask and bias that is held at once."""
 
 SHORT_CELLS = 64 * 64
-"""Query x key cells up to which a CPU is faster without the blocked kernel."""
+"""Query x key cells up to which a CPU trains with plain products instead of the blocked kernel."""
 
 
 UNROLLED_CELLS = 24 * 24
@@ -155,9 +155,10 @@ def let_compiler_keep_walls() -> None:
 
 
 def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
-    """On a CPU the blocked kernel takes 2 to 3 times as long as plain products for sequences this short."""
+    """On a CPU plain products for short sequences while training; without gradients the blocked kernel is 8 % faster."""
     short = query.shape[-2] * key.shape[-2] <= SHORT_CELLS
-    return sdpa_kernel(SDPBackend.MATH) if short and query.device.type == "cpu" else nullcontext()
+    plain = short and query.device.type == "cpu" and torch.is_grad_enabled()
+    return sdpa_kernel(SDPBackend.MATH) if plain else nullcontext()
 
 
 MaskPiece = Bool[Tensor, "#batch 1 #query key"] | None
