@@ -1,6 +1,7 @@
 """headway explore, as a user calls it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from headway.cli import explore as command
 from headway.cli.main import run
+from headway.runs import RunDirectory
 from headway.training import train
 from tests.tiny import ADDITION, config
 
@@ -35,6 +37,19 @@ def test_the_page_is_named_for_its_run(here: Path, capsys: pytest.CaptureFixture
     assert printed.out == f"the explorer of small is small-explorer.html ({size / 1e6:.1f} MB)\n"
     assert "explore: 1 of 1" in printed.err
     assert (here / "small-explorer.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_run_is_named_for_its_directory_where_the_path_has_no_name(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(here / "runs" / "small", tmp_path / "copied")
+    monkeypatch.chdir(tmp_path / "copied")
+    RunDirectory(".").replace_analysis("lengths", {"checkpoint": {"step": 1}})
+    assert run(["explore", ".", "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("the explorer of copied is copied-explorer.html (")
+    what = "of step 1, not of step 2, and is left out; run headway lengths again"
+    assert printed.err == f"warning: .: analysis/lengths.json is {what}\n"
 
 
 def test_json_out_and_open(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +81,14 @@ def test_without_a_run_the_page_holds_trained_models_and_needs_no_torch(tmp_path
     [
         (["nowhere"], "no run at nowhere or runs/nowhere; known under ./runs: small"),
         (["small", "--precision", "fp8"], "--precision 'fp8'; known: fp16, fp32"),
-        (["small", "--out", "runs"], "--out runs is a directory; a file needed, such as runs/explorer.html"),
+        ([""], "RUN '' is empty; a run directory or the name of a run under ./runs needed"),
+        # Before the work: there is no run of that name either.
+        (["nowhere", "--out", "runs"], "--out runs is a directory; a file needed, such as runs/explorer.html"),
+        (
+            ["nowhere", "--out", "runs/small/config.json/deep/page.html"],
+            "--out runs/small/config.json/deep/page.html: runs/small/config.json is not a directory; "
+            "a file inside a directory needed",
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(

@@ -118,8 +118,13 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
         "zero": {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9}
     }
     assert found["sufficient"]["heads"] == ["enc0.self.h0"]
-    assert head_findings(run, 5, names) is None, "of another checkpoint"
-    assert head_findings(run, 4, names[:1]) is None, "of a model with other heads"
+    warnings: list[str] = []
+    assert head_findings(run, 5, names, warnings.append) is None, "of another checkpoint"
+    assert head_findings(run, 4, names[:1], warnings.append) is None, "of a model with other heads"
+    assert warnings == [
+        f"{tmp_path}: analysis/heads.json is of {what}, and is left out; run headway heads again"
+        for what in ("step 4, not of step 5", "a model with other heads")
+    ]
 
 
 @pytest.mark.parametrize("content", [{"step": 4}, {"step": 4, "heads": 7}, {"form": 1}])
@@ -128,6 +133,47 @@ def test_findings_that_no_command_wrote_are_refused(tmp_path: Path, content: Any
     run.replace_analysis("heads", content)
     with pytest.raises(InputError, match=r"analysis/heads.json is not as headway heads writes it; run headway heads"):
         head_findings(run, 4, ["enc0.self.h0"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("heads", 0, "role"), 5),
+        (("heads", 0, "ablation", "zero", "drop"), float("nan")),
+        (("heads", 0, "ablation", "zero", "interval"), "abc"),
+        (("heads", 0, "scores", "carry"), "x"),
+        (("interventions", "contrasts", 0, "rows", 0, "rate"), "x"),
+        (("joint", "sufficient", "heads"), "abc"),
+        (("joint", "pairs", "pairs"), "abc"),
+        (("baseline", "n"), True),
+        (("baseline", "interval"), [0.5]),
+        (("definitions", "carry"), None),
+    ],
+)
+def test_findings_with_a_wrong_value_are_refused(tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
+    names, run = ["enc0.self.h0"], RunDirectory(tmp_path)
+    found = heads_document(names, step=4)
+    rows = [{"who": "enc0.self.h0", "heads": names, "rate": 0.5, "interval": [0.1, 0.9]}]
+    found["interventions"]["contrasts"] = [{"name": "carry", "about": "carry", "usable": 4, "rows": rows}]
+    write_anyhow(run, "heads", found)
+    assert head_findings(run, 4, names) is not None
+    damage(found, place, value)
+    write_anyhow(run, "heads", found)
+    with pytest.raises(InputError, match=r"analysis/heads.json is not as headway heads writes it; run headway heads"):
+        head_findings(run, 4, names)
+
+
+def damage(found: Any, place: tuple[Any, ...], value: Any) -> None:
+    for key in place[:-1]:
+        found = found[key]
+    found[place[-1]] = value
+
+
+def write_anyhow(run: RunDirectory, name: str, content: dict[str, Any]) -> None:
+    """Write what no command would: numbers that are not finite, too."""
+    place = run.path / "analysis" / f"{name}.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(json.dumps(content))
 
 
 def test_carriers_are_single_heads_best_first() -> None:
@@ -144,13 +190,15 @@ def test_carriers_are_single_heads_best_first() -> None:
 
 
 def test_pairs_are_those_that_surely_back_each_other_up() -> None:
-    rows = [
-        {"heads": ["a", "b"], "interaction": 3.0, "p_holm": 0.01},
-        {"heads": ["a", "c"], "interaction": 9.0, "p_holm": 0.20},
-        {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01},
-        {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01},
+    costs = {"alone": [0.5, 1.0], "together": 20.0}
+    rows: list[Any] = [
+        {"heads": ["a", "b"], "interaction": 3.0, "p_holm": 0.01, **costs},
+        {"heads": ["a", "c"], "interaction": 9.0, "p_holm": 0.20, **costs},
+        {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01, **costs},
+        {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01, **costs},
     ]
     assert [pair["heads"] for pair in pairs(rows)] == [["c", "d"], ["a", "b"]]
+    assert pairs(rows)[0] == rows[3]
 
 
 def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
@@ -158,12 +206,21 @@ def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path
     found = {"unit": "elements", "training": {"shortest": 3, "longest": 6}, "threshold": 0.99, "certified_length": 8}
     run = RunDirectory(tmp_path)
     assert length_findings(run, 4) is None
-    run.replace_analysis("lengths", {**found, "checkpoint": {"step": 4}, "lengths": [{**row, "loss": 0.1}]})
+    content: dict[str, Any] = {**found, "checkpoint": {"step": 4}, "lengths": [{**row, "loss": 0.1}]}
+    run.replace_analysis("lengths", content)
     told = length_findings(run, 4)
     assert told is not None
     assert told["rows"] == [{"set": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}]
     assert (told["certified"], told["trained"]) == (8, [3, 6])
-    assert length_findings(run, 5) is None, "of another checkpoint"
+    warnings: list[str] = []
+    assert length_findings(run, 5, warnings.append) is None, "of another checkpoint"
+    what = "of step 4, not of step 5, and is left out; run headway lengths again"
+    assert warnings == [f"{tmp_path}: analysis/lengths.json is {what}"]
+    for place, value in ((("lengths", 0, "accuracy"), float("nan")), (("unit",), 3), (("lengths",), {"a": 1})):
+        damage(content, place, value)
+        write_anyhow(run, "lengths", content)
+        with pytest.raises(InputError, match=r"analysis/lengths.json is not as headway lengths writes it; run headway"):
+            length_findings(run, 4)
 
 
 # What is refused

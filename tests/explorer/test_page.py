@@ -184,6 +184,27 @@ def test_decoding_is_stepped_through_and_the_maps_follow(tab: Any) -> None:
     assert state(tab)["step"] is None
 
 
+def test_a_sum_is_answered_while_it_is_typed_and_the_field_stays_as_it_is(tab: Any) -> None:
+    tab.fill("#input", "")
+    tab.locator("#input").press_sequentially("1+34")  # 1+3 is a whole sum here, where numbers may begin with 0
+    assert state(tab)["input"] == "01 + 34"
+    assert tab.input_value("#input") == "1+34"
+    tab.press("#input", "Enter")
+    assert tab.input_value("#input") == "01 + 34"
+
+
+def test_a_sum_that_is_still_being_answered_has_dots_and_no_verdict(tab: Any) -> None:
+    """The way of long sums, taken by a short one."""
+    ask(tab, "57 + 68")
+    verdict = tab.text_content("#verdict")
+    waiting = """(explorerPage.askSlowly(explorerPage.asked),
+        [verdict.textContent, said.textContent, paper.querySelectorAll(".waiting").length, steps.children.length])"""
+    assert tab.evaluate(waiting) == ["", "57 + 68 → …", 3, 0]
+    tab.wait_for_selector("body[data-waiting=no]")
+    assert tab.text_content("#verdict") == verdict
+    assert tab.locator("#steps li").count() > 0
+
+
 def test_what_is_no_sum_gets_one_sentence_and_changes_nothing(tab: Any) -> None:
     ask(tab, "57 + 68")
     before = tab.text_content("#said")
@@ -335,6 +356,17 @@ def test_the_grid_is_walked_with_the_keyboard(tab: Any) -> None:
     tab.keyboard.press("Escape")
 
 
+def test_findings_are_those_of_the_model_that_is_shown(tab: Any) -> None:
+    tab.click('[data-head="enc0.self.h1"]')
+    found = tab.text_content("#findings")
+    assert found
+    tab.select_option("#run", "1")
+    assert state(tab)["head"] == "enc0.self.h1", "a head of the same name, of which nothing was found"
+    assert tab.text_content("#findings") == "" and tab.locator("#scores-fold").is_hidden()
+    tab.click("#undo")
+    assert tab.text_content("#findings") == found and tab.locator("#scores-fold").is_visible()
+
+
 # Patching
 
 
@@ -361,6 +393,21 @@ def test_a_head_is_patched_from_one_sum_into_another(tab: Any) -> None:
     assert state(tab)["from"] == found["from"]
     tab.evaluate("explorerPage.toggle(explorerPage.state.head)")
     assert tab.text_content("#patch-result .told").endswith("is switched off: switch it on to patch it.")
+
+
+def test_heads_are_ranked_for_one_question_or_not_at_all(tab: Any) -> None:
+    """A change of B, or of the model, in the middle of the ranking ends it."""
+    right, wrong = (sums_answered(tab, one)[0] for one in (True, False))
+    rank = """async ([input, from, change]) => { explorerPage.go({ input, from });
+        await new Promise(done => setTimeout(done));
+        const ranked = explorerPage.patching.rank();
+        if (change) explorerPage[change[0]](change[1]);
+        await ranked;
+        const list = document.getElementById("patch-ranking");
+        return list.hidden ? 0 : list.querySelectorAll("button").length; }"""
+    assert tab.evaluate(rank, [right, wrong, None]) == 6
+    assert tab.evaluate(rank, [wrong, right, ["go", {"input": "99 + 99"}]]) == 0
+    assert tab.evaluate(rank, [wrong, right, ["choose", 1]]) == 0
 
 
 # Links
@@ -401,6 +448,8 @@ def test_what_a_link_says_wrong_is_left_out_with_a_word(tab: Any, address: str) 
         found = tab.evaluate("text => PageState.fromFragment(explorerPage.runs, '#' + text)", fragment)
         assert len(found["ignored"]) == 1 and left_out in found["ignored"][0], fragment
         assert found["state"] == tab.evaluate("PageState.initial(explorerPage.runs)"), fragment
+    tab.evaluate("explorerPage.toggle('enc0.self.h0')")
+    assert tab.text_content("#word") == "", "it is taken back with the next change"
 
 
 # Sequences
@@ -459,13 +508,41 @@ def test_another_model_is_asked_the_same_sequence(tab: Any, address: str) -> Non
     show(tab, address, "#run=1&input=1+5+3+9")
     every = f"#chart[data-points='{tab.evaluate('explorerPage.sequence.chart.lengths().length')}']"
     tab.wait_for_selector(every)
+    whole = tab.evaluate("explorerPage.sequence.chart.points")
+    tab.evaluate("explorerPage.go({ off: PageState.headsOf(explorerPage.run) })")
+    tab.wait_for_selector(every)
+    assert tab.evaluate("explorerPage.sequence.chart.points") != whole
     before = tab.evaluate("[...explorerPage.result.steps[0].logits]")
     tab.select_option("#run", "2")
     assert state(tab)["input"] == "1 5 3 9"
     assert tab.evaluate("[...explorerPage.result.steps[0].logits]") != before
     tab.wait_for_selector(every)
     assert tab.locator("#chart .other").count() == 1, "the curve of the model before stays"
-    assert "Grey: sequences." in tab.text_content("#chart-said")
+    assert tab.evaluate("explorerPage.sequence.chart.others()[0][1]") == whole
+    assert "Grey: sequences, all heads on." in tab.text_content("#chart-said")
+    rings = "{ rows: [{ set: 'adjacent', length: 4, accuracy: 0.5 }] }"
+    tab.evaluate(f"explorerPage.run.lengths = {rings}, explorerPage.show()")
+    assert "Rings: accuracy of the whole model on many such sequences (adjacent)" in tab.text_content("#chart-said")
+
+
+def test_a_curve_is_that_of_its_model_and_one_that_did_not_finish_begins_again(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1&input=1+5+3+9")
+    every = f"#chart[data-points='{tab.evaluate('explorerPage.sequence.chart.lengths().length')}']"
+    tab.wait_for_selector(every)
+    tab.evaluate("""async () => { const { chart } = explorerPage.sequence, { job } = chart;
+        explorerPage.go({ input: "2 4 6" });
+        explorerPage.choose(0);
+        while (chart.job === job) await new Promise(done => setTimeout(done));
+        explorerPage.undo(); }""")
+    tab.wait_for_selector(every)
+    tab.evaluate("""async () => { const { chart } = explorerPage.sequence, { job } = chart;
+        explorerPage.go({ input: "3 4 6" });
+        while (chart.job === job) await new Promise(done => setTimeout(done));
+        chart.job.cancel();
+        await chart.job.promise; }""")
+    assert tab.locator(every).count() == 0
+    tab.evaluate("explorerPage.show()")
+    tab.wait_for_selector(every)
 
 
 def test_a_sequence_is_lengthened_past_training_and_back(tab: Any, address: str) -> None:
@@ -501,6 +578,14 @@ def test_what_is_no_sequence_gets_one_sentence(tab: Any, address: str) -> None:
         assert state(tab)["input"] == "1 5 3 9"
 
 
+def test_what_the_page_writes_itself_is_never_too_long_to_be_read(tab: Any) -> None:
+    run = """{ task: { name: "sortedness", longest: 1024, options: { values: 100000 } },
+        vocabulary: { tokens: ["0", "99999"] } }"""
+    read = f"text => PageTasks.read({run}, text)"
+    assert len(tab.evaluate(read, " ".join(["99999"] * 1024))["source"]) == 1024
+    assert tab.evaluate(read, "9" * 6145)["problem"] == "That is 6145 characters; 6144 at most."
+
+
 # The whole page
 
 
@@ -519,6 +604,20 @@ def test_the_tour_has_five_stops_that_do_what_they_say(tab: Any, address: str, r
         tab.click("#tour-next")
     assert len(set(titles)) == 5
     assert tab.locator("#tour").is_hidden()
+
+
+def test_the_tour_computes_on_the_example_that_it_shows(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1")
+    for button in ("start", "next", "do", "next"):  # to the third stop, past a sequence made long
+        tab.click(f"#tour-{button}")
+    dearest = """(() => { const { engine, run, source } = explorerPage, whole = engine.answer(source, {});
+        const sure = off => engine.answer(source, { off }).steps[0].probabilities[whole.tokens[0]];
+        const losses = PageState.headsOf(run).map(head => [head, sure({}) - sure({ [head]: "zero" })]);
+        const [[head, loss]] = losses.sort((one, other) => other[1] - one[1]);
+        return `On this example ${head} matters most: without it the model gives its answer ` +
+          PageDraw.percent(Math.max(0, loss)); })()"""
+    assert tab.text_content("#tour-text").startswith(tab.evaluate(dearest))
+    assert tab.evaluate("explorerPage.source.length") <= 5
 
 
 def test_the_other_model_is_chosen(tab: Any) -> None:
@@ -594,6 +693,10 @@ def test_everything_that_can_be_used_has_a_name(tab: Any) -> None:
         .filter(one => !one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby"))
         .filter(one => !one.textContent.trim() && !one.labels?.length).map(one => one.outerHTML)"""
     assert tab.evaluate(nameless) == []
+    layers = "all => all.map(one => one.getAttribute('aria-label'))"
+    assert tab.locator(".layer-line button").evaluate_all(layers) == ["Encoder layer 0: off", "Decoder layer 0: off"]
+    tab.click(".layer-line button >> nth=0")
+    assert tab.locator(".layer-line button").evaluate_all(layers) == ["Encoder layer 0: on", "Decoder layer 0: off"]
     ids = tab.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
     assert len(ids) == len(set(ids))
 

@@ -36,8 +36,8 @@ def explore(
 
     runs = run or []
     with progress("explore", quiet=quiet) as meter:
-        made = make_page(*runs, precision=precision, progress=meter)
-    place = made.save(out or default_place(made.runs if runs else ()))
+        made = make_page(*runs, out=out, precision=precision, progress=meter)
+    place = made.save(default_place(made.runs if runs else ())) if out is None else out
     for warning in made.warnings:
         say(f"warning: {warning}")
     result = {**made.to_json(), "page": str(place)}

@@ -10,7 +10,7 @@ import torch
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
-from headway.explorer.findings import head_findings, length_findings
+from headway.explorer.findings import Warn, head_findings, ignore, length_findings
 from headway.explorer.packing import PRECISIONS, Pack
 from headway.explorer.tables import Span, TooLarge, add_tables
 from headway.heads.analysis import EXAMPLES as ANALYSED
@@ -48,8 +48,8 @@ POOLED: dict[str, dict[str, Any]] = {
 """Every pooling as what the page does: read off numbers, take features over the sequence, project them."""
 
 
-def export_run(trained: Trained, *, precision: str = "fp16") -> dict[str, Any]:
-    """The document of one run; what the page cannot compute is refused by name."""
+def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore) -> dict[str, Any]:
+    """The document of one run; what the page cannot compute is refused by name, what it leaves out is warned of."""
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
     if trained.device.type != "cpu":
@@ -62,7 +62,7 @@ def export_run(trained: Trained, *, precision: str = "fp16") -> dict[str, Any]:
     _add_means(packed, trained, test.take(slice(0, ANALYSED)))
     heads = [str(head) for site in trained.model.sites for head in site.heads]
     return {
-        "name": trained.directory.name,
+        "name": trained.directory.path.resolve().name,  # a path such as . has no name of its own
         "seed": trained.config.seed,
         "step": trained.step,
         "task": _task(trained.task, span),
@@ -73,8 +73,8 @@ def export_run(trained: Trained, *, precision: str = "fp16") -> dict[str, Any]:
         "examples": [_example(trained.task, examples, row) for row in range(len(examples))],
         "accuracy": _accuracy(trained, examples),
         "contrasts": _contrasts(trained),
-        "analysis": head_findings(trained.directory, trained.step, heads),
-        "lengths": length_findings(trained.directory, trained.step),
+        "analysis": head_findings(trained.directory, trained.step, heads, warn),
+        "lengths": length_findings(trained.directory, trained.step, warn),
         "weights": packed.to_json(),
     }
 

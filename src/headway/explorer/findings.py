@@ -1,32 +1,54 @@
 """What earlier commands found about a run, cut down to what the page shows beside its heads."""
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from headway.errors import InputError
 from headway.runs import RunDirectory
 
 Document = dict[str, Any]
+Warn = Callable[[str], None]
 
-KEPT_OF_A_DROP = ("drop", "interval", "n", "verdict", "exact_match")
 MOST_CARRIERS = 24
 MOST_PAIRS = 3
 ALPHA = 0.05
 
 
-def head_findings(directory: RunDirectory, step: int, heads: list[str]) -> Document | None:
-    """Verdicts, roles and scores of heads.json; None without one, or where it is of another model."""
+def ignore(warning: str) -> None:
+    """Nobody is warned."""
+
+
+def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore) -> Document | None:
+    """Verdicts, roles and scores of heads.json; None without one, and with a warning where it is of another model."""
 
     def choose(found: Document) -> Document | None:
-        fits = found["step"] == step and [row["head"] for row in found["heads"]] == heads
-        return _heads(found) if fits else None
+        if [row["head"] for row in found["heads"]] != heads:
+            warn(_left_out(directory, "heads", "a model with other heads"))
+        elif found["step"] != step:
+            warn(_left_out(directory, "heads", f"step {found['step']}, not of step {step}"))
+        else:
+            return _heads(found)
+        return None
 
     return _read(directory, "heads", choose)
 
 
-def length_findings(directory: RunDirectory, step: int) -> Document | None:
-    """Accuracy against length of lengths.json; None without one, or where it is of another checkpoint."""
-    return _read(directory, "lengths", lambda found: _lengths(found) if found["checkpoint"]["step"] == step else None)
+def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
+    """Accuracy against length of lengths.json; None without one, and with a warning where it is of another step."""
+
+    def choose(found: Document) -> Document | None:
+        measured = found["checkpoint"]["step"]
+        if measured == step:
+            return _lengths(found)
+        warn(_left_out(directory, "lengths", f"step {measured}, not of step {step}"))
+        return None
+
+    return _read(directory, "lengths", choose)
+
+
+def _left_out(directory: RunDirectory, name: str, of: str) -> str:
+    return f"{directory.path}: analysis/{name}.json is of {of}, and is left out; run headway {name} again"
 
 
 def _read(directory: RunDirectory, name: str, choose: Callable[[Document], Document | None]) -> Document | None:
@@ -34,40 +56,91 @@ def _read(directory: RunDirectory, name: str, choose: Callable[[Document], Docum
     found = directory.read_analysis(name)
     try:
         return None if found is None else choose(found)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(
             f"{directory.path}: analysis/{name}.json is not as headway {name} writes it; run headway {name} again"
         ) from None
 
 
+# Values as the page needs them; a file can hold anything
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _interval(value: Any) -> list[int | float]:
+    low, high = _list(value)
+    return [_number(low), _number(high)]
+
+
+def _names(value: Any) -> list[str]:
+    return [_text(name) for name in _list(value)]
+
+
+# Heads
+
+
 def _heads(found: Document) -> Document:
+    baseline = found["baseline"]
+    numbers = {key: _number(baseline[key]) for key in ("n", "wrong", "exact_match")}
     return {
-        "n": found["n"],
-        "split": found["split"],
-        "baseline": {key: found["baseline"][key] for key in ("n", "wrong", "exact_match", "interval")},
-        "definitions": found["definitions"],
-        "heads": {row["head"]: _head(row) for row in found["heads"]},
-        "sufficient": found["joint"]["sufficient"],
-        "carries": carriers(found["interventions"]["contrasts"]),
-        "pairs": pairs(found["joint"]["pairs"]["pairs"]),
+        "n": _number(found["n"]),
+        "split": _text(found["split"]),
+        "baseline": {**numbers, "interval": _interval(baseline["interval"])},
+        "definitions": {name: _text(words) for name, words in found["definitions"].items()},
+        "heads": {_text(row["head"]): _head(row) for row in found["heads"]},
+        "sufficient": _sufficient(found["joint"]["sufficient"]),
+        "carries": carriers(_list(found["interventions"]["contrasts"])),
+        "pairs": pairs(_list(found["joint"]["pairs"]["pairs"])),
     }
 
 
 def _head(row: Mapping[str, Any]) -> dict[str, Any]:
-    drops = {kind: {key: drop[key] for key in KEPT_OF_A_DROP} for kind, drop in row["ablation"].items()}
-    return {"verdict": row["verdict"], "role": row["role"], "scores": row["scores"], "drops": drops}
+    scores = {name: None if score is None else _number(score) for name, score in row["scores"].items()}
+    drops = {kind: _drop(drop) for kind, drop in row["ablation"].items()}
+    return {"verdict": _text(row["verdict"]), "role": _text(row["role"]), "scores": scores, "drops": drops}
+
+
+def _drop(drop: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "drop": _number(drop["drop"]),
+        "interval": _interval(drop["interval"]),
+        "n": _number(drop["n"]),
+        "verdict": _text(drop["verdict"]),
+        "exact_match": _number(drop["exact_match"]),
+    }
+
+
+def _sufficient(found: Mapping[str, Any]) -> dict[str, Any]:
+    share = {"exact_match": _number(found["exact_match"])} if "exact_match" in found else {}
+    return {"heads": _names(found["heads"]), **share}
 
 
 def carriers(contrasts: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Single heads by how often their output alone moves a difference from one example to another, best first."""
-    found = [
+    found: list[dict[str, Any]] = [
         {
-            "head": row["who"],
-            "contrast": contrast["name"],
-            "about": contrast["about"],
-            "rate": row["rate"],
-            "interval": row["interval"],
-            "usable": contrast["usable"],
+            "head": _text(row["who"]),
+            "contrast": _text(contrast["name"]),
+            "about": _text(contrast["about"]),
+            "rate": _number(row["rate"]),
+            "interval": _interval(row["interval"]),
+            "usable": _number(contrast["usable"]),
         }
         for contrast in contrasts
         for row in contrast["rows"]
@@ -78,18 +151,28 @@ def carriers(contrasts: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def pairs(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The pairs of heads that back each other up most, of those that surely do."""
-    sure = [dict(pair) for pair in found if pair["p_holm"] < ALPHA and pair["interaction"] > 0]
+    sure = [_pair(pair) for pair in found if _number(pair["p_holm"]) < ALPHA and _number(pair["interaction"]) > 0]
     return sorted(sure, key=lambda pair: -float(pair["interaction"]))[:MOST_PAIRS]
+
+
+def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {key: _number(pair[key]) for key in ("together", "interaction", "p_holm")}
+    return {"heads": _names(pair["heads"]), "alone": _interval(pair["alone"]), **numbers}
+
+
+# Lengths
 
 
 def _lengths(found: Document) -> Document:
     return {
-        "unit": found["unit"],
-        "trained": [found["training"]["shortest"], found["training"]["longest"]],
-        "threshold": found["threshold"],
-        "certified": found["certified_length"],
-        "rows": [
-            {"set": row["negatives"], **{key: row[key] for key in ("length", "n", "accuracy", "interval")}}
-            for row in found["lengths"]
-        ],
+        "unit": _text(found["unit"]),
+        "trained": [_number(found["training"]["shortest"]), _number(found["training"]["longest"])],
+        "threshold": _number(found["threshold"]),
+        "certified": _number(found["certified_length"]),
+        "rows": [_length(row) for row in _list(found["lengths"])],
     }
+
+
+def _length(row: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {key: _number(row[key]) for key in ("length", "n", "accuracy")}
+    return {"set": _text(row["negatives"]), **numbers, "interval": _interval(row["interval"])}

@@ -48,9 +48,7 @@ class Exploration:
 
     def save(self, path: str | Path) -> Path:
         """Write the page; whole or not at all."""
-        place = Path(path)
-        if place.is_dir():
-            raise InputError(f"--out {place} is a directory; a file needed, such as {place / DEFAULT}")
+        place = checked_place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, self.text.encode())
         return place
@@ -77,11 +75,24 @@ def explore(
     """
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
+    if out is not None:
+        checked_place(out)  # before the work, which may take a while
     documents, warnings = _export(runs, precision, progress) if runs else (shipped(), [])
     text = render(documents)
     names = tuple(document["name"] for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
     return made if out is None else replace(made, page=str(made.save(out)))
+
+
+def checked_place(path: str | Path) -> Path:
+    """A place for a page; refused where no file can be put."""
+    place = Path(path)
+    if place.is_dir():
+        raise InputError(f"--out {place} is a directory; a file needed, such as {place / DEFAULT}")
+    nearest = next(parent for parent in place.parents if parent.exists())
+    if not nearest.is_dir():
+        raise InputError(f"--out {place}: {nearest} is not a directory; a file inside a directory needed")
+    return place
 
 
 def default_place(names: Sequence[str]) -> Path:
@@ -96,12 +107,15 @@ def _export(
     from headway.evaluation import Trained, load
     from headway.explorer.export import export_run
 
+    empty = [run for run in runs if isinstance(run, str) and not run.strip()]
+    if empty:
+        raise InputError(f"RUN {empty[0]!r} is empty; a run directory or the name of a run under ./runs needed")
     documents: list[dict[str, Any]] = []
     warnings: list[str] = []
     for index, run in enumerate(runs):
         trained = run if isinstance(run, Trained) else load(run, device="cpu")
-        documents.append(export_run(trained, precision=precision))
         warnings += trained.warnings
+        documents.append(export_run(trained, precision=precision, warn=warnings.append))
         progress(index + 1, len(runs))
     return documents, warnings
 

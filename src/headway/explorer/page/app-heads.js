@@ -66,15 +66,16 @@ const PageHeads = (() => {
       const layers = [...new Set(sites.map((site) => site.layer))];
       const rows = layers.flatMap((layer) => {
         const own = sites.filter((site) => site.layer === layer);
-        return [this.layerLine(layer, own), ...own.map((site) => this.site(site))];
+        return [this.layerLine(`${STACKS[name] || name} layer ${layer}`, layer, own), ...own.map((site) => this.site(site))];
       });
       return make("div", { class: "stack" }, make("h3", {}, STACKS[name] || name), ...rows);
     }
 
-    layerLine(layer, sites) {
+    layerLine(name, layer, sites) {
       const heads = sites.flatMap((site) => site.heads);
       const switchAll = () => this.page.switchAll(heads);
-      const button = make("button", { type: "button", "data-layer": heads.join(","), onclick: switchAll }, "Layer off");
+      const named = { "data-layer": heads.join(","), "data-name": name, "aria-label": `${name}: off` };
+      const button = make("button", { type: "button", ...named, onclick: switchAll }, "Layer off");
       return make("div", { class: "layer-line" }, `Layer ${layer}`, heads.length ? button : null);
     }
 
@@ -119,7 +120,9 @@ const PageHeads = (() => {
       });
       this.element.querySelectorAll("[data-layer]").forEach((button) => {
         const heads = button.dataset.layer.split(",");
-        button.textContent = heads.every((head) => off.has(head)) ? "Layer on" : "Layer off";
+        const turn = heads.every((head) => off.has(head)) ? "on" : "off";
+        button.textContent = "Layer " + turn;
+        button.setAttribute("aria-label", `${button.dataset.name}: ${turn}`);
       });
       const many = this.page.source.length > FEW_KEYS;
       document.getElementById("scale-top").textContent = many ? "the largest of each map" : "1";
@@ -223,8 +226,8 @@ const PageHeads = (() => {
       const pinned = state.pins.includes(state.head);
       this.pin.textContent = pinned ? "Unpin" : "Pin";
       this.pin.setAttribute("aria-pressed", String(pinned));
-      if (this.shownHead !== state.head) this.tell(found);
-      this.shownHead = state.head;
+      if (this.shownRun !== run || this.shownHead !== state.head) this.tell(found);
+      [this.shownRun, this.shownHead] = [run, state.head];
       const map = mapOf(this.page, state.head);
       if (this.cell && map && (this.cell[0] >= map.shown || this.cell[1] >= map.keys.length)) this.cell = null;
       this.draw();
@@ -292,7 +295,7 @@ const PageHeads = (() => {
     /** What the analysis measured of this head. */
     tell(found) {
       document.getElementById("scores-fold").hidden = !found;
-      if (!found) return;
+      if (!found) return this.findings.replaceChildren();
       const { definitions = {}, n } = this.page.run.analysis;
       const shares = SHARES.filter((name) => typeof found.scores?.[name] === "number").map((name) => [name, found.scores[name]]);
       const scores = shares.flatMap(([name, share]) => [

@@ -131,13 +131,27 @@ const PagePaper = (() => {
 
     /** One step on or back; past the last one is the whole answer. */
     move(by) {
+      if (!this.isAnswered()) return;
       const last = this.page.result.tokens.length - 1;
       const { step } = this.page.state;
       if (step === null) return by < 0 ? this.go(last) : undefined;
       this.go(step + by > last ? null : Math.max(0, step + by));
     }
 
+    isAnswered() {
+      return this.page.result && !this.page.result.stale;
+    }
+
+    /** The sum without an answer: a long one is still being answered. */
+    wait() {
+      const { run, source } = this.page;
+      draw(this.paper, run, source, []);
+      [this.verdict.className, this.verdict.textContent, this.words.textContent] = ["verdict", "", "answering…"];
+      this.steps.replaceChildren();
+    }
+
     show() {
+      if (!this.isAnswered()) return this.wait();
       const { run, source, result, state } = this.page;
       const step = state.step === null ? null : Math.min(state.step, result.tokens.length - 1);
       const shown = step === null ? Infinity : step + 1;

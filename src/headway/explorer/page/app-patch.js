@@ -85,13 +85,23 @@ const PagePatch = (() => {
       return problem ? { problem } : read;
     }
 
-    run(head, given) {
+    /** Everything that a patch depends on, but its head. */
+    get key() {
+      const { state } = this.page;
+      return JSON.stringify([state.run, state.input, state.from, state.off, state.fill]);
+    }
+
+    /** What patches one head after another into B as it is now. */
+    patcher(given) {
       const { engine, source } = this.page;
-      return engine.answer(source, { ...this.page.options(), patch: { [head]: given.outputs[head] } });
+      const options = this.page.options();
+      return (head) => engine.answer(source, { ...options, patch: { [head]: given.outputs[head] } });
     }
 
     show() {
       const { state, run, source, result } = this.page;
+      const { key } = this;
+      if (key !== this.rankedFor) this.ranking.hidden = true;
       if (!result || result.stale) return;
       this.head.value = state.head;
       this.into.textContent = !PageTasks.isSum(run) && source.length > 20 ? `${source.length} elements` : PageTasks.showSource(run, source);
@@ -101,14 +111,12 @@ const PagePatch = (() => {
         this.complaint.textContent = "";
       }
       const { source: donor, problem } = state.from ? this.read(state.from) : {};
-      const key = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]);
-      if (key !== this.rankedFor) this.ranking.hidden = true;
       this.all.hidden = !donor;
       if (!donor || !state.head) return this.result.replaceChildren(...(problem ? [told(problem)] : []));
       const off = state.off.includes(state.head);
       if (off) return this.result.replaceChildren(told(`${state.head} is switched off: switch it on to patch it.`));
       const given = this.given(donor, key);
-      this.tell(donor, given, this.run(state.head, given));
+      this.tell(donor, given, this.patcher(given)(state.head));
     }
 
     /** What the model does on A, kept until something changes. */
@@ -164,17 +172,18 @@ const PagePatch = (() => {
     async rank() {
       const { run, result, state } = this.page;
       const { source: donor } = this.read(state.from);
-      const key = (this.rankedFor = JSON.stringify([state.run, state.input, state.from, state.off, state.fill]));
+      if (!donor || !result || result.stale) return;
+      const key = (this.rankedFor = this.key);
       const given = this.given(donor, key);
       const place = firstDifference(given.tokens, result.tokens);
       if (place === null) return this.page.say("A and B have the same answer: no head can move it.");
-      const rows = [];
+      const [patch, rows] = [this.patcher(given), []];
       for (const head of PageState.headsOf(run).filter((one) => !state.off.includes(one))) {
-        const patched = this.run(head, given);
+        const patched = patch(head);
         const share = patched.steps[place]?.probabilities[given.tokens[place]] ?? 0;
         rows.push({ head, share, moved: firstDifference(patched.tokens, result.tokens) !== null });
         await new Promise((resolve) => setTimeout(resolve));
-        if (key !== this.rankedFor) return;
+        if (key !== this.rankedFor || key !== this.key) return; // B, or what is off, is another by now
       }
       this.showRanking(rows.sort((one, other) => other.share - one.share), given.tokens[place], place);
     }

@@ -224,44 +224,47 @@ const PageSequence = (() => {
 
     /** Draw for a sequence; its curve is computed in workers, anew when it or the model changed. */
     show(values) {
-      const key = JSON.stringify([this.page.state.run, values, this.page.state.off, this.page.state.fill]);
+      const { state, run, engine } = this.page;
+      this.run = run;
+      const key = JSON.stringify([state.run, values, state.off, state.fill]);
       if (this.kept.values !== values.join()) this.kept = { values: values.join(), curves: new Map() };
       if (key !== this.key) {
         this.key = key;
         this.points = [];
         this.job?.cancel();
         clearTimeout(this.timer);
-        this.timer = setTimeout(() => this.compute(values, key), 150);
+        const asked = { run, engine, values, options: this.page.options(), key, kept: state.off.length ? null : this.kept };
+        this.timer = setTimeout(() => this.compute(asked), 150);
       }
       this.draw();
     }
 
-    lengths() {
-      const { longest } = this.page.run.task;
+    lengths({ task: { longest } } = this.page.run) {
       return [...LENGTHS.filter((length) => length < longest), longest];
     }
 
-    async compute(values, key) {
-      const { engine, run } = this.page;
-      const lengths = this.lengths();
+    /** The curve of what was asked, whatever the page shows by now; kept for later models if all heads are on. */
+    async compute({ run, engine, values, options, key, kept }) {
+      const lengths = this.lengths(run);
       const sources = lengths.map((length) => lengthened(values, length));
       const points = [];
-      this.job = this.page.pool.answers(engine, sources, this.page.options(), ({ index, result }) => {
+      this.job = this.page.pool.answers(engine, sources, options, ({ index, result }) => {
         if (key !== this.key) return;
         const right = PageTasks.rightAnswer(run, sources[index])[0];
         points.push({ length: lengths[index], share: result.steps[0].probabilities[right] });
         this.points = [...points].sort((one, other) => one.length - other.length);
-        this.kept.curves.set(run, this.points);
         this.draw();
       });
       await this.job.promise.catch(() => null);
+      if (points.length === lengths.length) kept?.curves.set(run, this.points);
+      else if (key === this.key) this.key = ""; // it did not finish: the next time it is shown it begins again
     }
 
     draw() {
       const width = this.element.clientWidth;
       const height = this.element.clientHeight;
-      if (!width || !this.page.run || PageTasks.isSum(this.page.run)) return;
       const { run, source } = this.page;
+      if (!width || this.run !== run) return;
       const box = { left: 34, right: width - 14, top: 8, bottom: height - 20 };
       const most = Math.log2(run.task.longest);
       const x = (length) => box.left + ((Math.log2(length) - 1) / (most - 1)) * (box.right - box.left);
@@ -316,10 +319,10 @@ const PageSequence = (() => {
       const end = wrong ? `First wrong at ${wrong.length} elements.` : "Right at every length shown.";
       const found = this.points.length < this.lengths().length ? "Counting…" : end;
       const [row] = this.measured();
-      const rings = row ? ` Rings: accuracy on many such sequences (${row.set}), from headway lengths.` : "";
+      const rings = row ? ` Rings: accuracy of the whole model on many such sequences (${row.set}), from headway lengths.` : "";
       this.element.dataset.points = String(this.points.length);
       const others = this.others().map(([other]) => other.name);
-      const grey = others.length ? ` Grey: ${others.join(", ")}.` : "";
+      const grey = others.length ? ` Grey: ${others.join(", ")}, all heads on.` : "";
       const what = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}.`;
       this.said.textContent = `${what} ${found}${grey}${rings}`;
     }

@@ -60,9 +60,10 @@ const PageSwitches = (() => {
 
     showAnswer() {
       const { result, run, source } = this.page;
-      if (!result || result.stale) return;
+      if (!result || (result.stale && !PageTasks.isSum(run))) return;
       const sum = PageTasks.isSum(run) ? PageTasks.showSource(run, source) : "";
       const asked = sum.length > LONGEST_ASKED ? "this sum" : sum || `${source.length} elements`;
+      if (result.stale) return void (this.said.textContent = `${asked} → …`);
       const right = PageTasks.rightAnswer(run, source);
       const good = PageTasks.isSum(run) ? PagePaper.isRight(run, source, result.tokens) : result.tokens[0] === right[0];
       const answer = PageTasks.isSum(run) ? PagePaper.readable(run, result.tokens) : PageTasks.answerName(run, result.tokens[0]);

@@ -8,6 +8,7 @@ const PageTasks = (() => {
    */
   const SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyz";
   const LONGEST_QUOTE = 12;
+  const SHORTEST_LIMIT = 4000;
 
   const quote = (text) => {
     const letters = [...text];
@@ -165,9 +166,16 @@ const PageTasks = (() => {
 
   // Either
 
+  /** The most characters that are read: never fewer than the page itself writes for its longest source. */
+  const mostCharacters = (run) => {
+    const widest = run.vocabulary.tokens.reduce((most, token) => Math.max(most, token.length), 0);
+    return Math.max(SHORTEST_LIMIT, run.task.longest * (widest + 1));
+  };
+
   /** @returns {Read | Refused} */
   const read = (run, typed) => {
-    if (typed.length > 4000) return { problem: `That is ${typed.length} characters; 4000 at most.` };
+    if (typed.length > SHORTEST_LIMIT && typed.length > mostCharacters(run))
+      return { problem: `That is ${typed.length} characters; ${mostCharacters(run)} at most.` };
     return isSum(run) ? readSum(run, typed) : readSequence(run, typed);
   };
 

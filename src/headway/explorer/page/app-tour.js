@@ -22,9 +22,13 @@ const PageTour = (() => {
       .map(([head, found]) => ({ head, drop: found.drops.zero.drop, verdict: found.verdict, role: PageHeads.roleOf(found) }))
       .sort((one, other) => other.drop - one.drop);
 
-  /** How much less sure the model is of its own answer without each head, on the example that is shown. */
-  const computedLosses = (page) => {
-    const { engine, source, run } = page;
+  /** The input a run begins with: what the tour computes itself is computed on it, and shown with it. */
+  const firstInput = (page) => PageState.initial(page.runs, page.state.run).input;
+
+  /** How much less sure the model is of its own answer to this question without each head. */
+  const computedLosses = (page, input) => {
+    const { engine, run } = page;
+    const { source } = PageTasks.read(run, input);
     const whole = engine.answer(source, {});
     const sure = (found) => whole.tokens.reduce((product, id, index) => product * (found.steps[index]?.probabilities[id] ?? 0), 1);
     const before = sure(whole);
@@ -54,18 +58,18 @@ const PageTour = (() => {
       ? "The model writes the sum one token at a time; the carries stand above the columns as on paper." +
         `${how} Step through it and watch the probabilities and the maps.`
       : `The model reads the whole sequence and says whether it is in order.${how} Drag an element and it reads again.`;
-    const first = PageState.initial(page.runs, page.state.run);
     const act = PageTasks.isSum(run) ? () => page.go({ step: 0 }) : () => document.getElementById("invert").click();
     return {
       title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: ["#question"],
-      enter: { off: [], from: "", step: null, input: first.input }, act,
+      enter: { off: [], from: "", step: null, input: firstInput(page) }, act,
       action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion",
     };
   };
 
   const dearestStop = (page) => {
     const [best] = measuredDrops(page.run);
-    const [computed] = best ? [null] : computedLosses(page);
+    const input = firstInput(page);
+    const [computed] = best ? [null] : computedLosses(page, input);
     const head = best ? best.head : computed.head;
     const text = best
       ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. It favours: ${best.role}.`
@@ -73,7 +77,7 @@ const PageTour = (() => {
         "Nothing else was measured; headway heads would.";
     return {
       title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: [tileOf(head)],
-      enter: { off: [], head, step: null, from: "", ...telling(page, [head]) },
+      enter: { off: [], head, step: null, from: "", ...(best ? telling(page, [head]) : { input }) },
       action: `Switch ${head} off`, act: () => page.go({ off: [head] }),
     };
   };
@@ -134,7 +138,7 @@ const PageTour = (() => {
   };
 
   const aloneStop = (page) => {
-    const [{ head }] = measuredDrops(page.run).length ? measuredDrops(page.run) : computedLosses(page);
+    const [{ head }] = measuredDrops(page.run).length ? measuredDrops(page.run) : computedLosses(page, firstInput(page));
     const others = PageState.headsOf(page.run).filter((one) => one !== head);
     const none = page.bar.sufficient() ? "No head can go for less than a point. " : "";
     return {
@@ -165,10 +169,9 @@ const PageTour = (() => {
     const text =
       `It was trained on ${run.task.trained.join(" to ")} elements.${certified} Make this sequence ${longest} long: ` +
       "the chart shows how sure it is of the right answer at each length.";
-    const first = PageState.initial(page.runs, page.state.run).input;
     const grow = () => page.go({ input: PageSequence.lengthened(page.source, longest).join(" ") });
     return {
-      title: "Past the training length", text, at: ["#question"], enter: { off: [], from: "", input: first },
+      title: "Past the training length", text, at: ["#question"], enter: { off: [], from: "", input: firstInput(page) },
       action: `Make it ${longest} long`, act: grow,
     };
   };

@@ -104,6 +104,7 @@
     /** Ask the model if the question or its switches changed, and show everything. */
     update() {
       const started = performance.now();
+      this.say("");
       if (this.shownRun !== this.run) this.build();
       const { state } = this;
       this.source = PageTasks.read(this.run, state.input).source;
@@ -120,7 +121,7 @@
       document.body.dataset.answerMs = (performance.now() - started).toFixed(1);
     }
 
-    /** A long sequence is answered in a worker; until then its elements are shown with the old answer. */
+    /** What is long is answered in a worker; until then a sequence is shown with the old answer, and a sum with none. */
     askSlowly(key) {
       this.slow?.cancel?.();
       if (this.result) this.result = { ...this.result, weights: {}, stale: true };
@@ -160,14 +161,14 @@
       if (this.shownInput !== state.input || document.activeElement !== at("input")) at("input").value = state.input;
       this.shownInput = state.input;
       this.complain("", PageTasks.read(run, state.input).note);
+      if (PageTasks.isSum(run)) this.sum.show();
+      else this.sequence.show();
       if (this.result) {
-        if (PageTasks.isSum(run)) this.sum.show();
-        else this.sequence.show();
         [this.grid, this.large, this.pins, this.bar].forEach((view) => view.show());
         clearTimeout(this.later);
         if (anew && state.from) this.later = setTimeout(() => this.patching.show());
         else this.patching.show();
-      } else this.sequence.show();
+      }
       this.link();
     }
 
@@ -208,14 +209,16 @@
     ask(typed) {
       const read = PageTasks.read(this.run, typed);
       if (read.problem) return this.complain(read.problem);
+      this.shownInput = null;
       this.go({ input: read.text, step: null });
     }
 
-    /** While it is typed: a whole sum is answered at once, and half of one is not complained about. */
+    /** While it is typed: a whole sum is answered at once, half of one is not complained about, and the field stays as it is. */
     type(typed) {
       const read = PageTasks.read(this.run, typed);
-      if (this.run.task.name === "addition" && !read.problem && !read.note) this.go({ input: read.text, step: null });
-      else this.complain("");
+      if (this.run.task.name !== "addition" || read.problem || read.note) return this.complain("");
+      this.shownInput = read.text;
+      this.go({ input: read.text, step: null });
     }
 
     another() {
