@@ -1,6 +1,7 @@
 """An independent reader of a report: it looks up every number and quotation of the page in the run's files.
 
-It shares no code with the report. A place is a path, or count, size, ratio, lowest or highest of paths.
+It shares no code with the report. A place is a path, or count, size, ratio, lowest or highest of paths; or how many
+runs have a document, or how many errors an interval allows.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any
 
 NUMBER = re.compile(r"−?\d[\d,]*(?:\.\d+)?(?:e[−-]?\d+)?")
 SILENT = {"script", "style", "title"}
-METHOD = {"confidence": 0.95, "critical_above": 10, "important_above": 1, "enough_seeds": 6}
+METHOD = {"confidence": 0.95, "critical_above": 10, "important_above": 1, "enough_seeds": 6, "moves_above": 0.05}
 
 
 class Page(HTMLParser):
@@ -93,19 +94,36 @@ class Files:
         if match[1] == "count":
             key, wanted = paths[1].split("=")
             return sum(entry[key] == wanted for entry in self.at(paths[0]))
+        if match[1] == "having":
+            return sum(self.has(run, paths[1].split("/")) for run in self.at(paths[0]))
         values = [self.at(path) for path in paths]
         return {
             "size": lambda: len(values[0]),
+            "allowed": lambda: sum(lower_end(wrong, values[0]) >= values[1] for wrong in range(values[0])) - 1,
             "ratio": lambda: values[0] / values[1],
             "lowest": lambda: min(values),
             "highest": lambda: max(values),
         }[match[1]]()
 
+    @staticmethod
+    def has(found: Any, keys: list[str]) -> bool:
+        for key in keys:
+            found = (found or {}).get(key)
+        return found is not None
+
     def words(self) -> set[str]:
         """Words that a command or the name of a setting may be made of: how runs were made, and where they are."""
         made = [[run[key] for key in ("name", "path", "config", "provenance")] for run in self.documents["runs"]]
+        made += [[run.get("heads", {}).get("settings")] for run in self.documents["runs"]]
+        made += [[run.get("lengths", {}).get(key) for key in ("at", "n")] for run in self.documents["runs"]]
         study = self.documents.get("study", {})
         return set(re.findall(r"\w+", json.dumps([made, study.get("path"), study.get("plan")])))
+
+
+def lower_end(wrong: int, n: int) -> float:
+    """Of Wilson's 95 % interval: the share p below the observed one at which it is 1.959964 standard errors away."""
+    share, square = 1 - wrong / n, 1.9599639845**2 / n
+    return (share + square / 2 - (square * (share * (1 - share) + square / 4)) ** 0.5) / (1 + square)
 
 
 def as_shown(text: str) -> tuple[float, float]:

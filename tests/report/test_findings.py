@@ -85,6 +85,7 @@ def test_the_legend_counts_each_verdict_and_keeps_one_it_does_not_know() -> None
         head["ablation"]["zero"]["verdict"] = verdict
     (legend,) = importance(found).legends
     assert sorted(text.get_text() for text in legend.get_texts()) == ["critical (4)", "harmful (1)", "new (1)"]
+    assert legend.get_title().get_text() == "verdicts by zero ablation alone"
 
 
 @pytest.mark.parametrize("scale", [0.001, 1.0])
@@ -146,9 +147,9 @@ def test_names_are_left_out_where_they_do_not_fit() -> None:
     assert [label.get_text() for label in full.get_xticklabels()][:3] == ["72", "70", "68"]
 
 
-def test_the_limits_say_how_many_heads_can_go_if_the_findings_do() -> None:
+def test_the_limits_say_how_many_heads_were_chosen_to_go_if_the_findings_do() -> None:
     close = shown(elimination).axes[0]
-    assert [text.get_text() for text in close.texts] == ["−1 point\n7 can go", "−5 points\n9 can go"]
+    assert [text.get_text() for text in close.texts] == ["−1 point\n7 chosen", "−5 points\n9 chosen"]
     silent = {**FOUND, "joint": {**FOUND["joint"], "removable": []}}
     assert [text.get_text() for text in elimination(silent).axes[0].texts] == ["−1 point", "−5 points"]
 

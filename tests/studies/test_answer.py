@@ -93,9 +93,23 @@ def test_where_nothing_holds_the_best_mean_past_training_is_named() -> None:
     better = [row("adjacent", 16, 0.9), row("adjacent", 32, 0.7), row("adjacent", 64, 0.6)]
     said = furthest([cell("worse", [run(0, worse)]), cell("better", [run(0, better)])], "adjacent")
     assert said == (
-        "adjacent: no combination is certified past 16, the longest training length; "
+        "adjacent: in the median no combination is certified past 16, the longest training length; "
         "best in the mean of the longer lengths is better with 0.650"
     )
+    seeds = [run(0, held_to(64)), run(1, held_to(16)), run(2, held_to(16))]
+    assert "the longest training length (1 of 3 seeds are); best in the mean" in furthest(
+        [cell("mixed", seeds)], "adjacent"
+    )
+
+
+def test_a_cell_that_was_not_measured_on_a_set_is_left_out_of_it() -> None:
+    cells = [cell("other", [run(0, held_to(64, "swaps"))]), cell("own", [run(0, held_to(32)), run(1, held_to(32))])]
+    assert furthest(cells, "adjacent").endswith("in the median: own (32 in each of 2 seeds)")
+    short = [cell("short", [run(0, [row("adjacent", 16, 1)])])]
+    assert answer([*cells[:1], *short])[1].endswith("the longest training length; no longer length was tested")
+    everywhere = grid({("a", "mean"): 0.5, ("a", "max"): 0.9, ("b", "mean"): 0.5, ("b", "max"): 0.9})
+    everywhere[0]["runs"][0] = run(0, held_to(32))
+    assert [(one["set"], one["seeds"]) for one in decisions(everywhere)] == [("swaps", [1])]
 
 
 def test_pooling_decides_where_only_pooling_differs() -> None:

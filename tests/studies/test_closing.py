@@ -5,7 +5,15 @@ from typing import Any
 
 from headway.heads.ablation import KINDS
 from headway.studies import closing
-from headway.studies.closing import doctor_lines, doctor_record, heads_lines, heads_record, is_unsound
+from headway.studies.closing import (
+    carry_text,
+    doctor_lines,
+    doctor_record,
+    going_text,
+    heads_lines,
+    heads_record,
+    is_unsound,
+)
 from tests.report.made_up_runs import heads_document
 
 
@@ -53,7 +61,9 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     documents = [complete(seed) for seed in range(2)]
     record = heads_record([documents])
     assert record["together"]["seeds"] == 2
-    assert "heads of 2 seeds, fewer than 6: descriptive: 1.0 (95 % t interval " in heads_lines(record)[-1]
+    said = heads_lines(record)[-1]
+    assert said.startswith("heads of 2 seeds, fewer than 6: descriptive: 1.0 (95 % t interval 1.0 to 1.0) were chosen ")
+    assert said.endswith("less than 1 point; on other examples they cost 0.25 (95 % t interval 0.25 to 0.25)")
     apart = heads_record([[documents[0]], [], [documents[1]]])
     assert "together" not in apart
     assert len(apart["runs"]) == 2
@@ -62,6 +72,44 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     assert heads_lines(apart)[0].startswith(
         f"heads of made-up, one at a time (n = {first['n']:,}): of {first['heads']} "
     )
+
+
+def test_heads_can_go_only_where_the_interval_shows_it() -> None:
+    found = {"limit": 1.0, "n": 500, "heads": ["a", "b"], "drop": 0.25, "drop_interval": [-0.5, 0.75], "alone": 0}
+    cost = "on other examples they cost 0.25"
+    assert going_text(found) == f"2 can go together for less than 1 point: {cost} (-0.50 to 0.75, n = 500)"
+    unsure = {**found, "drop_interval": [-0.5, 1.0], "alone": 3, "alone_drop": 9.5}
+    assert going_text(unsure) == (
+        f"2 chosen to go together: {cost} (-0.50 to 1.00, n = 500), not shown to be under 1 point; "
+        "the 3 that cost less alone cost 9.50 together"
+    )
+    assert going_text({**found, "heads": []}) == "none was found that can go for less than 1 point"
+
+
+def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
+    heads = [
+        {"head": "a", "rate": 0.4, "interval": [0.3, 0.5]},
+        {"head": "b", "rate": 0.1, "interval": [0.04, 0.2]},
+    ]
+    carry = {"name": "carry", "n": 90, "heads": heads}
+    assert carry_text(carry) == "  carry (n = 90) is moved by a in 40% (30% to 50%)"
+    assert carry_text({**carry, "heads": heads[1:]}) == "  carry (n = 90) is moved by no single head (at most in 10%)"
+
+
+def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:
+    record = heads_record([[complete(seed) for seed in range(2)]])
+    findings = [{"check": "constant-answer", "level": "error", "evidence": "One answer."}]
+    said = heads_lines(record, {"runs": [{"run": "made-up", "findings": findings}], "together": []})
+    assert said == ["heads of made-up (n = 2,000) say nothing: the doctor finds constant-answer"] * 2
+
+
+def test_errors_of_all_runs_together_are_counted_and_told() -> None:
+    record = doctor_record({"one": [(diagnosis("a", "fine"), None)]})
+    record["together"] = [{"check": "seeds", "level": "error", "about": "claims", "evidence": "All alike."}]
+    assert doctor_lines(record) == [
+        "the doctor examined 1 run: 1 error, 0 warnings",
+        "  error in all runs together, seeds: All alike.",
+    ]
 
 
 def complete(seed: int) -> dict[str, Any]:

@@ -3,29 +3,35 @@
 from markupsafe import Markup
 
 from headway.report.evidence import Evidence, listed, percent, points, written
+from headway.report.failed import failures
 from headway.report.length_groups import set_name
-from headway.report.sections.accuracy import SPLITS, accuracy_path, best_split
+from headway.report.sections.accuracy import SPLITS, WHOLE, accuracy_path, best_split, verb, whole_domain
 from headway.report.sections.doctor import tally as findings_tally
+from headway.report.sections.head_sets import going, unlearned
+from headway.report.sections.heads import ranked
 from headway.report.sections.heads import tally as verdict_tally
 from headway.report.sections.setup import differing
 
 STRICTEST = "adjacent"
 """The set that leaves a model least room to be right for a wrong reason."""
+MOST_NAMED = 3
+"""Runs that the answer names, failed ones too; the section of every run has all."""
 
 
 def asked(evidence: Evidence) -> Markup:
     """The questions that the documents can answer, in words."""
     task = evidence.text(f"{evidence.runs[0]}/config/task/name", "code")
+    several = len(evidence.runs) > 1
+    which = "each" if several else "it"
     questions = []
     if evidence.those_with("heads"):
-        questions.append("which attention heads does it need, and what do they do")
+        questions.append(f"which attention heads does {which} need, and what do they do")
     if evidence.those_with("lengths"):
-        questions.append("how far past its training lengths does it hold")
+        questions.append(f"how far past {'the' if several else 'its'} training lengths does {which} hold")
     if not questions:
-        questions.append("how often is it right")
-    subject = "A transformer" if len(evidence.runs) == 1 else "Several transformers"
-    verb = "was" if len(evidence.runs) == 1 else "were"
-    return Markup("{} {} trained on {}. Asked: {}?").format(subject, verb, task, listed(questions))
+        questions.append(f"how often is {which} right")
+    subject, was = ("Several transformers", "were") if several else ("A transformer", "was")
+    return Markup("{} {} trained on {}. Asked: {}?").format(subject, was, task, listed(questions))
 
 
 def answer(evidence: Evidence) -> list[Markup]:
@@ -35,9 +41,8 @@ def answer(evidence: Evidence) -> list[Markup]:
 
 
 def main_sentences(evidence: Evidence) -> list[Markup]:
-    spoken = range(len(evidence.find("study/lengths/answer", [])))
-    if spoken:
-        return [evidence.text(f"study/lengths/answer/{index}") for index in spoken]
+    if evidence.find("study/lengths/answer", []):
+        return of_study(evidence)
     with_heads, with_lengths = evidence.those_with("heads/heads"), evidence.those_with("lengths")
     if len(evidence.runs) == 1:
         run = evidence.runs[0]
@@ -46,10 +51,23 @@ def main_sentences(evidence: Evidence) -> list[Markup]:
         )
         return written(*first, lambda: of_heads(evidence, run), lambda: of_lengths(evidence, run))
     return written(
-        lambda: all_accuracies(evidence),
+        lambda: all_accuracies(evidence) or all_trained(evidence),
         lambda: all_heads(evidence, with_heads) if with_heads else None,
         lambda: all_lengths(evidence, with_lengths) if with_lengths else None,
     )
+
+
+def of_study(evidence: Evidence) -> list[Markup]:
+    """A study's own words: how far it holds on the strictest set, what decides there or elsewhere, and the rest."""
+    lines = evidence.get("study/lengths/answer")
+    strictest = next((index for index, line in enumerate(lines) if line.startswith(f"{STRICTEST}: ")), 0)
+    name = lines[strictest].partition(": ")[0]
+    found = evidence.find("study/lengths/decisions", [])
+    starts = tuple(f"{one['arm']}, on {one['set']}: " for one in found)
+    deciding = [index for index, line in enumerate(lines) if line.startswith(starts)]
+    deciding.sort(key=lambda index: (": nothing decides" in lines[index], f", on {name}: " not in lines[index]))
+    order = dict.fromkeys([strictest, *deciding, *range(len(lines))])
+    return [evidence.text(f"study/lengths/answer/{index}") for index in order]
 
 
 # One run
@@ -61,12 +79,15 @@ def of_accuracy(evidence: Evidence, run: str) -> Markup | None:
         return of_baseline(evidence, run)
     if split is None:
         return None if evidence.has(f"{run}/lengths") else trained_only(evidence, run)
+    if split == WHOLE:
+        return whole_domain(evidence, run)
     place = f"{run}/evaluation/{split}"
-    return Markup("It answers {} of {} right: {} of {} are wrong ({}).").format(
+    return Markup("It answers {} of {} right: {} of {} {} wrong ({}).").format(
         evidence.number(accuracy_path(evidence, run, split), percent),
         SPLITS[split],
         evidence.number(f"{place}/wrong"),
         evidence.number(f"{place}/n"),
+        verb(evidence, f"{place}/wrong"),
         evidence.interval(f"{place}/interval"),
     )
 
@@ -88,22 +109,43 @@ def trained_only(evidence: Evidence, run: str) -> Markup:
 
 
 def of_heads(evidence: Evidence, run: str) -> Markup:
-    """Verdicts one at a time, and against them how many can go together."""
+    """Verdicts one at a time, the head that costs most, and against them how many can go together."""
+    finding = unlearned(evidence, run)
+    if finding is not None:
+        return Markup("Of its heads nothing can be said: the doctor finds {}.").format(
+            evidence.text(f"{finding}/check", "code")
+        )
     start = Markup("One at a time, of {} heads {}").format(
         evidence.size(f"{run}/heads/heads"), verdict_tally(evidence, run)
     )
-    row = f"{run}/heads/joint/removable/0"
-    if not evidence.has(f"{row}/alone_under_limit/drop"):
-        return Markup("{}.").format(start)
-    fewer = len(evidence.get(f"{row}/heads")) < len(evidence.get(f"{row}/alone_under_limit/heads"))
-    return Markup(
-        "{}; {}{} can go together for less than {} point, {} the {} that cost less alone cost {} points together."
-    ).format(
-        start,
-        "only " if fewer else "",
-        evidence.size(f"{row}/heads"),
-        evidence.number(f"{row}/limit"),
-        "while" if fewer else "and",
+    rest = written(lambda: leading(evidence, run), lambda: gone(evidence, f"{run}/heads/joint/removable/0"))
+    return Markup("{}.").format(Markup("; ").join([start, *rest]))
+
+
+def leading(evidence: Evidence, run: str) -> Markup | None:
+    """The head that surely costs most, with its interval; nothing where others' intervals overlap."""
+    found = ranked(evidence, run)
+    if found is None or not found[2]:
+        return None
+    place, kind, _ = found
+    drop = f"{place}/ablation/{kind}"
+    if evidence.get(f"{drop}/interval/0") <= 0:
+        return None
+    return Markup("{} costs most, {} points ({}; {} ablation)").format(
+        evidence.text(f"{place}/head", "code"),
+        evidence.number(f"{drop}/drop", points),
+        evidence.interval(f"{drop}/interval", points),
+        kind,
+    )
+
+
+def gone(evidence: Evidence, row: str) -> Markup:
+    """What the heads chosen to go cost, against those that cost little alone."""
+    found = going(evidence, row)
+    if not evidence.find(f"{row}/alone_under_limit/heads"):
+        return found
+    return Markup("{}, while the {} that cost less alone cost {} points together").format(
+        found,
         evidence.size(f"{row}/alone_under_limit/heads"),
         evidence.number(f"{row}/alone_under_limit/drop", points),
     )
@@ -152,31 +194,74 @@ def decline(evidence: Evidence, run: str) -> Markup:
 
 
 def all_accuracies(evidence: Evidence) -> Markup | None:
-    """From the worst to the best run, on the largest question that all were asked."""
-    splits = {best_split(evidence, run) for run in evidence.runs}
-    if len(splits) != 1 or None in splits:
+    """From the worst to the best run, on the largest question that all were asked who were asked any."""
+    asked_at = {run: split for run in evidence.runs if (split := best_split(evidence, run)) is not None}
+    if len(set(asked_at.values())) != 1:
         return None
-    split = str(splits.pop())
-    paths = [accuracy_path(evidence, run, split) for run in evidence.runs]
-    return Markup("{} runs answer {} to {} of {} right; the worst has {} wrong, the best {}.").format(
-        evidence.size("runs"),
+    split = next(iter(asked_at.values()))
+    paths = [accuracy_path(evidence, run, split) for run in asked_at]
+    runs = planned_runs(evidence)
+    some = Markup("{} of ").format(evidence.having(f"evaluation/{split}")) if len(asked_at) < runs[1] else ""
+    return Markup("{}{} runs answer {} to {} of {} right; the worst has {} wrong, the best {}.").format(
+        some,
+        runs[0],
         evidence.lowest(paths, percent),
         evidence.highest(paths, percent),
         SPLITS[split],
-        evidence.highest(f"{run}/evaluation/{split}/wrong" for run in evidence.runs),
-        evidence.lowest(f"{run}/evaluation/{split}/wrong" for run in evidence.runs),
+        evidence.highest(f"{run}/evaluation/{split}/wrong" for run in asked_at),
+        evidence.lowest(f"{run}/evaluation/{split}/wrong" for run in asked_at),
+    )
+
+
+def planned_runs(evidence: Evidence) -> tuple[Markup, int]:
+    """How many runs there should be: those that a study was to make, else those that are there."""
+    path = "study/summary/runs" if evidence.has("study/summary/runs") else "runs"
+    return evidence.size(path), len(evidence.get(path))
+
+
+def all_trained(evidence: Evidence) -> Markup | None:
+    """What validation saw at the best steps, where no run was evaluated or measured against length."""
+    paths = [f"{run}/training/best/accuracy" for run in evidence.those_with("training/best/accuracy")]
+    if not paths or evidence.those_with("evaluation") or evidence.those_with("lengths"):
+        return None
+    return Markup("At their best steps the runs answer {} to {} of validation right.").format(
+        evidence.lowest(paths, percent), evidence.highest(paths, percent)
     )
 
 
 def all_heads(evidence: Evidence, runs: list[str]) -> Markup:
+    """Which head each run needs most, or how much those cost, and what heads cost together that cost little alone."""
+    runs = [run for run in runs if unlearned(evidence, run) is None]
+    if not runs:
+        return Markup(
+            "Of their heads nothing can be said: by the doctor's findings none of the models learned its task."
+        )
     drops = [f"{run}/heads/joint/removable/0/alone_under_limit/drop" for run in runs]
     return Markup(
-        "Heads were analysed in {}: all those that cost less than {} point alone cost {} to {} points together."
+        "Heads were analysed in {}: {}all those that cost less than {} point alone cost {} to {} points together."
     ).format(
-        listed([evidence.text(f"{run}/name", "code") for run in runs]) if len(runs) <= 3 else "several of them",
+        listed([evidence.text(f"{run}/name", "code") for run in runs])
+        if len(runs) <= MOST_NAMED
+        else "several of them",
+        costliest_of_each(evidence, runs),
         evidence.number(f"{runs[0]}/heads/joint/removable/0/limit"),
         evidence.lowest(drops, points),
         evidence.highest(drops, points),
+    )
+
+
+def costliest_of_each(evidence: Evidence, runs: list[str]) -> Markup:
+    """The head that costs each run most, where runs are few and all have one; else from how much to how much."""
+    surely = {run: one for run in runs if (one := leading(evidence, run)) is not None}
+    if len(surely) == len(runs) <= MOST_NAMED:
+        named = [Markup("in {} {}").format(evidence.text(f"{run}/name", "code"), one) for run, one in surely.items()]
+        return Markup("{}; ").format(listed(named))
+    found = [first for run in runs if (first := ranked(evidence, run)) is not None]
+    paths = [f"{place}/ablation/{kind}/drop" for place, kind, _ in found]
+    if not paths:
+        return Markup("")
+    return Markup("the largest drop of a single head is {} to {} points; ").format(
+        evidence.lowest(paths, points), evidence.highest(paths, points)
     )
 
 
@@ -201,14 +286,29 @@ def all_lengths(evidence: Evidence, runs: list[str]) -> Markup:
 # How sure
 
 
-def sureness(evidence: Evidence) -> Markup:
-    """How many runs stand behind it, and what the doctor says."""
+def basis(evidence: Evidence) -> Markup:
+    """How many runs or seeds there are, and that few of them only describe."""
+    enough = evidence.get("method/enough_seeds")
     if len(evidence.runs) == 1:
-        base = Markup("This is one run: another seed may differ")
-    elif not differing(evidence) and len(evidence.runs) < evidence.get("method/enough_seeds"):
-        base = Markup("These are {} seeds: a description, not a test").format(evidence.size("runs"))
-    else:
-        base = Markup("These are {} runs").format(evidence.size("runs"))
+        return Markup("This is one run: another seed may differ")
+    if not differing(evidence):
+        few = ": a description, not a test" if len(evidence.runs) < enough else ""
+        return Markup("These are {} {}{}").format(evidence.size("runs"), "seeds" if few else "runs", few)
+    cells = range(len(evidence.find("study/lengths/cells", [])))
+    paths = [path for index in cells if evidence.has(path := f"study/lengths/cells/{index}/together/n_seeds")]
+    if paths and min(evidence.get(path) for path in paths) < enough:
+        seeds = evidence.lowest(paths)
+        return Markup("These are {} runs, as few as {} {} of a combination: a description, not a test").format(
+            evidence.size("runs"), seeds, "seed" if min(evidence.get(path) for path in paths) == 1 else "seeds"
+        )
+    return Markup("These are {} runs").format(evidence.size("runs"))
+
+
+def sureness(evidence: Evidence) -> Markup:
+    """How many runs stand behind it, which failed, and what the doctor says."""
+    failed = failures(evidence)
+    base = Markup("; ").join([basis(evidence), *failed[:MOST_NAMED]])
+    base += Markup("; more runs failed") if len(failed) > MOST_NAMED else Markup("")
     examined = evidence.those_with("doctor")
     if not examined:
         return Markup("{}, and the doctor was not asked.").format(base)
@@ -217,6 +317,6 @@ def sureness(evidence: Evidence) -> Markup:
     ill = [run for run in examined if evidence.how_many(f"{run}/doctor/findings", "level", "error")]
     if not ill:
         return Markup("{}; the doctor finds no error in those it was asked about.").format(base)
-    names = listed([evidence.text(f"{run}/name", "code") for run in ill[:3]])
-    more = " and others" if len(ill) > 3 else ""
+    names = listed([evidence.text(f"{run}/name", "code") for run in ill[:MOST_NAMED]])
+    more = " and others" if len(ill) > MOST_NAMED else ""
     return Markup("{}; the doctor finds errors in {}{}.").format(base, names, more)

@@ -85,9 +85,9 @@ def limits(axes: Axes, steps: Sequence[Entry]) -> None:
 
 
 def close_up(axes: Axes, steps: Sequence[Entry], removable: Sequence[Entry]) -> None:
-    """The first points of accuracy, with how many heads can go within each limit where the findings say so."""
+    """The first points of accuracy, with how many heads were chosen to go within each limit."""
     start = steps[0]["exact_match"]
-    counts = {entry["limit"]: f"\n{len(entry['heads'])} can go" for entry in removable}
+    counts = {entry["limit"]: f"\n{len(entry['heads'])} chosen" for entry in removable}
     for points, text in ((1, "−1 point"), (5, "−5 points")):
         place = (1, start - points / 100)
         text += counts.get(points, "")

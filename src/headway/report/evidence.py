@@ -12,10 +12,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from headway.statistics import wilson_interval
+
 Form = Callable[[float], str]
 """How a number is written."""
 
-METHOD = {"confidence": 0.95, "critical_above": 10, "important_above": 1, "enough_seeds": 6}
+METHOD = {"confidence": 0.95, "critical_above": 10, "important_above": 1, "enough_seeds": 6, "moves_above": 0.05}
 """Fixed numbers of the methods, which the text may also name."""
 
 
@@ -164,6 +166,21 @@ class Evidence:
 
     def how_many(self, path: str, key: str, value: str) -> int:
         return sum(entry[key] == value for entry in self.get(path))
+
+    def having(self, name: str) -> Markup:
+        """How many runs have some document."""
+        return placed(len(self.those_with(name)), f"having(runs, {name})", whole)
+
+    def allowed(self, n: str, threshold: str) -> int:
+        """How many of n examples may be wrong with the interval of accuracy still above; -1 where n is too few."""
+        size, least = self.get(n), self.get(threshold)
+        wrong = 0
+        while wrong <= size and wilson_interval(size - wrong, size)[0] >= least:
+            wrong += 1
+        return wrong - 1
+
+    def errors_allowed(self, n: str, threshold: str) -> Markup:
+        return placed(self.allowed(n, threshold), f"allowed({n}, {threshold})", whole)
 
     def ratio(self, above: str, below: str) -> Markup:
         return placed(self.get(above) / self.get(below), f"ratio({above}, {below})", whole)

@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
@@ -50,7 +51,7 @@ def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
     groups = grouped(found, {name: drop["drop"] for name, drop in drops.items()})
     left, verdicts = names_width(groups), [drop["verdict"] for drop in drops.values()]
     legend_lines = -(-len(set(verdicts)) // LEGEND)
-    figure = Figure((left + 5.85 + text_width(verdicts, SMALL), stack_height(groups) + 0.6 + 0.17 * legend_lines))
+    figure = Figure((left + 5.85 + text_width(verdicts, SMALL), stack_height(groups) + 0.77 + 0.17 * legend_lines))
     baseline = found["baseline"]
     head_line(
         figure,
@@ -64,7 +65,7 @@ def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
         drop_bars(axes, [drops[name] for name in names], limits)
     label_limits(panels[0])
     show_scale(panels[-1], "drop in points (linear up to 1, logarithmic beyond)")
-    verdict_legend(figure, verdicts)
+    verdict_legend(figure, verdicts, f"verdicts by {kind_of_ablation} ablation alone")
     return figure
 
 
@@ -173,7 +174,7 @@ def label_limits(axes: Axes) -> None:
         note(axes, text, (limit, 1), (0, 3), axes.get_xaxis_transform(), ha="center")
 
 
-def verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:
+def verdict_legend(figure: Figure, verdicts: Sequence[str], title: str) -> None:
     """Each verdict that occurs, with how many heads have it."""
     others = [verdict for verdict in verdicts if verdict not in VERDICTS]
     patches = [
@@ -183,7 +184,11 @@ def verdict_legend(figure: Figure, verdicts: Sequence[str]) -> None:
     ]
     across, down = figure.get_size_inches()
     where = (EDGE / across, 0.08 / down)
-    figure.legend(handles=patches, loc="lower left", bbox_to_anchor=where, ncols=LEGEND, columnspacing=1.4, borderpad=0)
+    legend = figure.legend(
+        handles=patches, loc="lower left", bbox_to_anchor=where, ncols=LEGEND, columnspacing=1.4, borderpad=0
+    )
+    legend.set_title(title, prop=FontProperties(size=SMALL))
+    legend.set_alignment("left")
 
 
 # Shares of the credit

@@ -24,14 +24,21 @@ def sets_of(cells: Sequence[Document]) -> list[str]:
 
 
 def certified(cell: Document, name: str) -> list[int]:
-    """Every seed's certified length on a set."""
-    return [run["certified"][name] for run in cell["runs"]]
+    """The certified length on a set of every seed that was measured on it."""
+    return [run["certified"][name] for run in cell["runs"] if name in run["certified"]]
 
 
-def past_training(run: Document, name: str) -> float:
-    """The mean of a run's accuracies on a set over the tested lengths that training did not have."""
+def past_training(run: Document, name: str) -> float | None:
+    """The mean of a run's accuracies on a set over the tested lengths that training did not have; None without any."""
     found = accuracies(run, name)
-    return fmean(value for length, value in found.items() if length > run["training"]["longest"])
+    past = [value for length, value in found.items() if length > run["training"]["longest"]]
+    return fmean(past) if past else None
+
+
+def mean_past_training(cell: Document, name: str) -> float | None:
+    """The same, in the mean of a cell's seeds."""
+    found = [mean for run in cell["runs"] if (mean := past_training(run, name)) is not None]
+    return fmean(found) if found else None
 
 
 def answer(cells: Sequence[Document]) -> list[str]:
@@ -64,22 +71,31 @@ def explanation(run: Document) -> list[str]:
 
 def furthest(cells: Sequence[Document], name: str) -> str:
     """Which cells are certified furthest on a set, by the lower median over seeds, and how many come how far."""
+    cells = [cell for cell in cells if certified(cell, name)]
     longest = cells[0]["runs"][0]["training"]["longest"]
     best = max(median_low(certified(cell, name)) for cell in cells)
     if best <= longest:
-        cell = max(cells, key=lambda one: fmean(past_training(run, name) for run in one["runs"]))
-        mean = fmean(past_training(run, name) for run in cell["runs"])
-        return (
-            f"{name}: no combination is certified past {longest}, the longest training length; "
-            f"best in the mean of the longer lengths is {cell['cell']} with {mean:.3f}"
-        )
+        return none_past_training(cells, name, longest)
     winners = [cell for cell in cells if median_low(certified(cell, name)) == best]
-    tested = max(row["length"] for row in winners[0]["runs"][0]["lengths"] if row["negatives"] == name)
+    tested = max(length for run in winners[0]["runs"] for length in accuracies(run, name))
     names = "; ".join(f"{cell['cell']} ({seeds_text(certified(cell, name))})" for cell in winners)
     limit = ", the longest that was tested" if best == tested else ""
     return (
         f"{name}: certified to {best:,g}{limit}, {best / longest:g} times the training length, in the median: {names}"
     )
+
+
+def none_past_training(cells: Sequence[Document], name: str, longest: int) -> str:
+    """That no cell's median is past training, how many seeds are all the same, and the best mean accuracy there."""
+    seeds = [length for cell in cells for length in certified(cell, name)]
+    past = sum(length > longest for length in seeds)
+    some = f" ({past:,} of {len(seeds):,} seeds are)" if past else ""
+    text = f"{name}: in the median no combination is certified past {longest}, the longest training length{some}"
+    means = {cell["cell"]: mean for cell in cells if (mean := mean_past_training(cell, name)) is not None}
+    if not means:
+        return f"{text}; no longer length was tested"
+    first = max(means, key=means.__getitem__)
+    return f"{text}; best in the mean of the longer lengths is {first} with {means[first]:.3f}"
 
 
 def seeds_text(values: Sequence[int]) -> str:
@@ -125,7 +141,9 @@ def complete_tables(grid: Sequence[Document], name: str) -> dict[int, Table]:
     for cell in grid:
         place = (cell["settings"][ENCODING], cell["settings"][POOLING])
         for run in cell["runs"]:
-            tables.setdefault(run["seed"], {})[place] = past_training(run, name)
+            mean = past_training(run, name)
+            if mean is not None:
+                tables.setdefault(run["seed"], {})[place] = mean
     size = len(encodings) * len(poolings)
     return {
         seed: table for seed, table in tables.items() if min(len(encodings), len(poolings)) > 1 and len(table) == size

@@ -16,6 +16,10 @@ SHOWN_ERRORS = 5
 MOVERS = 2
 """Heads that are named for each thing that heads were found to bring."""
 CARRY = "carry"
+MOVED = 0.05
+"""A head moves something if the interval of how often it does lies above this share."""
+UNLEARNED = ("no-better-than-guessing", "constant-answer")
+"""Findings on a model of which no head says anything."""
 
 
 def name_of(document: Document) -> str:
@@ -71,33 +75,64 @@ def moved_by(contrast: Document) -> dict[str, Any]:
     return {"name": contrast["name"], "n": contrast["usable"], "heads": movers}
 
 
-def heads_lines(record: Document) -> list[str]:
-    """The record of heads as a person reads it."""
-    lines = [line for run in record["runs"] for line in run_lines(run)]
+def heads_lines(record: Document, health: Document | None = None) -> list[str]:
+    """The record of heads as a person reads it; of a model that learned nothing the doctor's record says so."""
+    unlearned = {
+        run["run"]: one["check"]
+        for run in (health or {"runs": []})["runs"]
+        for one in run["findings"]
+        if one["check"] in UNLEARNED
+    }
+    lines = [line for run in record["runs"] for line in run_lines(run, unlearned.get(run["run"]))]
     together = record.get("together")
-    if together is not None:
+    if together is not None and not unlearned:
         few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together["descriptive"] else ""
-        removable = together["removable"][0]["heads"]
-        low, high = removable["interval"]
-        mean = f"{removable['mean']:.1f} (95 % t interval {low:.1f} to {high:.1f})"
-        lines.append(f"heads of {together['seeds']} seeds{few}: {mean} can go together for less than 1 point")
+        first = together["removable"][0]
+        lines.append(
+            f"heads of {together['seeds']} seeds{few}: {over_seeds_text(first['heads'], 1)} were chosen to go together "
+            f"for less than {first['limit']:g} point; on other examples they cost {over_seeds_text(first['drop'], 2)}"
+        )
     return lines
 
 
-def run_lines(run: Document) -> list[str]:
-    removable = run["removable"]
-    low, high = removable["drop_interval"]
+def over_seeds_text(found: Document, decimals: int) -> str:
+    low, high = found["interval"]
+    return f"{found['mean']:.{decimals}f} (95 % t interval {low:.{decimals}f} to {high:.{decimals}f})"
+
+
+def run_lines(run: Document, unlearned: str | None = None) -> list[str]:
+    """A run's verdicts, what can go together, and who moves the carries; nothing of these where it learned nothing."""
+    if unlearned is not None:
+        return [f"heads of {run['run']} (n = {run['n']:,}) say nothing: the doctor finds {unlearned}"]
+    start = f"heads of {run['run']}, one at a time (n = {run['n']:,}): of {run['heads']}"
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run["verdicts"].items())
-    lines = [
-        f"heads of {run['run']}, one at a time (n = {run['n']:,}): of {run['heads']} {verdicts}",
-        f"  {len(removable['heads'])} can go together for less than {removable['limit']:g} point: drop "
-        f"{removable['drop']:.2f} ({low:.2f} to {high:.2f}, n = {removable['n']:,}); the {removable['alone']} that "
-        f"cost less alone cost {removable['alone_drop']:.2f} together",
-    ]
-    for carry in run["carry"]:
-        shown = ", ".join(f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])})" for one in carry["heads"])
-        lines.append(f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}")
-    return lines
+    return [f"{start} {verdicts}", f"  {going_text(run['removable'])}", *(carry_text(one) for one in run["carry"])]
+
+
+def going_text(removable: Document) -> str:
+    """What heads cost that were chosen to go together; that they can go only where the interval shows it."""
+    count, limit = len(removable["heads"]), f"{removable['limit']:g} point{'s' * (removable['limit'] != 1)}"
+    low, high = removable["drop_interval"]
+    cost = f"{removable['drop']:.2f} ({low:.2f} to {high:.2f}, n = {removable['n']:,})"
+    if count == 0:
+        text = f"none was found that can go for less than {limit}"
+    elif high < removable["limit"]:
+        text = f"{count} can go together for less than {limit}: on other examples they cost {cost}"
+    else:
+        text = f"{count} chosen to go together: on other examples they cost {cost}, not shown to be under {limit}"
+    if not removable["alone"]:
+        return text
+    return f"{text}; the {removable['alone']} that cost less alone cost {removable['alone_drop']:.2f} together"
+
+
+def carry_text(carry: Document) -> str:
+    """The heads that surely move a carry, or that none does."""
+    moving = [one for one in carry["heads"] if one["interval"][0] > MOVED]
+    shown = ", ".join(f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])})" for one in moving)
+    if not moving:
+        most = max((one["rate"] for one in carry["heads"]), default=0.0)
+        shown = f"no single head (at most in {most:.0%})"
+    return f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}"
 
 
 def span(interval: Sequence[float]) -> str:
@@ -148,6 +183,7 @@ def doctor_lines(record: Document) -> list[str]:
     """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
     runs = record["runs"]
     errors = [(run["run"], one) for run in runs for one in run["findings"] if one["level"] == "error"]
+    errors += [("all runs together", one) for one in record["together"] if one["level"] == "error"]
     warned = Counter(one["check"] for run in runs for one in run["findings"] if one["level"] == "warning")
     warned.update(one["check"] for one in record["together"] if one["level"] == "warning")
     examined = f"{len(runs):,} run{'s' * (len(runs) != 1)}"

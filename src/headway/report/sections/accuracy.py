@@ -9,6 +9,7 @@ from headway.report.blocks import Block, Cell, Column, Figure, Listing, Section,
 from headway.report.evidence import Evidence, percent, written
 
 SPLITS = {"all": "the whole domain", "test": "the test split", "validation": "validation", "train": "training"}
+WHOLE = "all"
 MOST_WRONG = 8
 """Wrong answers that are shown."""
 
@@ -42,14 +43,7 @@ def accuracy_path(evidence: Evidence, run: str, split: str) -> str:
 def sentences(evidence: Evidence, run: str, split: str) -> list[Markup]:
     place = f"{run}/evaluation/{split}"
     return written(
-        lambda: Markup("On {} {} of {} answers are wrong: {} are right ({} interval {}).").format(
-            SPLITS[split],
-            evidence.number(f"{place}/wrong"),
-            evidence.number(f"{place}/n"),
-            evidence.number(accuracy_path(evidence, run, split), percent),
-            evidence.number("method/confidence", percent_short),
-            evidence.interval(f"{place}/interval"),
-        ),
+        lambda: whole_domain(evidence, run) if split == WHOLE else of_sample(evidence, run, split),
         lambda: Markup(
             "That is one parallel pass; {} answers were also decoded for real, token by token, and {} disagreed."
         ).format(evidence.number(f"{place}/decoded_n"), evidence.number(f"{place}/disagreements")),
@@ -57,6 +51,36 @@ def sentences(evidence: Evidence, run: str, split: str) -> list[Markup]:
             evidence.number(f"{place}/balanced_accuracy", percent)
         ),
     )
+
+
+def of_sample(evidence: Evidence, run: str, split: str) -> Markup:
+    place = f"{run}/evaluation/{split}"
+    return Markup("On {} {} of {} answers {} wrong: {} are right ({} interval {}).").format(
+        SPLITS[split],
+        evidence.number(f"{place}/wrong"),
+        evidence.number(f"{place}/n"),
+        verb(evidence, f"{place}/wrong"),
+        evidence.number(accuracy_path(evidence, run, split), percent),
+        evidence.number("method/confidence", percent_short),
+        evidence.interval(f"{place}/interval"),
+    )
+
+
+def whole_domain(evidence: Evidence, run: str) -> Markup:
+    """What came of asking everything there is: a count, which no sampling interval belongs to."""
+    place, data = f"{run}/evaluation/{WHOLE}", f"{run}/config/data"
+    drawn = evidence.has(f"{data}/train") and not evidence.find(f"{data}/fresh") and not evidence.find(f"{data}/files")
+    return Markup("All {} questions of the domain were asked{}: {} {} answered wrong, {} right.").format(
+        evidence.number(f"{place}/n"),
+        Markup(", the {} of training among them").format(evidence.number(f"{data}/train")) if drawn else "",
+        evidence.number(f"{place}/wrong"),
+        verb(evidence, f"{place}/wrong"),
+        evidence.number(accuracy_path(evidence, run, WHOLE), percent),
+    )
+
+
+def verb(evidence: Evidence, path: str) -> str:
+    return "is" if evidence.get(path) == 1 else "are"
 
 
 def percent_short(share: float) -> str:
@@ -73,7 +97,11 @@ def table(evidence: Evidence, found: list[tuple[str, str]]) -> Table:
         cells = [Cell(evidence.text(f"{run}/name", "code"))] * several + [Cell(Markup.escape(SPLITS[split]))]
         cells += [Cell(evidence.number(f"{place}/{key}"), evidence.get(f"{place}/{key}")) for key in ("n", "wrong")]
         cells.append(Cell(evidence.number(accuracy, percent), evidence.get(accuracy)))
-        cells.append(Cell(evidence.interval(f"{place}/interval"), evidence.get(f"{place}/interval/0")))
+        cells.append(
+            Cell(Markup("none: all were asked"))
+            if split == WHOLE
+            else Cell(evidence.interval(f"{place}/interval"), evidence.get(f"{place}/interval/0"))
+        )
         cells += [
             Cell(evidence.number(f"{place}/{key}"), evidence.get(f"{place}/{key}"))
             if evidence.has(f"{place}/{key}")
@@ -119,7 +147,7 @@ def hardest(evidence: Evidence, run: str) -> list[Markup]:
             evidence.number(f"{run}/heads/anatomy/n"),
             evidence.text(f"{run}/name", "code"),
             evidence.number(f"{run}/heads/anatomy/wrong"),
-            "is" if evidence.get(f"{run}/heads/anatomy/wrong") == 1 else "are",
+            verb(evidence, f"{run}/heads/anatomy/wrong"),
         )
     )
     for name, groups in evidence.get(f"{run}/heads/anatomy/by").items():
@@ -142,9 +170,9 @@ def hardest(evidence: Evidence, run: str) -> list[Markup]:
 
 def flawless(evidence: Evidence, run: str) -> list[Markup]:
     return written(
-        lambda: Markup("None of {} examples of the head analysis is wrong, so there is no error to take apart.").format(
-            evidence.number(f"{run}/heads/anatomy/n")
-        )
+        lambda: Markup(
+            "None of {} examples that the heads of {} were analysed on is wrong, so there is no error to take apart."
+        ).format(evidence.number(f"{run}/heads/anatomy/n"), evidence.text(f"{run}/name", "code"))
     )
 
 

@@ -17,11 +17,13 @@ from headway.report.style import part
 SURE = 0.05
 """A corrected p-value below this is called found."""
 MOST_NAMED = 3
+UNLEARNED = ("no-better-than-guessing", "constant-answer")
+"""Findings of the doctor on a model of which no head says anything."""
 
 
 def together(evidence: Evidence, run: str) -> list[Block]:
     found = evidence.get(f"{run}/heads")
-    limits = range(len(part(found, "joint", "removable") or []))
+    limits = range(len(part(found, "joint", "removable") or []) if unlearned(evidence, run) is None else 0)
     blocks = paragraph(*(removable(evidence, f"{run}/heads/joint/removable/{index}") for index in limits))
     if part(found, "joint", "elimination"):
         alt = "Accuracy as heads are taken out one after the other, against what adding up single drops promises."
@@ -39,22 +41,49 @@ def removable(evidence: Evidence, row: str) -> list[Markup]:
     """How many heads can go together for a limit, against how many pass it alone."""
     alone = f"{row}/alone_under_limit"
     return written(
-        lambda: Markup(
-            "For less than {} {}, {} heads can go together: a drop of {} points ({}) on other examples."
-        ).format(
-            evidence.number(f"{row}/limit"),
-            "point" if evidence.get(f"{row}/limit") == 1 else "points",
-            evidence.size(f"{row}/heads"),
-            evidence.number(f"{row}/drop", points),
-            evidence.interval(f"{row}/drop_interval", points),
+        lambda: Markup("{}.").format(going(evidence, row, named=True)),
+        lambda: (
+            Markup("One at a time {} heads are under that limit; taken out together those cost {} points ({}).").format(
+                evidence.size(f"{alone}/heads"),
+                evidence.number(f"{alone}/drop", points),
+                evidence.interval(f"{alone}/drop_interval", points),
+            )
+            if evidence.get(f"{alone}/heads")
+            else None
         ),
-        lambda: Markup(
-            "One at a time {} heads are under that limit; taken out together those cost {} points ({})."
-        ).format(
-            evidence.size(f"{alone}/heads"),
-            evidence.number(f"{alone}/drop", points),
-            evidence.interval(f"{alone}/drop_interval", points),
+    )
+
+
+def going(evidence: Evidence, row: str, *, named: bool = False) -> Markup:
+    """What the heads cost that were chosen to go together; that they can go only where the interval shows it.
+
+    `named` begins a sentence with them; else they have been spoken of before.
+    """
+    limit = Markup("{} {}").format(
+        evidence.number(f"{row}/limit"), "point" if evidence.get(f"{row}/limit") == 1 else "points"
+    )
+    if not evidence.get(f"{row}/heads"):
+        return Markup("{} head was found that can go for less than {}").format("No" if named else "no", limit)
+    noun = "" if not named else " head" if len(evidence.get(f"{row}/heads")) == 1 else " heads"
+    count = evidence.size(f"{row}/heads") + noun
+    cost = Markup("on other examples the cost is {} points ({})").format(
+        evidence.number(f"{row}/drop", points), evidence.interval(f"{row}/drop_interval", points)
+    )
+    if evidence.get(f"{row}/drop_interval/1") < evidence.get(f"{row}/limit"):
+        return Markup("{} can go together for less than {}: {}").format(count, limit, cost)
+    return Markup("{} chosen to go together: {}, not shown to be under {}").format(count, cost, limit)
+
+
+def unlearned(evidence: Evidence, run: str) -> str | None:
+    """Where the doctor's finding stands that the model learned nothing, so that no head of it says anything."""
+    findings = evidence.find(f"{run}/doctor/findings", [])
+    return next(
+        (
+            f"{run}/doctor/findings/{index}"
+            for index, one in enumerate(findings)
+            if one["check"] in UNLEARNED and one["level"] != "fine"
         ),
+        None,
     )
 
 
@@ -120,12 +149,19 @@ def brings(evidence: Evidence, run: str) -> list[Block]:
 
 
 def contrast(evidence: Evidence, place: str) -> Markup | None:
-    """The head that moves one thing most."""
+    """The head that moves one thing most, or that none surely does."""
     rows = evidence.get(f"{place}/rows")
     single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
     if not evidence.get(f"{place}/usable") or not single:
         return None
     best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
+    if evidence.get(f"{best}/interval/0") <= evidence.get("method/moves_above"):
+        return Markup("No single head moves the {}: at most {} of {} pairs ({}).").format(
+            evidence.text(f"{place}/name"),
+            evidence.number(f"{best}/rate", percent),
+            evidence.number(f"{place}/usable"),
+            evidence.interval(f"{best}/interval"),
+        )
     return Markup("Of single heads, {} moves the {} most: in {} of {} pairs ({}).").format(
         evidence.text(f"{best}/who", "code"),
         evidence.text(f"{place}/name"),

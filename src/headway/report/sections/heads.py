@@ -9,11 +9,12 @@ from headway.report.evidence import Evidence, listed, percent, points, written
 from headway.report.importance import importance
 from headway.report.sections.accuracy import SPLITS, figure_name, percent_short
 from headway.report.sections.head_maps import looks
-from headway.report.sections.head_sets import brings, together
+from headway.report.sections.head_sets import brings, together, unlearned
 from headway.report.style import VERDICTS
 
 SIMPLE = ("critical", "important", "redundant", "harmful", "undecided")
 """Verdicts that a head can be said to be."""
+OVERLAP = ", which the intervals of other heads overlap: no head is shown to matter most"
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -25,7 +26,8 @@ def section(evidence: Evidence) -> Section | None:
         blocks = [*paragraph(of_seeds(evidence, runs)), verdict_table(evidence, runs), *over_seeds(evidence)]
     parts = [part_of(evidence, run, folded=index > 0) for index, run in enumerate(runs)]
     if len(runs) == 1:
-        return Section("heads", "Heads", parts[0].blocks, parts[0].parts)
+        title = "Heads" if len(evidence.runs) == 1 else parts[0].title
+        return Section("heads", title, parts[0].blocks, parts[0].parts)
     return Section("heads", "Heads", blocks, parts)
 
 
@@ -78,6 +80,11 @@ def in_words(verdict: str, heads: int) -> str:
 
 
 def verdicts(evidence: Evidence, run: str) -> list[Markup]:
+    """What the heads are worth one at a time; or that this says nothing, of a model that learned nothing."""
+    finding = unlearned(evidence, run)
+    if finding is not None:
+        check = evidence.text(f"{finding}/check", "code")
+        return [Markup("The doctor finds {}: what is lost without a head says nothing here.").format(check)]
     return written(
         lambda: Markup("Of {} heads, one at a time, {}.").format(
             evidence.size(f"{run}/heads/heads"), tally(evidence, run)
@@ -94,23 +101,35 @@ def verdicts(evidence: Evidence, run: str) -> list[Markup]:
 
 
 def costliest(evidence: Evidence, run: str) -> Markup | None:
-    """The head that costs most, if it costs anything that is certain."""
-    heads = evidence.get(f"{run}/heads/heads")
-    kind = next(iter(heads[0].get("ablation", {})), None)
-    if kind is None:
+    """The head that costs most, if it costs anything that is certain; the first only if its interval is by itself."""
+    found = ranked(evidence, run)
+    if found is None:
         return None
-    best = max(range(len(heads)), key=lambda index: float(heads[index]["ablation"][kind]["drop"]))
-    place = f"{run}/heads/heads/{best}"
+    place, kind, ahead = found
     drop = f"{place}/ablation/{kind}"
     if evidence.get(f"{drop}/interval/0") <= 0:
         return Markup("No single head costs anything that could be told from nothing ({} ablation).").format(kind)
-    return Markup("Without {} accuracy falls most, by {} points ({} interval {}; {} ablation).").format(
+    return Markup("Without {} accuracy falls {}by {} points ({} interval {}; {} ablation){}.").format(
         evidence.text(f"{place}/head", "code"),
+        "most, " if ahead else "",
         evidence.number(f"{drop}/drop", points),
         evidence.number("method/confidence", percent_short),
         evidence.interval(f"{drop}/interval", points),
         kind,
+        "" if ahead else OVERLAP,
     )
+
+
+def ranked(evidence: Evidence, run: str) -> tuple[str, str, bool] | None:
+    """Where the head with the largest drop stands, by which ablation, and whether it is surely ahead of all others."""
+    heads = evidence.get(f"{run}/heads/heads")
+    kind = next(iter(heads[0].get("ablation", {})), None)
+    if kind is None:
+        return None
+    drops = [head["ablation"][kind] for head in heads]
+    best = max(range(len(heads)), key=lambda index: float(drops[index]["drop"]))
+    others = [drop["interval"][1] for index, drop in enumerate(drops) if index != best]
+    return f"{run}/heads/heads/{best}", kind, drops[best]["interval"][0] > max(others, default=-100.0)
 
 
 def caveats(evidence: Evidence, run: str) -> list[Markup]:
@@ -159,12 +178,12 @@ def of_seeds(evidence: Evidence, runs: list[str]) -> list[Markup]:
 
 
 def verdict_table(evidence: Evidence, runs: list[str]) -> Table:
-    """Every run: how many heads of each verdict, and how many can go together."""
+    """Every run: how many heads of each verdict, and how many were chosen to go together."""
     columns = [
         Column("run", numeric=False),
         Column("heads"),
         *(Column(name) for name in VERDICTS),
-        Column("can go together"),
+        Column("chosen to go together"),
     ]
     rows = []
     for run in runs:
@@ -174,7 +193,7 @@ def verdict_table(evidence: Evidence, runs: list[str]) -> Table:
             Cell(evidence.count(path, "verdict", name), evidence.how_many(path, "verdict", name)) for name in VERDICTS
         ]
         removable = f"{run}/heads/joint/removable/0/heads"
-        there = evidence.has(removable)
+        there = evidence.has(removable) and unlearned(evidence, run) is None
         cells.append(Cell(evidence.size(removable), len(evidence.get(removable))) if there else Cell(Markup("–")))
         rows.append(cells)
     return Table("Heads of every run, by verdict", columns, rows)
@@ -188,7 +207,7 @@ def over_seeds(evidence: Evidence) -> list[Block]:
     for index in range(len(evidence.find(f"{place}/removable", []))):
         row = f"{place}/removable/{index}"
         limit = evidence.number(f"{row}/limit")
-        wanted[Markup("heads that can go together for less than {} points").format(limit)] = f"{row}/heads"
+        wanted[Markup("heads chosen to go together for less than {} points").format(limit)] = f"{row}/heads"
     rows = [
         [
             Cell(Markup.escape(name)),

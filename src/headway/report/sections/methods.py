@@ -32,6 +32,17 @@ def everywhere(evidence: Evidence) -> list[Pair]:
             "right exactly when greedy decoding gets it right; a sample is decoded for real to check it.",
         ),
         term("checkpoint", "The one with the lowest validation loss. Nothing is chosen on the test split."),
+        *(
+            [
+                term(
+                    "interval over seeds",
+                    "Student's t on one value a seed: covers the mean over all seeds {} of the time, if values of "
+                    "seeds are about normal.",
+                    sure,
+                )
+            ]
+            * (len(evidence.runs) > 1)
+        ),
         term(
             "seed", "The unit when runs are compared: examples are never pooled. Fewer than {} are descriptive.", seeds
         ),
@@ -54,13 +65,19 @@ def of_heads(evidence: Evidence) -> list[Pair]:
         term("undecided", "The examples do not tell; the analysis says how many would."),
         term("depends on the ablation", "Ways of taking the head out do not lead to one verdict."),
         term("family", "Verdicts on all heads and kinds are corrected as one family (Holm)."),
-        term("together", "Heads are chosen on one half of the examples and measured on the other."),
+        term(
+            "together",
+            "Heads are chosen on one half of the examples and measured on the other. They can go for less than a limit "
+            "if the whole interval of their cost there is below it.",
+        ),
         term(
             "Shapley value", "A head's share of the accuracy, averaged over the orders in which heads can be taken out."
         ),
         term(
             "moved by",
-            "A head's output of one example is put into another that differs in one thing; the answer flips.",
+            "A head's output of one example is put into another that differs in one thing; the answer flips. A head is "
+            "named where the interval of how often is above {}.",
+            evidence.number("method/moves_above", percent_short),
         ),
     ]
 
@@ -73,11 +90,24 @@ def of_lengths(evidence: Evidence) -> list[Pair]:
     return [
         term(
             "certified length",
-            "The largest tested length up to which, at every tested length, the interval of accuracy is above {}.",
+            "The largest tested length up to which, at every tested length, the interval of accuracy is above {}.{}",
             threshold,
+            strictness(evidence, f"{runs[0]}/lengths"),
         ),
         term("sets", "Made for one length each, the same for every seed, and trained on by none."),
     ]
+
+
+def strictness(evidence: Evidence, place: str) -> Markup:
+    """How many wrong answers the examples of one length allow."""
+    n, threshold = f"{place}/n", f"{place}/threshold"
+    if not evidence.has(n):
+        return Markup("")
+    if evidence.allowed(n, threshold) < 0:
+        return Markup(" With {} examples a length nothing can be certified.").format(evidence.number(n))
+    return Markup(" With {} examples a length that allows at most {} wrong.").format(
+        evidence.number(n), evidence.errors_allowed(n, threshold)
+    )
 
 
 def scores(evidence: Evidence) -> list[Pair]:

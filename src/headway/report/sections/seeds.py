@@ -7,7 +7,9 @@ from markupsafe import Markup
 
 from headway.report.blocks import Block, Cell, Column, Listing, Section, Table, paragraph
 from headway.report.evidence import Evidence, Missing, percent, points, written
+from headway.report.failed import failures
 from headway.report.sections.accuracy import accuracy_path, best_split
+from headway.report.sections.head_sets import unlearned
 from headway.report.sections.setup import differing
 
 Write = Callable[[Evidence, str], tuple[Markup, Any]]
@@ -20,6 +22,8 @@ def section(evidence: Evidence) -> Section | None:
     blocks: list[Block] = []
     if len(evidence.runs) > 1:
         blocks = [*paragraph(sentences(evidence)), table(evidence)]
+    failed = failures(evidence)
+    blocks += [Listing(failed)] * bool(failed)
     spoken = evidence.find("study/lengths/answer", [])
     blocks += [Listing([evidence.text(f"study/lengths/answer/{index}") for index in range(len(spoken))])] * bool(spoken)
     return Section("seeds", "Every run", blocks)
@@ -102,7 +106,20 @@ def level(name: str) -> Write:
 
 def go_together(evidence: Evidence, run: str) -> tuple[Markup, Any]:
     path = f"{run}/heads/joint/removable/0/heads"
+    if unlearned(evidence, run) is not None:
+        raise Missing(path)
     return evidence.size(path), len(evidence.get(path))
+
+
+def cost_together(evidence: Evidence, run: str) -> tuple[Markup, Any]:
+    """What those heads cost, with the interval."""
+    row = f"{run}/heads/joint/removable/0"
+    if unlearned(evidence, run) is not None:
+        raise Missing(row)
+    cost = Markup('{} <span class="aside">({})</span>').format(
+        evidence.number(f"{row}/drop", points), evidence.interval(f"{row}/drop_interval", points)
+    )
+    return cost, evidence.get(f"{row}/drop")
 
 
 COLUMNS: dict[str, Write] = {
@@ -112,8 +129,9 @@ COLUMNS: dict[str, Write] = {
     "accuracy": of_accuracy("accuracy"),
     "critical heads": verdict("critical"),
     "redundant heads": verdict("redundant"),
-    "heads that can go together": go_together,
-    "cost of all redundant alone": plain("heads/joint/removable/0/alone_under_limit/drop", points),
+    "heads chosen to go together": go_together,
+    "their cost on other examples": cost_together,
+    "cost together of all heads under the limit alone": plain("heads/joint/removable/0/alone_under_limit/drop", points),
     "certified length": plain("lengths/certified_length"),
     "doctor: errors": level("error"),
     "doctor: warnings": level("warning"),

@@ -36,6 +36,7 @@ def sentences(evidence: Evidence, run: str) -> list[Markup]:
     ]
     return written(
         lambda: Markup("The task is {}.").format(evidence.text(f"{run}/config/task/name", "code")),
+        lambda: Markup("Its numbers have {} digits.").format(evidence.number(f"{run}/config/task/digits")),
         lambda: Markup(
             "The model, of shape {}, has {} of {} heads each, d_model {}, d_ff {}, dropout {}, and {} positions."
         ).format(
@@ -90,7 +91,7 @@ def differences(evidence: Evidence, apart: list[str]) -> list[Block]:
     """Where runs differ: one column a setting."""
     if not apart:
         return []
-    shown = apart[:MOST_COLUMNS]
+    shown = sorted(apart, key=lambda key: key not in varied(evidence))[:MOST_COLUMNS]
     columns = [Column("run", numeric=False), *(Column(key.replace("/", "."), numeric=False) for key in shown)]
     rows = [
         [Cell(evidence.text(f"{run}/name", "code")), *(value(evidence, f"{run}/config/{key}") for key in shown)]
@@ -98,6 +99,12 @@ def differences(evidence: Evidence, apart: list[str]) -> list[Block]:
     ]
     more = "" if len(shown) == len(apart) else "; the first of more"
     return [Table(f"Settings in which the runs differ{more}", columns, rows)]
+
+
+def varied(evidence: Evidence) -> set[str]:
+    """The settings that a study varies on purpose, as paths below a run's config."""
+    arms = evidence.find("study/plan/arms", [])
+    return {key.replace(".", "/") for arm in arms for key in arm.get("vary", {})}
 
 
 def value(evidence: Evidence, path: str) -> Cell:
