@@ -84,10 +84,11 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     assert run(["study", "addition", "--preset", "tiny"]) == 1
     printed = capsys.readouterr()
     assert "addition-seed0: failed, the loss is not finite at step 3" in printed.out
+    assert "sums of two numbers of 2 digits, 8,100 in all\n" in printed.out
     assert "seed 1: trained 4 steps in " in printed.out
     for title in ("2 of 5 evaluate and heads: 2 of 2", "3 of 5 doctor: 1 of 1", "4 of 5 report: "):
         assert title in printed.err
-    assert "heads of addition-seed1, one at a time (n = 24): of 6 6 undecided\n" in printed.out
+    assert "heads of addition-seed1 (n = 24) say nothing: the doctor finds " in printed.out
     assert "the doctor examined 1 run: 0 errors, " in printed.out
     place = "studies/addition-tiny"
     assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
@@ -105,6 +106,7 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     page = Path(f"{place}/report/index.html").read_text()
     for section in ('id="doctor"', 'id="accuracy"', 'id="heads"', 'id="training"'):
         assert section in page
+    assert "addition-seed0</code> failed: " in page
 
 
 @pytest.mark.usefixtures("no_report")

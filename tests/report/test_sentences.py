@@ -192,8 +192,10 @@ def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
     assert asked(evidence).striptags().endswith("Asked: how far past the training lengths does each hold?")
     study["lengths"] |= {"answer": [*words[:3], "grid, on adjacent: nothing decides; all alike"]}
     assert [line.striptags() for line in answer(evidence)][:2] == words[1:3]
-    study["lengths"] |= {"answer": words[:1] + words[2:3]}
-    assert [line.striptags() for line in answer(evidence)][:2] == [words[0], words[2]]
+    study["lengths"] |= {"answer": [*words[:1], words[2], "with 2 seeds of a combination all of this is descriptive"]}
+    assert [line.striptags() for line in answer(evidence)][:-1] == [words[0], words[2]]
+    study["lengths"] |= {"answer": ["sums: certified to 64", "with 2 seeds all of this is descriptive"]}
+    assert [line.striptags() for line in answer(evidence)][:-1] == ["sums: certified to 64"]
 
 
 def test_settings_that_a_study_varies_come_first() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from headway.cli.work import Work
 from headway.errors import InputError, suggestion
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
+
+if TYPE_CHECKING:
+    from headway.config import RunConfig
 
 SHOWN_SETS = {
     "adjacent": "accuracy on one adjacent inversion",
@@ -61,7 +64,7 @@ def study(
     heads, health = work.heads(), work.doctor()
     written = work.report(document if figures and "cells" in document else None)
     page = work.explore([one["run"] for one in heads["runs"]])
-    lines += [*heads_lines(heads), *doctor_lines(health), *work.problems()]
+    lines += [*heads_lines(heads, health), *doctor_lines(health), *work.problems()]
     if written is not None:
         lines.append(f"the report is {written.page}, also {written.markdown}")
     if page is not None:
@@ -91,7 +94,7 @@ def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
     from headway.studies.pieces import Accuracy
     from headway.studies.runner import training_of
 
-    lines, rows = [], []
+    lines, rows = asked_of(work.part.cells[0].config), []
     measured = work.measure(Accuracy)
     for trial in (trial for cell in work.part.cells for trial in cell.trials):
         run, found = work.directory.run(trial.name), measured.get(trial.name)
@@ -106,6 +109,15 @@ def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
         if found.get("real_disagreements"):
             work.note_failure(trial.name, DISAGREE)
     return {"runs": rows}, lines
+
+
+def asked_of(config: "RunConfig") -> list[str]:
+    """How many digits the numbers of a sum have, which differs between presets; nothing for other tasks."""
+    from headway.tasks import make_task
+
+    task = make_task(config.task)
+    digits, size = getattr(task.options, "digits", None), task.domain_size()
+    return [] if digits is None or size is None else [f"sums of two numbers of {digits} digits, {size:,} in all"]
 
 
 # Lengths

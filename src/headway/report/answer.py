@@ -31,7 +31,7 @@ def asked(evidence: Evidence) -> Markup:
     if not questions:
         questions.append(f"how often is {which} right")
     subject, was = ("Several transformers", "were") if several else ("A transformer", "was")
-    return Markup("{} {} trained on {}. Asked: {}?").format(subject, was, task, listed(questions))
+    return Markup("{} {} trained on {}. Asked: {}?").format(subject, was, task, "; and ".join(questions))
 
 
 def answer(evidence: Evidence) -> list[Markup]:
@@ -66,7 +66,10 @@ def of_study(evidence: Evidence) -> list[Markup]:
     starts = tuple(f"{one['arm']}, on {one['set']}: " for one in found)
     deciding = [index for index, line in enumerate(lines) if line.startswith(starts)]
     deciding.sort(key=lambda index: (": nothing decides" in lines[index], f", on {name}: " not in lines[index]))
-    order = dict.fromkeys([strictest, *deciding, *range(len(lines))])
+    rest = [
+        index for index, line in enumerate(lines) if not line.endswith("is descriptive")
+    ]  # which is said at the end
+    order = dict.fromkeys([strictest, *deciding, *rest])
     return [evidence.text(f"study/lengths/answer/{index}") for index in order]
 
 
