@@ -146,6 +146,10 @@ class RunDirectory:
         path = Path(text)
         if path.is_file():
             raise InputError(f"{text} is a file, not a run directory; only safetensors and JSON in a run are read")
+        for place in (path, Path("studies") / text):
+            if inside := list_runs(place) or StudyDirectory(place).runs():
+                shown = ", ".join(str(run.path) for run in inside[:4]) + (" and more" if len(inside) > 4 else "")
+                raise InputError(f"{place} is not a run; there are {len(inside)} in it: {shown}")
         if path.is_dir():
             raise InputError(f"{text} is not a run: it has no config.json")
         known = [run.name for run in list_runs(Path("runs"))]
@@ -312,9 +316,7 @@ class RunDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What an earlier command found, or None."""
-        path = self.path / "analysis" / f"{name}.json"
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+        return read_document(self.path / "analysis" / f"{name}.json")
 
 
 class StudyDirectory:
@@ -363,9 +365,7 @@ class StudyDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What the runs were found to say together, or None."""
-        path = self.path / "analysis" / f"{name}.json"
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+        return read_document(self.path / "analysis" / f"{name}.json")
 
     def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write what the runs say together, in place of what was written before."""
@@ -472,6 +472,14 @@ class SweepDirectory:
         found = self.results()
         lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
         replace_file(self.results_path, "".join(lines).encode())
+
+
+def read_document(path: Path) -> dict[str, Any] | None:
+    """The object that a file holds, or None where there is no file; anything else raises `InputError`."""
+    found = read_json(path) if path.exists() else None
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f"{path} cannot be read: {found!r:.20} is no document")
+    return found
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

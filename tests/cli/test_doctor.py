@@ -91,6 +91,33 @@ def test_what_is_missing_is_said_in_one_line(
     assert message in capsys.readouterr().err
 
 
+def test_damaged_findings_are_left_out_with_a_warning(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(runs[1]) / "analysis" / "heads.json"
+    path.parent.mkdir(exist_ok=True)
+    for content, said in (("{", "heads.json cannot be read"), ('{"form": 1}', "has no list 'heads'")):
+        path.write_text(content)
+        assert headway(["doctor", runs[1], "--quiet", "--device", "cpu"]) == 0
+        printed = capsys.readouterr()
+        assert printed.err.startswith("headway: warning: ")
+        assert f"{said}" in printed.err
+        assert "it is left out" in printed.err
+        assert "0 errors" in printed.out
+    path.unlink()
+
+
+def test_runs_inside_a_directory_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in range(5):
+        RunDirectory(f"studies/mine/runs/seed{seed}").create(config(SORTEDNESS, seed), {})
+    for text in ("studies/mine", "mine", "studies/mine/runs"):
+        assert headway(["doctor", text]) == 2
+        said = capsys.readouterr().err
+        assert " is not a run; there are 5 in it: studies/mine/runs/seed0, " in said
+        assert said.endswith("studies/mine/runs/seed3 and more\n")
+
+
 def test_a_run_named_twice_is_refused(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert headway(["doctor", runs[0], runs[0], "--quiet", "--device", "cpu"]) == 2
     assert "a run is named twice; every seed counts once" in capsys.readouterr().err

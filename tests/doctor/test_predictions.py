@@ -92,6 +92,44 @@ def test_an_example_may_be_the_whole_record_or_written_as_a_sum(tmp_path: Path, 
         assert given.answers.tolist() == given.examples.target.tolist()
 
 
+@pytest.mark.parametrize("as_number", [False, True])
+def test_texts_without_leading_zeros_are_the_same_answers(
+    tmp_path: Path, data: dict[str, Path], as_number: bool
+) -> None:
+    def lines(answer: Callable[[int], int]) -> Path:
+        written = []
+        for row in rows_of(data["addition"]):
+            digits = "".join(map(str, row["input"]))  # the + is 10
+            total = int(digits[:3]) + int(digits[5:])
+            said = [total, answer(total)] if as_number else [str(total), str(answer(total))]
+            written.append({"input": f"{digits[:3]} + {digits[5:]} = ", "target": said[0], "prediction": said[1]})
+        (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, written)))
+        return tmp_path / "p.jsonl"
+
+    assert examine_predictions(lines(lambda total: total), data["addition"]).errors == []
+    assert first_error(examine_predictions(lines(lambda total: total % 1000), data["addition"])) == (
+        "first-digit-never-predicted"
+    )
+
+
+def test_operands_of_unequal_length_are_read_with_their_zeros(tmp_path: Path) -> None:
+    rewrite(tmp_path, "test.json", [{"input": [0, 7, 10, 1, 5], "target": [0, 2, 2]}])
+    (tmp_path / "p.jsonl").write_text('{"input": "7 + 15 = ", "target": "22", "prediction": "22"}')
+    given = read_predictions(tmp_path / "p.jsonl", read_data(tmp_path))
+    assert given.examples.source.tolist() == [[0, 7, 10, 1, 5]]
+    assert given.answers[0, :3].tolist() == given.examples.target[0, :3].tolist() == [0, 2, 2]
+
+
+@pytest.mark.parametrize("task", ["addition", "addition-text"])
+def test_empty_predictions_are_said_to_be_empty(tmp_path: Path, data: dict[str, Path], task: str) -> None:
+    found = diagnose(tmp_path, data[task], lambda row: [] if task == "addition" else "")
+    assert first_error(found) == "predictions-empty"
+    assert "400 of 400 predictions are empty" in found.errors[0].evidence
+    first = rows_of(data[task])[0]
+    some = diagnose(tmp_path, data[task], lambda row: "" if row == first else row["target"])
+    assert [one.numbers for one in some.warnings if one.check == "predictions-empty"] == [{"empty": 1, "n": 400}]
+
+
 def test_answers_of_the_next_line_are_recognised(tmp_path: Path, data: dict[str, Path]) -> None:
     rows = rows_of(data["addition"])
     following = {json.dumps(row): after["target"] for row, after in zip(rows, rows[1:] + rows[:1], strict=True)}

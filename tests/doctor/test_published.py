@@ -67,7 +67,8 @@ def test_the_other_class_and_rounded_digits_are_recognised_in_a_wide_table(
     table = "encoding,12,20,32\nnone," + ",".join(shown) + "\n"
     (found,) = examine(tmp_path, sequences, table, "csv")
     assert found.check == "constant-answer"
-    assert f"{' '.join(shown)} are the shares of sorted sequences" in found.evidence
+    said = [f"{one} %" if percent else one for one in shown]
+    assert f"{' '.join(said)} are the shares of sorted sequences" in found.evidence
 
 
 def test_rows_with_other_columns_and_parallel_lists_are_the_same_table(tmp_path: Path, sequences: Path) -> None:
@@ -164,6 +165,16 @@ def test_a_length_that_the_data_lacks_is_said(tmp_path: Path, sequences: Path) -
     found = examine(tmp_path, sequences, {"12": 0.99, "48": 0.9})
     assert [one.check for one in found] == ["length-without-data"]
     assert "length 48" in found[0].evidence
+    found = examine(tmp_path, sequences, {"12": 0.5, "48": 0.9})
+    assert [one.check for one in found] == ["no-better-than-majority", "length-without-data"]
+    assert "the model: 0.5 is nowhere better" in found[0].evidence
+
+
+def test_numbers_above_1_are_said_to_be_per_cent(tmp_path: Path, sums: Path) -> None:
+    (found,) = examine(tmp_path, sums, {"accuracy": 1.1})
+    assert "1.1 % of 400" in found.evidence
+    (found,) = examine(tmp_path, sums, {"accuracy": 99.75})
+    assert found.evidence.endswith("They were read as per cent.")
 
 
 COURSE = {32: 273, 64: 243, 128: 241, 256: 244}
@@ -220,7 +231,13 @@ def _json(directory: Path, table: Any) -> Path:
     [
         ("a.json", "{", "--results a.json is not JSON"),
         ("a.json", '{"epochs": 50, "seed": 1}', "no accuracy found; lengths such as 32"),
-        ("a.json", '{"32": 0.5, "64": 120}', "120 is no accuracy; a share or per cent needed"),
+        ("a.json", '{"32": 0.5, "64": 120}', "120 is above 1 and 0.5 is not; write shares, or all as per"),
+        ("a.json", '{"32": 50, "64": 120}', "120 % is no accuracy; a share or per cent needed"),
+        ("a.json", '{"32": "41.2 %", "64": 0.5}', "41.2 % is above 1 and 0.5 is not"),
+        ("a.json", "0.5", 'a.json: a number alone; say what it is, such as {"accuracy": 0.5}'),
+        ("a.json", '{"lengths": [32, 64], "learned": [0.5]}', "'learned' and 'lengths' are of different size: 1 and 2"),
+        ("a.csv", "name,32,64\na,.5,.6\nb,.5\n", "a.csv line 3 has 2 cells; the first line 3"),
+        ("a.csv", "name,32\na,.5,.6\n", "a.csv line 2 has 3 cells; the first line 2"),
         ("a.csv", "name,colour\na,red\n", "no accuracy found"),
     ],
 )

@@ -77,6 +77,15 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
     run.add_to_analysis("evaluation", {"all": {**(accuracy.known() or {}), "step": 999}})
     assert heads.known() is None
     assert accuracy.known() is None
+    # JSON, but not of this form: it is made anew, and so is a file that was cut off.
+    run.replace_analysis("heads", {key: found[key] for key in ("form", "settings")})
+    assert heads.known() is None
+    place = run.path / "analysis" / "evaluation.json"
+    for content in ('{"all": 5}', '{"all": {"step": 2}}', "[1]", '{"all": {"exa'):
+        place.write_text(content)
+        assert accuracy.known() is None
+    make(accuracy)
+    assert accuracy.known() is not None
 
 
 def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirectory) -> None:
@@ -88,6 +97,9 @@ def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirec
     assert "too-few-seeds" not in {finding["check"] for finding in found["findings"]}
     sorted_run.add_to_analysis("lengths", {"n": 25})
     assert piece.known() is None
+    (sorted_run.path / "analysis" / "heads.json").write_text("{")  # which the doctor does without
+    make(piece)
+    assert piece.known() is not None
 
 
 def test_a_run_that_is_not_there_was_not_analysed(tmp_path: Path) -> None:

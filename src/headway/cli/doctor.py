@@ -108,12 +108,15 @@ def specimen_lines(document: Document) -> list[str]:
 
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]:
     """Examine runs with a progress display, and add each diagnosis to its run."""
+    from headway.doctor.subject import read_findings
     from headway.doctor.visit import examine_together
     from headway.evaluation import load
 
     opened = [load(one, device=device) for one in runs]
-    for warning in (warning for trained in opened for warning in trained.warnings):
-        say(f"headway: warning: {warning}")
+    for trained in opened:
+        damages = [read_findings(trained.directory, name)[1] for name in ("heads", "lengths")]
+        for warning in (*trained.warnings, *(f"{damage}; it is left out" for damage in damages if damage)):
+            say(f"headway: warning: {warning}")
     with progress("doctor", quiet=quiet) as meter:
         found = examine_together(opened, meter).to_json()
     for trained, one in zip(opened, found["runs"], strict=True):

@@ -7,7 +7,7 @@ wrong (a target that is not the sum, splits that overlap) is read, so that the c
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,26 @@ def read_predictions(path: Path, data: ForeignData) -> Predictions:
     if not records:
         raise InputError(f"--predictions {path}: the file is empty; a JSON object a line needed")
     _check_like(data.task, records)
+    records, answers = _with_leading_zeros(data.task, records, answers)
     # An answer that goes on after the right one has not ended, and one that never ends is wrong.
     goes_on = [a[: len(r.target)] == r.target != a for r, a in zip(records, answers, strict=True)]
     return Predictions(_examples(data.task, records), _targets(data.task, answers, goes_on))
+
+
+def _with_leading_zeros(
+    task: Task, records: list[Record], answers: list[list[int]]
+) -> tuple[list[Record], list[list[int]]]:
+    """Targets and answers of a file that leaves leading zeros out, with the zeros that the data's targets have."""
+    width = task.options.digits + 1 if task.name == "addition" else 0
+    if not any(0 < len(record.target) < width for record in records):
+        return records, answers
+    first = task.options.order == "most-significant-first"
+
+    def filled(digits: list[int]) -> list[int]:
+        zeros = [0] * (width - len(digits) if digits else 0)
+        return zeros + digits if first else digits + zeros
+
+    return [replace(record, target=filled(record.target)) for record in records], [filled(one) for one in answers]
 
 
 def _lines(path: Path) -> Iterable[tuple[str, Any]]:
@@ -167,7 +184,8 @@ def _whole_numbers(value: Any, key: str, place: str) -> list[int]:
 
 def _tokens_source(value: Any, place: str) -> list[int]:
     if isinstance(value, str) and (match := SUM.fullmatch(value)):
-        value = [*map(int, match[1]), PLUS, *map(int, match[2])]
+        width = max(len(match[1]), len(match[2]))
+        value = [*map(int, match[1].zfill(width)), PLUS, *map(int, match[2].zfill(width))]
     source = _whole_numbers(value, "input", place)
     middle = len(source) // 2
     if len(source) % 2 == 0 or source[middle] != PLUS or max(source[:middle] + source[middle + 1 :], default=10) > 9:

@@ -70,10 +70,27 @@ def _origins(data: ForeignData, given: Predictions) -> Iterable[Finding]:
             {"not_in_data": len(nowhere), "n": len(given)},
             "Give the directory that the predictions were made on.",
         )
+    yield from _empty(data, given)
     yield from _of_training(data, keys, files)
     yield from _other_targets(data, given, keys)
     yield from _shifted(data, given)
     yield from _left_out(data, keys)
+
+
+def _empty(data: ForeignData, given: Predictions) -> Iterable[Finding]:
+    """Predictions that hold no answer at all."""
+    if data.task.kind == "class":
+        return
+    empty = int((given.answers[:, 0] == data.task.vocabulary.eos).sum())
+    if empty:
+        yield Finding(
+            "predictions-empty",
+            "error" if empty > len(given) / 2 else "warning",
+            "harness",
+            f"{empty:,} of {len(given):,} predictions are empty, or begin with what is no symbol of an answer.",
+            {"empty": empty, "n": len(given)},
+            "Write the answer alone, without a start token before it.",
+        )
 
 
 def _of_training(data: ForeignData, keys: list[bytes], files: dict[str, set[bytes]]) -> Iterable[Finding]:

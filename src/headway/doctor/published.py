@@ -62,6 +62,8 @@ def explain(series: list[Series], data: ForeignData) -> list[Finding]:
     findings += _unknown_lengths(series, data)
     if not findings:
         words = f"None of the {tried} comparisons with what a trivial model would get matches the numbers."
+        if any(point.text.endswith("%") for one in series for point in one.points):
+            words += " They were read as per cent."
         numbers = {"candidates": len(candidates), "series": len(series)}
         findings = [Finding("explained-by-data", "fine", "claims", words, numbers, "")]
     return findings
@@ -209,7 +211,7 @@ Match = tuple[Series, list[tuple[Point, Share]], float]
 
 
 def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tried: int) -> Finding:
-    first, known, _ = alike[0]
+    _, known, _ = alike[0]
     chance = max(chance for _, _, chance in alike)
     labels = ", ".join(one.label for one, _, _ in alike if one.label)
     verb, files = ("are", "your test files") if len(known) > 1 else ("is", "your test file")
@@ -218,7 +220,7 @@ def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tr
         words = words.replace(BELOW, f"below {data.task.options.base**data.task.options.digits}")
     counts = ", ".join(f"{share.right:,} of {share.n:,}" for _, share in known)
     evidence = (
-        f"{first.shown()} {verb} {words} in {files} ({counts}){f': {labels}' if labels else ''}. "
+        f"{_shown(known)} {verb} {words} in {files} ({counts}){f': {labels}' if labels else ''}. "
         f"Another model would print the same in {_percent(chance)} of cases, with {tried} comparisons tried."
     )
     numbers = {
@@ -229,6 +231,11 @@ def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tr
         "chance": chance,
     }
     return Finding(candidate.check, "error", "claims", evidence, numbers, candidate.fix)
+
+
+def _shown(rows: list[tuple[Point, Share]]) -> str:
+    """The numbers that there is data for, as printed."""
+    return " ".join(point.text for point, _ in rows)
 
 
 def _percent(share: float) -> str:
@@ -287,7 +294,7 @@ def _no_better(series: list[Series], data: ForeignData, explained: list[Finding]
         ]
         if min(holm(p)) > 0.05:
             evidence = (
-                f"{one.label or 'the model'}: {one.shown()} is nowhere better than always giving the more frequent "
+                f"{one.label or 'the model'}: {_shown(rows)} is nowhere better than always giving the more frequent "
                 f"answer (smallest p {min(holm(p)):.2g} after Holm, {rows[0][1].n:,} examples each)."
             )
             numbers = {"published": [point.value for point, _ in rows], "p": p, "n": [share.n for _, share in rows]}

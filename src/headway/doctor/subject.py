@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headway.batches import Batch, make_batch
-from headway.errors import InstrumentError
+from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
 from headway.heads.ablation import as_row
 from headway.heads.handles import intervene
@@ -94,9 +94,20 @@ def subject_of(trained: Trained) -> Subject:
         initial=initial_weights(directory),
         step=trained.step,
         metrics=directory.metrics(),
-        heads=directory.read_analysis("heads"),
-        lengths=directory.read_analysis("lengths"),
+        heads=read_findings(directory, "heads")[0],
+        lengths=read_findings(directory, "lengths")[0],
     )
+
+
+def read_findings(directory: RunDirectory, name: str) -> tuple[dict[str, Any] | None, str]:
+    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged."""
+    try:
+        found = directory.read_analysis(name)
+    except InputError as problem:
+        return None, str(problem)
+    if found is None or (isinstance(found.get(name), list) and found[name]):
+        return found, ""
+    return None, f"{name}.json of {directory.path} has no list {name!r}"
 
 
 def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:

@@ -56,9 +56,6 @@ class Series:
     kind: str
     points: tuple[Point, ...]
 
-    def shown(self) -> str:
-        return " ".join(point.text for point in self.points)
-
 
 @dataclass(frozen=True)
 class Leaf:
@@ -75,9 +72,13 @@ def read_results(path: Path) -> list[Series]:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"--results {path} cannot be read: {error}") from None
-    content = _rows_of_csv(text) if path.suffix.lower() == ".csv" else _json(path, text)
-    leaves = list(_walk((), content))
-    series = _series(leaves)
+    content = _rows_of_csv(path, text) if path.suffix.lower() == ".csv" else _json(path, text)
+    if _number(content) is not None:
+        raise InputError(f'--results {path.name}: a number alone; say what it is, such as {{"accuracy": {content}}}')
+    try:
+        series = _series(list(_walk((), content)))
+    except InputError as problem:
+        raise InputError(f"--results {path.name}: {problem}") from None
     if not series:
         raise InputError(
             f"--results {path.name}: no accuracy found; lengths such as 32, heads such as enc0.h1, "
@@ -94,8 +95,15 @@ def _json(path: Path, text: str) -> Any:
         raise InputError(f"--results {path.name} is not JSON: {error}") from None
 
 
-def _rows_of_csv(text: str) -> list[dict[str, str]]:
-    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+def _rows_of_csv(path: Path, text: str) -> list[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    rows = []
+    for row in reader:
+        if None in row.values() or any(row.get(None, ())):
+            cells = sum(isinstance(value, str) for value in row.values()) + len(row.get(None, ()))
+            wanted = len(reader.fieldnames or ())
+            raise InputError(f"--results {path.name} line {reader.line_num} has {cells} cells; the first line {wanted}")
+        rows.append(row)
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
 
 
@@ -113,11 +121,7 @@ def _walk_table(path: tuple[str, ...], table: dict[str, Any]) -> Iterator[Leaf]:
     """The numbers of an object; one that names a length or a head is a row, and its texts name the model."""
     lengths = table.get("lengths")
     if isinstance(lengths, list):
-        table = {
-            key: dict(zip(map(str, lengths), value, strict=False)) if isinstance(value, list) else value
-            for key, value in table.items()
-            if key != "lengths"
-        }
+        table = {key: _by_length(key, value, lengths) for key, value in table.items() if key != "lengths"}
     at = [key for key in table if key.lower() in PLACES]
     named = {key: value for key, value in table.items() if isinstance(value, str) and _number(value) is None}
     place = [str(table[key]) for key in at]
@@ -126,6 +130,15 @@ def _walk_table(path: tuple[str, ...], table: dict[str, Any]) -> Iterator[Leaf]:
         if key in named or key in at or (at and not (MEASURE.search(key) or DROP.search(key))):
             continue
         yield from _walk((*path, *names, str(key), *place), value)
+
+
+def _by_length(key: str, value: Any, lengths: list[Any]) -> Any:
+    """A list as long as the lengths, under their names; what is no list of accuracies stays as it is."""
+    if not isinstance(value, list) or COUNTED.search(key):
+        return value
+    if len(value) != len(lengths):
+        raise InputError(f"{key!r} and 'lengths' are of different size: {len(value)} and {len(lengths)}")
+    return dict(zip(map(str, lengths), value, strict=True))
 
 
 def _number(value: Any) -> Decimal | None:
@@ -146,7 +159,16 @@ def _series(leaves: list[Leaf]) -> list[Series]:
             kind, label, place = found
             groups.setdefault((kind, label), []).append((place, leaf))
     percent = any(abs(leaf.number) > 1 for rows in groups.values() for _, leaf in rows)
+    _check_one_unit([leaf for (kind, _), rows in groups.items() if kind != "drop" for _, leaf in rows])
     return [Series(label, kind, _points(rows, percent)) for (kind, label), rows in groups.items()]
+
+
+def _check_one_unit(accuracies: list[Leaf]) -> None:
+    """Raise where one accuracy must be per cent and another looks like a share."""
+    above = [leaf.text for leaf in accuracies if leaf.number > 1]
+    below = [leaf.text for leaf in accuracies if 0 < leaf.number <= 1 and not leaf.text.endswith("%")]
+    if above and below:
+        raise InputError(f"{above[0]} is above 1 and {below[0]} is not; write shares, or all as per cent, with a %")
 
 
 def _read(leaf: Leaf, *, alone: bool) -> tuple[str, str, int | str | None] | None:
@@ -170,11 +192,19 @@ def _read(leaf: Leaf, *, alone: bool) -> tuple[str, str, int | str | None] | Non
 
 
 def _points(rows: list[tuple[int | str | None, Leaf]], percent: bool) -> tuple[Point, ...]:
-    """The values as shares, all rounded to the most digits of one: a program prints .5 for .500."""
+    """The values as shares, all rounded to the most digits of one: a program prints .5 for .500.
+
+    What is taken for per cent is shown as per cent, so that a reader sees it.
+    """
     scales = [Decimal(100) if percent or leaf.text.endswith("%") else Decimal(1) for _, leaf in rows]
     half = min(_half(leaf.number) / scale for (_, leaf), scale in zip(rows, scales, strict=True))
     return tuple(
-        Point(place, leaf.text, float(leaf.number / scale), float(half))
+        Point(
+            place,
+            leaf.text if scale == 1 else f"{leaf.text.removesuffix('%').strip()} %",
+            float(leaf.number / scale),
+            float(half),
+        )
         for (place, leaf), scale in zip(rows, scales, strict=True)
     )
 

@@ -13,7 +13,7 @@ from headway.doctor.findings import Check, Diagnosis, Finding, run_checks
 from headway.doctor.harness import HARNESS
 from headway.doctor.instruments import INSTRUMENTS
 from headway.doctor.learning import LEARNING
-from headway.doctor.subject import Subject, subject_of
+from headway.doctor.subject import Subject, read_findings, subject_of
 from headway.errors import InputError
 from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 
@@ -72,5 +72,5 @@ def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, to
     for done, trained in enumerate(opened):
         tell(done, len(opened))
         found.append(examine(subject_of(trained), checks))
-    heads = [trained.directory.read_analysis("heads") for trained in opened]
+    heads = [read_findings(trained.directory, "heads")[0] for trained in opened]
     return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())

@@ -53,7 +53,7 @@ def gather_study(study: StudyDirectory) -> Gathered:
     runs = study.runs()
     if not runs:
         raise InputError(f"{study.path} has no runs yet; headway study makes them")
-    together = {name: found for name in STUDY_ANALYSES if (found := study.read_analysis(name)) is not None}
+    together = readable(study, STUDY_ANALYSES)
     documents = {"study": {"name": study.path.name, "path": str(study.path), "plan": study.plan(), **together}}
     return Gathered(Evidence({**documents, **of_runs(runs)}), study.report, study.path.name)
 
@@ -75,19 +75,28 @@ def of_runs(runs: Sequence[RunDirectory]) -> dict[str, Any]:
 
 def of_run(run: RunDirectory) -> dict[str, Any]:
     """Everything that a run's files say, under one name each; what is not there is left out."""
-    found: dict[str, Any] = {
+    return {
         "name": run.path.resolve().name,
         "path": str(run.path),
         "config": run.config().to_json(),
         "provenance": run.provenance(),
         "training": run.newest_state(),
         "metrics": curves(run.metrics()),
+        **readable(run, ANALYSES),
     }
-    for name in ANALYSES:
-        document = run.read_analysis(name)
-        if document:
-            found[name] = document
-    return found
+
+
+def readable(place: RunDirectory | StudyDirectory, names: Sequence[str]) -> dict[str, Any]:
+    """The documents that are there; under `damaged`, by name, why one cannot be read."""
+    found: dict[str, Any] = {}
+    damaged: dict[str, str] = {}
+    for name in names:
+        try:
+            if document := place.read_analysis(name):
+                found[name] = document
+        except InputError as problem:
+            damaged[name] = str(problem)
+    return found | ({"damaged": damaged} if damaged else {})
 
 
 def curves(records: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

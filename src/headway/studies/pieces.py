@@ -30,14 +30,18 @@ class Piece(ABC):
     study: Study
     what: ClassVar[str]
     file: ClassVar[str]
+    holds: ClassVar[Mapping[str, type]]
+    """What is later read of it."""
 
     def known(self) -> Document | None:
-        """What was found before with these settings, or None; a file that cannot be read is made anew."""
+        """What was found before with these settings, or None; a file that is damaged or cut short is made anew."""
         try:
             found = self.run.read_analysis(self.file) if self.run.exists() else None
-            return self.fitting(found) if isinstance(found, dict) else None
-        except InputError:
+            fitting = None if found is None else self.fitting(found)
+        except (InputError, AttributeError, KeyError, TypeError):  # JSON, but not of this form
             return None
+        whole = fitting is not None and all(isinstance(fitting.get(key), kind) for key, kind in self.holds.items())
+        return fitting if whole else None
 
     @property
     def best_step(self) -> int | None:
@@ -69,13 +73,14 @@ class Accuracy(Piece):
 
     what: ClassVar[str] = "evaluation"
     file: ClassVar[str] = "evaluation"
+    holds: ClassVar[Mapping[str, type]] = {"n": int, "wrong": int, "interval": list, "wrong_examples": list}
 
     def split(self) -> str:
         return "all" if self.task().domain_size() else "test"
 
     def fitting(self, found: Document) -> Document | None:
         earlier: Document = found.get(self.split()) or {}
-        return earlier if earlier and earlier.get("step") == self.best_step else None
+        return earlier if earlier.get("step") == self.best_step else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import evaluate, load
@@ -83,7 +88,10 @@ class Accuracy(Piece):
         split = self.split()
         trained = load(self.run, device=device)
         found = evaluate(trained, split, progress=lambda done, total: tell(done / total)).to_json()
-        self.run.add_to_analysis(self.file, {split: found})
+        try:
+            self.run.add_to_analysis(self.file, {split: found})
+        except InputError:  # the other splits' are lost already
+            self.run.replace_analysis(self.file, {split: found})
         return found
 
     def passes(self) -> int:
@@ -96,6 +104,7 @@ class Lengths(Piece):
 
     what: ClassVar[str] = "lengths"
     file: ClassVar[str] = "lengths"
+    holds: ClassVar[Mapping[str, type]] = {"lengths": list, "certified": dict, "training": dict, "positions": dict}
 
     def fitting(self, found: Document) -> Document | None:
         from headway.lengths.measure import FORM
@@ -151,6 +160,7 @@ class Heads(Piece):
 
     what: ClassVar[str] = "heads"
     file: ClassVar[str] = "heads"
+    holds: ClassVar[Mapping[str, type]] = {"n": int, "heads": list, "baseline": dict, "joint": dict, "checks": dict}
 
     @property
     def settings(self) -> Document:
@@ -185,12 +195,14 @@ class Diagnosis(Piece):
 
     what: ClassVar[str] = "doctor"
     file: ClassVar[str] = "doctor"
+    holds: ClassVar[Mapping[str, type]] = {"findings": list}
 
     def seen(self) -> Document:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
+        from headway.doctor.subject import read_findings
         from headway.doctor.visit import CHECKS
 
-        documents = {name: self.run.read_analysis(name) for name in ("heads", "lengths")}
+        documents = {name: read_findings(self.run, name)[0] for name in ("heads", "lengths")}
         return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
 
     def fitting(self, found: Document) -> Document | None:

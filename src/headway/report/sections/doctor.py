@@ -11,7 +11,7 @@ LEVELS = ("error", "warning", "fine")
 def section(evidence: Evidence) -> Section:
     examined = evidence.those_with("doctor")
     blocks: list[Block] = [findings_of(evidence, run) for run in examined]
-    left = [run for run in evidence.runs if run not in examined]
+    left = [run for run in evidence.runs if run not in examined and not evidence.has(f"{run}/damaged/doctor")]
     if left:
         blocks.append(Paragraph([not_asked(evidence, left, all_of_them=not examined)]))
     blocks += together(evidence)

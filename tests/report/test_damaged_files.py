@@ -1,0 +1,41 @@
+"""A file that cannot be read is named in the place of its section, and costs nothing else."""
+
+import json
+from pathlib import Path
+
+from headway.report.gathering import gather
+from headway.report.writing import compose
+from tests.report.made_up_runs import make_run
+
+SECTIONS = {"evaluation": "accuracy", "heads": "heads", "lengths": "lengths", "doctor": "doctor"}
+
+
+def test_every_damaged_analysis_of_a_run_is_named_in_its_section(tmp_path: Path) -> None:
+    whole = make_run(tmp_path / "whole", analyses=())
+    for name in SECTIONS:
+        whole.replace_analysis(name, {})
+    for name, section in SECTIONS.items():
+        path = whole.path / "analysis" / f"{name}.json"
+        for content, said in (('{"form": 1, "che', "cannot be read"), ("[5]", "[5] is no document")):
+            path.write_text(content)
+            found = gather([whole])
+            told = {one.name: one for one in compose(found.evidence, found.name).sections}
+            assert [one for one, part in told.items() if part.problem] == [section]
+            assert f"{name}.json" in told[section].problem
+            assert said in told[section].problem
+            assert "A file cannot be read" in str(told[section].blocks[0])
+            assert {"setup", "training", "methods", "provenance"} <= set(told)
+        assert ("The doctor was not asked" in str(told["doctor"].blocks)) == (name != "doctor")
+        path.write_text("{}")
+
+
+def test_a_damaged_file_of_a_study_is_named_too(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    make_run(study / "runs" / "arm-seed0", analyses=())
+    (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
+    (study / "analysis").mkdir()
+    (study / "analysis" / "summary.json").write_text("{")
+    found = gather([study])
+    told = {one.name: one.problem for one in compose(found.evidence, found.name).sections if one.problem}
+    assert list(told) == ["accuracy"]
+    assert "summary.json cannot be read" in told["accuracy"]
