@@ -149,7 +149,7 @@ class RunDirectory:
         for place in (path, Path("studies") / text):
             if inside := list_runs(place) or StudyDirectory(place).runs():
                 shown = ", ".join(str(run.path) for run in inside[:4]) + (" and more" if len(inside) > 4 else "")
-                raise InputError(f"{place} is not a run; there are {len(inside)} in it: {shown}")
+                raise InputError(f"{place} is not a run; runs in it: {shown}")
         if path.is_dir():
             raise InputError(f"{text} is not a run: it has no config.json")
         known = [run.name for run in list_runs(Path("runs"))]

@@ -114,7 +114,7 @@ def test_runs_inside_a_directory_are_named(
     for text in ("studies/mine", "mine", "studies/mine/runs"):
         assert headway(["doctor", text]) == 2
         said = capsys.readouterr().err
-        assert " is not a run; there are 5 in it: studies/mine/runs/seed0, " in said
+        assert " is not a run; runs in it: studies/mine/runs/seed0, " in said
         assert said.endswith("studies/mine/runs/seed3 and more\n")
 
 

@@ -19,13 +19,15 @@ def test_every_damaged_analysis_of_a_run_is_named_in_its_section(tmp_path: Path)
         for content, said in (('{"form": 1, "che', "cannot be read"), ("[5]", "[5] is no document")):
             path.write_text(content)
             found = gather([whole])
-            told = {one.name: one for one in compose(found.evidence, found.name).sections}
+            report = compose(found.evidence, found.name)
+            told = {one.name: one for one in report.sections}
             assert [one for one, part in told.items() if part.problem] == [section]
             assert f"{name}.json" in told[section].problem
             assert said in told[section].problem
             assert "A file cannot be read" in str(told[section].blocks[0])
             assert {"setup", "training", "methods", "provenance"} <= set(told)
         assert ("The doctor was not asked" in str(told["doctor"].blocks)) == (name != "doctor")
+        assert ("what the doctor said cannot be read" in report.answer[-1]) == (name == "doctor")
         path.write_text("{}")
 
 

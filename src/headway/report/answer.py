@@ -314,7 +314,9 @@ def sureness(evidence: Evidence) -> Markup:
     base += Markup("; more runs failed") if len(failed) > MOST_NAMED else Markup("")
     examined = evidence.those_with("doctor")
     if not examined:
-        return Markup("{}, and the doctor was not asked.").format(base)
+        damaged = evidence.those_with("damaged/doctor")
+        told = "what the doctor said cannot be read" if damaged else "the doctor was not asked"
+        return Markup("{}, and {}.").format(base, told)
     if len(evidence.runs) == 1:
         return Markup("{}; the doctor: {}.").format(base, findings_tally(evidence, f"{examined[0]}/doctor/findings"))
     ill = [run for run in examined if evidence.how_many(f"{run}/doctor/findings", "level", "error")]
