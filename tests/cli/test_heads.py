@@ -172,6 +172,11 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     assert "0 disagreements" in text
     assert all(f"Shapley values, {kind}" in text for kind in ("encoder", "decoder", "cross", "all"))
     assert "{" not in text
+    for row in found["joint"]["removable"]:  # 15 other examples show nothing within a point, and may within five
+        shown = row["drop_interval"][1] < row["limit"]
+        (line,) = [line for line in lines if line.startswith(f"for less than {row['limit']:g} point")]
+        assert ("can go together" in line, "not shown to cost so little" in line) == (shown, not shown)
+    assert "not shown to cost so little" in text
 
 
 def test_one_head_a_site_is_named_once_in_an_intervention() -> None:

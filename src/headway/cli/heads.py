@@ -179,8 +179,9 @@ def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
     for row in joint["removable"]:
         low, high = row["drop_interval"]
         alone, adding = row["alone_under_limit"], row["adding_up"]
+        shown = "can go together" if high < row["limit"] else "were chosen to go, not shown to cost so little"
         lines += [
-            f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads can go together, "
+            f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads {shown}, "
             f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
             f"  one at a time {len(alone['heads'])} are under it; all of those together cost {alone['drop']:.2f}. "
             f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
