@@ -155,7 +155,7 @@ def let_compiler_keep_walls() -> None:
 
 
 def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
-    """On a CPU plain products for short sequences in training; without gradients the blocked kernel is faster by 8 %."""
+    """On a CPU plain products for short sequences in training; without gradients the blocked kernel is 8 % faster."""
     short = query.shape[-2] * key.shape[-2] <= SHORT_CELLS
     plain = short and query.device.type == "cpu" and torch.is_grad_enabled()
     return sdpa_kernel(SDPBackend.MATH) if plain else nullcontext()
