@@ -1,12 +1,16 @@
 """Every test runs with shapes and types checked at each call of headway, and on one thread."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 # Before torch is imported, and for every process that a test starts. Threads that wait for each other by counting take
 # the cores from the other tests: a training on two threads beside other tests took three times its processor time.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "passive"
 
+import pytest
 import torch
 from hypothesis import settings
 
@@ -19,3 +23,18 @@ torch.set_num_threads(1)
 # The same cases on every machine, and no time limit for one of them: a shared machine is slow at times.
 settings.register_profile("headway", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("headway")
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser. It ends with the module: a process can have one at a time, and its event loop disturbs others."""
+    if not CHROMIUM.exists() and not os.environ.get("CI"):
+        pytest.skip(f"no {CHROMIUM}: the page was not looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -2,9 +2,7 @@
 
 import doctest
 import json
-import os
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from tests.report.reading import Files, Page, complaints
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b'
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="module")
@@ -363,18 +360,6 @@ def test_what_does_not_fit_is_left_beside_the_page(
 
 
 # A real browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists() and not os.environ.get("CI"):
-        pytest.skip(f"no {CHROMIUM}: the page was not looked at in a browser")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
