@@ -31,7 +31,7 @@ def make_batch(task: Task, model: Transformer, examples: Examples, device: torch
     if cut:
         source, target = _cut(source, pad), target if task.kind == "class" else _cut(target, pad)
     padded = bool((source[:, -1] == pad).any())
-    return lay_out(task, model, _to_tensor(source, device), _to_tensor(target, device), padded=padded)
+    return lay_out(task, model, send(source, device), send(target, device), padded=padded)
 
 
 def lay_out(
@@ -61,8 +61,10 @@ def _cut(rows: np.ndarray, pad: int) -> np.ndarray:
     return rows[:, : int(used[-1]) + 1]
 
 
-def _to_tensor(rows: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(rows)).to(device)
+def send(values: np.ndarray, device: torch.device) -> Tensor:
+    """The numbers on a device; a GPU's queue of work goes on meanwhile."""
+    found = torch.from_numpy(np.ascontiguousarray(values))
+    return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found.to(device)
 
 
 def make_model(task: Task, config: ModelConfig) -> Transformer:

@@ -244,15 +244,23 @@ def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it
     assert [calls[id(block.own)] for block in model.decoder] == [7, 13]
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("encoding", ["alibi", "rotary", "t5", "randomized"])
-def test_branches_computed_together_stand_where_they_stood(encoding: str) -> None:
-    model = tiny("encoder-decoder", encoding, **LAYERS["encoder-decoder"], log_length_scale=True)
-    inputs = batch_of("encoder-decoder")
-    plan = np.concatenate([np.zeros((1, 18), dtype=np.int64), np.eye(18, dtype=np.int64)])
+def test_branches_computed_together_stand_where_they_stood(encoding: str, padded: bool, shape: str) -> None:
+    model = tiny(shape, encoding, **LAYERS[shape], log_length_scale=True)
+    inputs = batch_of(shape, padded=padded)
+    n_heads = sum(len(site.kept) for site in model.sites)
+    plan = np.concatenate([np.zeros((1, n_heads), dtype=np.int64), np.eye(n_heads, dtype=np.int64)])
     nothing = [{site.name: torch.zeros(()) for site in model.sites}]
     apart, together = (tree(Walk(model, inputs), plan, nothing, count) for count in (1, 7))
     for variant in range(len(plan)):
         torch.testing.assert_close(apart[variant], together[variant], rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_alike_for_every_row_is_not_repeated() -> None:
+    walk = Walk(tiny("encoder-decoder", **LAYERS["encoder-decoder"]), batch_of("encoder-decoder", padded=False))
+    assert walk.wide(3) is walk
 
 
 def test_many_widths_are_not_all_kept() -> None:

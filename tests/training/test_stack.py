@@ -23,7 +23,7 @@ from headway.tasks import make_task
 from headway.tasks.files import make_splits, write_files
 from headway.training import TrainResult, train, train_stack
 from headway.training.data import TrainingData
-from headway.training.feed import FreshFeed, make_feed
+from headway.training.feed import FixedFeed, FreshFeed, make_feed
 from headway.training.step import StackStep
 from tests.model.stacking import double_precision
 from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
@@ -568,13 +568,17 @@ def test_the_callers_random_numbers_are_left_alone(tmp_path: Path) -> None:
 # What a GPU does and a CPU can
 
 
-def test_fresh_examples_drawn_by_other_processes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["fresh text", "swap", "sortedness"])
+def test_examples_found_by_other_processes_are_the_same(name: str) -> None:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    configs = [RECIPES["fresh text"](seed) for seed in SEEDS]
-    data = [TrainingData(one, make_task(one.task), {}) for one in configs]
-    here, there = FreshFeed(data, 5, CPU), FreshFeed(data, 5, CPU)
+    configs = [RECIPES[name](seed) for seed in SEEDS]
+    task = make_task(configs[0].task)
+    splits = make_splits(task, configs[0].data)
+    data = [TrainingData(one, task, splits) for one in configs]
+    here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
+    assert isinstance(there, FixedFeed | FreshFeed)
     there.drawers = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     try:
         for first, count in ((2, 5), (9, 3)):

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headway.batches import Batch, make_batch
+from headway.batches import Batch, make_batch, send
 from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
 from headway.heads.walk import Filling, Plan, Walk, head_outputs, run_tree
 from headway.model.sites import Head, HeadSite
@@ -142,7 +142,7 @@ class _Scoreboard:
         leaves, device = len(self.waiting), self.tokens.device
         variant = np.concatenate([alike for alike, _ in self.waiting])
         leaf = np.repeat(np.arange(leaves), [len(alike) for alike, _ in self.waiting])
-        index, of = torch.from_numpy(np.stack([variant, leaf])).to(device)
+        index, of = send(np.stack([variant, leaf]), device)
         logits, target = torch.cat([one for _, one in self.waiting]), self.tokens.repeat(leaves, 1)
         self.waiting.clear()
         best, lost = _score(logits, target, self.pad)

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headway.batches import send
 from headway.model.attention import HeadOutputs, KeyValueCache
-from headway.model.blocks import Block, Encoded, Hidden, View
+from headway.model.blocks import Block, Hidden, View
 from headway.model.sites import HeadSite
 from headway.model.transformer import Inputs, Transformer
 
@@ -35,29 +36,18 @@ Filling = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class State:
-    """A pass between two sites: the stream it works on, and the encoder's output with its keys and values."""
+    """A pass between two sites: the stream it works on, and the keys and values of the encoder's output."""
 
     hidden: Hidden
-    encoded: Encoded | None = None
     memory: tuple[KeyValueCache, ...] = field(default=())
 
-    def pick(self, branches: Int[Tensor, " branch"], count: int) -> "State":
-        """The states of some branches, one after another, out of `count` of them."""
-        if count == 1 and len(branches) == 1:
-            return self
-        encoded = None if self.encoded is None else pick(self.encoded, branches, count)
+    def take(self, rows: Int[Tensor, " row"]) -> "State":
+        """The states of some rows."""
         parts = [(cache.key, cache.value) for cache in self.memory]
-        memory = tuple(
-            KeyValueCache(*(None if part is None else pick(part, branches, count) for part in both)) for both in parts
+        memory = (
+            KeyValueCache(*(None if part is None else part.index_select(0, rows) for part in both)) for both in parts
         )
-        return State(pick(self.hidden, branches, count), encoded, memory)
-
-
-def pick(rows: Shaped[Tensor, "_ *any"], branches: Int[Tensor, " branch"], count: int) -> Shaped[Tensor, "_ *any"]:
-    """The rows of some branches out of `count` that lie one after another."""
-    if count == 1 and len(branches) == 1:
-        return rows
-    return rows.unflatten(0, (count, len(rows) // count))[branches].flatten(0, 1)
+        return State(self.hidden.index_select(0, rows), tuple(memory))
 
 
 class Walk:
@@ -71,10 +61,11 @@ class Walk:
             self.encoder_view = model.encoder_view(self.inputs)
         if model.config.shape != "encoder":
             self.decoder_hidden, self.own_view, self.cross_view = model.decoder_start(self.inputs)
+        self.alike = model.config.shape != "encoder" and one_row_for_all(self.inputs)
 
     def wide(self, copies: int) -> "Walk":
-        """The walk of a batch that holds this one so many times; this one itself for a single copy."""
-        if copies == 1:
+        """The walk of a batch that holds this one so many times; this one itself where nothing has to be repeated."""
+        if copies == 1 or self.alike:
             return self
         if copies not in self.copies:
             if len(self.copies) >= MOST_WIDTHS:
@@ -98,8 +89,8 @@ class Walk:
             view = self.encoder_view if site.stack == "encoder" else self.own_view
             assert view is not None
             return block.look_at_self(state.hidden, view)
-        assert state.encoded is not None and self.cross_view is not None
-        return block.look_across(state.hidden, state.encoded, self.cross_view, state.memory[site.layer])
+        assert self.cross_view is not None
+        return block.look_across(state.hidden, None, self.cross_view, state.memory[site.layer])
 
     def go_on(self, state: State, site: HeadSite, heads: HeadOutputs) -> State:
         """Take up what the heads bring, and go to the next site."""
@@ -122,7 +113,7 @@ class Walk:
         turn = self.cross_view.place.rotate_key
         across = [self.block(site).cross for site in self.sites if site.across]
         memory = tuple(KeyValueCache(*cross.keys_and_values(encoded, turn)) for cross in across if cross is not None)
-        return State(self.decoder_hidden, encoded, memory)
+        return State(self.decoder_hidden.repeat(len(encoded) // len(self.decoder_hidden), 1, 1), memory)
 
     def logits(self, state: State) -> Float[Tensor, "batch *prefix out"]:
         """The model's answer, once every site has been passed."""
@@ -130,6 +121,12 @@ class Walk:
             return self.model.classify(state.hidden, self.inputs)
         assert self.inputs.prefix is not None
         return self.model.read_out(state.hidden[:, -self.inputs.prefix.shape[1] :])
+
+
+def one_row_for_all(inputs: Inputs) -> bool:
+    """Whether every example stands at the same positions and none is padded."""
+    places = (inputs.source_positions, inputs.prefix_positions)
+    return inputs.source_visible is None and all(place is None or len(place) == 1 for place in places)
 
 
 def repeat(inputs: Inputs, copies: int) -> Inputs:
@@ -200,10 +197,18 @@ class _Tree:
         ]
         for start in range(0, len(branches), self.together):
             parents, ways, parted = zip(*branches[start : start + self.together], strict=True)
-            index = torch.tensor(parents, device=heads.device)
-            changed = put_in_each(pick(heads, index, len(groups)), site, np.stack(ways), self.fillings)
-            onward = self.walk.wide(len(parents)).go_on(state.pick(index, len(groups)), site, changed)
+            mine, own = state, heads
+            if (len(groups), len(parents)) != (1, 1):
+                rows = send(rows_of(np.array(parents), len(heads) // len(groups)), heads.device)
+                mine, own = state.take(rows), heads.index_select(0, rows)
+            changed = put_in_each(own, site, np.stack(ways), self.fillings)
+            onward = self.walk.wide(len(parents)).go_on(mine, site, changed)
             self.grow(onward, step + 1, last, parted)
+
+
+def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, " row"]:
+    """The rows of some branches that lie one after another, each of so many rows."""
+    return (branches[:, None] * size + np.arange(size)).reshape(-1)
 
 
 def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -217,7 +222,7 @@ def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarra
 def put_in(heads: HeadOutputs, site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> HeadOutputs:
     """The heads of a site with some replaced, as one row of a plan says."""
     for code in np.unique(way[way > 0]).tolist():
-        chosen = torch.from_numpy(way == code).to(heads.device)[:, None]
+        chosen = send(way == code, heads.device)[:, None]
         heads = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), heads)
     return heads
 
@@ -228,6 +233,6 @@ def put_in_each(heads: HeadOutputs, site: HeadSite, ways: Plan, fillings: Sequen
         return put_in(heads, site, ways[0], fillings)
     folded = heads.unflatten(0, (len(ways), len(heads) // len(ways)))
     for code in np.unique(ways[ways > 0]).tolist():
-        chosen = torch.from_numpy(ways == code).to(heads.device)[:, None, None, :, None]
+        chosen = send(ways == code, heads.device)[:, None, None, :, None]
         folded = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), folded)
     return folded.flatten(0, 1)

@@ -94,18 +94,19 @@ class Block(nn.Module):
     def look_across(
         self,
         x: Hidden,
-        memory: Encoded,
+        memory: Encoded | None,
         view: View,
         cache: KeyValueCache | None = None,
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> HeadOutputs:
-        """What the heads of cross-attention bring; the memory's keys and values are computed once for a cache."""
+        """What the heads of cross-attention bring; a cache that has the memory's keys and values needs no memory."""
         assert self.cross is not None and self.cross_norm is not None
         x = self._read(x, self.cross_norm)
         if cache is not None and cache.key is not None and cache.value is not None:
             key, value = cache.key, cache.value
         else:
+            assert memory is not None
             key, value = self.cross.keys_and_values(memory, view.place.rotate_key)
             if cache is not None:
                 cache.extend(key, value)

@@ -12,11 +12,15 @@ from headway.tasks.splits import Split, fresh_batch
 
 
 class TrainingData:
-    """A fixed set passed over again and again, each pass in an order of its own; or fresh examples for ever."""
+    """A fixed set passed over again and again, each pass in an order of its own; or fresh examples for ever.
 
-    def __init__(self, config: RunConfig, task: Task, splits: dict[Split, Examples]):
+    Rows can be found without the examples at hand; their number is then given as `size`.
+    """
+
+    def __init__(self, config: RunConfig, task: Task, splits: dict[Split, Examples], size: int | None = None):
         self.config, self.task = config, task
         self.splits = splits
+        self.size = len(splits.get("train", ())) if size is None else size
         self.writings = task.writings()
         self._order = lru_cache(maxsize=2)(self._new_order)
 
@@ -42,7 +46,7 @@ class TrainingData:
 
     def rows(self, step: int, count: int = 1) -> Int[np.ndarray, " row"]:
         """Rows of the training set that `count` steps see: all passes laid end to end, from the step's place on."""
-        n, size = len(self.splits["train"]), self.config.train.batch_size
+        n, size = self.size, self.config.train.batch_size
         places = np.arange(step * size, (step + count) * size)
         passes = range(int(places[0]) // n, int(places[-1]) // n + 1)
         return np.concatenate([self._order(one)[places[places // n == one] % n] for one in passes])
@@ -53,4 +57,4 @@ class TrainingData:
         return len(self.writings) - 1 - (random * len(self.writings)).astype(np.int64)
 
     def _new_order(self, number: int) -> np.ndarray:
-        return generator(self.config.seed, "order", number).permutation(len(self.splits["train"]))
+        return generator(self.config.seed, "order", number).permutation(self.size)

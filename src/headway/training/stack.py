@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,8 @@ from headway.training.step import Load, StackStep, every_row
 
 LOADED = {"cpu": 10, "cuda": 100}
 """Steps that are put on the device at once, at most: Ctrl-C is heard, and failures are seen, between two loads."""
-STARTED = 20
-"""Steps that are given to the device before the host writes notes."""
+STARTED = 5
+"""Steps that are given to the device before the host begins to write notes."""
 WRITERS = 8
 """Threads that write checkpoints."""
 COMPILED_FROM = 100_000
@@ -246,20 +247,20 @@ class StackLoop:
     def _advance(self, step: int, last: int) -> int:
         """Take as many steps as are loaded at once, up to the next validation; the step then reached.
 
-        While a GPU works on them, the host notes the steps before, and a thread prepares those to come. Only some
-        steps are given to the GPU before the notes are written: its queue is short, and a full one makes the host wait.
+        While a GPU works on them, the host notes the steps before, and a thread prepares those to come. The notes of a
+        few seeds at a time are written between two steps, so that the GPU's queue, which is short, is never empty.
         """
         count = self._load_size(step, last)
         self.step.load(self._found(step, count))
         if self.device.type == "cuda" and step + count < last:
             after = self._load_size(step + count, last)
             self.coming = (step + count, after), self.ahead.submit(self._find, step + count, after)
-        begun = min(count, STARTED)
-        for _ in range(begun):
+        notes, at_once = self._notes(), -(-len(self.active) // max(1, count - STARTED))
+        for done in range(count):
             self.step.replay()
-        self._catch_up()
-        for _ in range(count - begun):
-            self.step.replay()
+            if done >= STARTED:
+                list(islice(notes, at_once))
+        list(notes)
         self.taken = step, self.step.readings(count)
         return step + count
 
@@ -279,14 +280,15 @@ class StackLoop:
 
     def _catch_up(self) -> None:
         """Note the steps that were taken and not noted yet."""
-        taken, self.taken = self.taken, None
-        self._note(taken)
+        list(self._notes())
 
-    def _note(self, taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None) -> None:
-        """Record each seed's steps, up to one whose loss or gradient was not finite."""
+    def _notes(self) -> Iterator[int]:
+        """Record each seed's steps, up to one whose loss or gradient was not finite; the rows that are done."""
+        taken, self.taken = self.taken, None
         if taken is None:
             return
         step, (losses, norms) = taken[0], taken[1]()
+        rates = [learning_rate(self.settings, step + i, self.total) for i in range(len(losses))]
         for row in list(self.active):
             records = []
             for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):
@@ -294,9 +296,9 @@ class StackLoop:
                 if what is not None:
                     self._fail(row, not_finite(what, step + i + 1))
                     break
-                rate = learning_rate(self.settings, step + i, self.total)
-                records.append({"step": step + i + 1, "loss": loss, "lr": rate, "gradient": norm})
+                records.append({"step": step + i + 1, "loss": loss, "lr": rates[i], "gradient": norm})
             self.members[row].note_steps(records)
+            yield row
 
     def _fail(self, row: int, why: str) -> None:
         member = self.members[row]
