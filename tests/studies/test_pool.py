@@ -3,12 +3,13 @@
 import doctest
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import torch
 
 from headway.errors import RunStopped
 from headway.runs import RunDirectory
@@ -28,6 +29,7 @@ class Sleep(Piece):
 
     what: ClassVar[str] = "sleep"
     file: ClassVar[str] = "sleep"
+    holds: ClassVar[Mapping[str, type]] = {}
 
     def fitting(self, found: dict[str, Any]) -> dict[str, Any] | None:
         return found
@@ -41,6 +43,23 @@ class Sleep(Piece):
 
     def passes(self) -> int:
         return 1_000_000
+
+
+class LastAlone(Sleep):
+    """Seed 0's ends once the other has begun; that one waits for more threads. Both note how many they had."""
+
+    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+        begun, threads = self.run.path.parent / "begun", set()
+        for _ in range(400):
+            tell(0.5)
+            threads.add(torch.get_num_threads())
+            if begun.exists() if self.run.name == "seed0" else max(threads) > 1:
+                break
+            if self.run.name != "seed0":
+                begun.touch()
+            time.sleep(0.05)
+        self.run.replace_analysis(self.file, {"threads": sorted(threads)})
+        return {}
 
 
 class Death(Sleep):
@@ -83,6 +102,13 @@ def test_processes_measure_what_this_process_would(runs: list[RunDirectory]) -> 
     assert "has no checkpoint to read" in errors["seed0"]
     assert pieces[1].known() == expected[1]
     assert pieces[0].known() is None
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_the_last_piece_gets_all_cores(runs: list[RunDirectory]) -> None:
+    pieces = [LastAlone(run, STUDY) for run in runs[:2]]
+    assert {error for _, error in work_off(pieces, device="cpu", note=unheard)} == {None}
+    assert [piece.known() for piece in pieces] == [{"threads": [1]}, {"threads": [1, 2]}]
 
 
 @pytest.mark.usefixtures("two_processes")

@@ -1,4 +1,7 @@
-"""Pieces of work on several cores: a process of one thread each, which says how far it is and stops when told to."""
+"""Pieces of work on several cores: a process each, which says how far it is and stops when told to.
+
+The cores are shared out evenly: one thread each while there are as many pieces as cores, and the last piece gets all.
+"""
 
 import os
 import queue
@@ -31,7 +34,8 @@ Note = Callable[[Piece, float], None]
 def work_off(pieces: Sequence[Piece], *, device: str, note: Note) -> Iterator[tuple[Piece, str | None]]:
     """Do what was not done before; yields each piece as it ends, and why it failed if it did.
 
-    A GPU takes one after the other. On a CPU several at once, each with one thread, are faster than one with all cores.
+    A GPU takes one after the other. On a CPU several at once, each with its share of the cores, are faster than one
+    with all of them.
     """
     left = [piece for piece in pieces if piece.known() is None]
     yield from ((piece, None) for piece in pieces if piece not in left)
@@ -73,8 +77,8 @@ def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
 def in_processes(left: Sequence[Piece], workers: int, note: Note) -> Iterator[tuple[Piece, str | None]]:
     """Work the pieces off in processes. When this ends early, by Ctrl-C say, what runs is given up."""
     context = get_context("spawn")
-    news, stop = context.Queue(), context.Event()
-    start = partial(begin_process, available_cores() // workers, news, stop)
+    news, stop, running = context.Queue(), context.Event(), context.Value("i", workers)
+    start = partial(begin_process, available_cores(), news, stop, running)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
         waiting: dict[Future[str | None], Piece] = {}
         coming = iter(enumerate(left))
@@ -84,6 +88,7 @@ def in_processes(left: Sequence[Piece], workers: int, note: Note) -> Iterator[tu
                     waiting[pool.submit(attempt_there, *following)] = following[1]
                 if not waiting:
                     return
+                running.value = len(waiting)
                 ended = wait(waiting, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED).done
                 for place, share in drained(news):
                     note(left[place], share)
@@ -109,18 +114,25 @@ def drained(news: Any) -> Iterator[tuple[int, float]]:
 
 
 _line: dict[str, Any] = {}
-"""The queue and the event that this process was begun with."""
+"""What this process was begun with: the cores that there are, and what it shares with the others."""
 
 
-def begin_process(threads: int, news: Any, stop: Any) -> None:
+def begin_process(cores: int, news: Any, stop: Any, running: Any) -> None:
     """A process leaves Ctrl-C to the one that started it, and does not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    news.cancel_join_thread()  # the last words of a process may stay unheard; they must not keep it from ending
+    _line.update(cores=cores, news=news, stop=stop, running=running)
+    take_share()
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def take_share() -> None:
+    """As many threads as there are cores for each piece that runs."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(threads)
-    news.cancel_join_thread()  # the last words of a process may stay unheard; they must not keep it from ending
-    _line.update(news=news, stop=stop)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threads = max(1, _line["cores"] // max(1, _line["running"].value))
+    if threads != torch.get_num_threads():
+        torch.set_num_threads(threads)
 
 
 def end_with_parent() -> None:
@@ -134,6 +146,7 @@ def attempt_there(place: int, piece: Piece) -> str | None:
     def tell(share: float) -> None:
         if _line["stop"].is_set():
             raise Interrupted("stopped")
+        take_share()
         _line["news"].put((place, share))
 
     return attempt(piece, "cpu", tell)
