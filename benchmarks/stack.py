@@ -117,7 +117,7 @@ def main() -> None:
         "one_at_a_time": {"steps_a_second": statistics.median(eager), "least": min(eager), "most": max(eager)},
         "stacks": rows,
         **processes,
-        "float32_products": "TF32 in stacks, full in one at a time" if cuda else "full",
+        "precision": f"{config.train.stack_precision} in stacks, full in one at a time" if cuda else "full",
         **describe_circumstances(torch.device("cuda" if cuda else "cpu"), 0, ["benchmarks/stack.py"]),
     }
     if arguments.out is not None:
