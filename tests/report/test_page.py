@@ -269,7 +269,20 @@ def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -
     assert complaints(text, Files(*(run.path for run in runs), study=study)) == []
     words = " ".join(Page(text).text.split())
     assert "heads that are redundant" in words
-    assert "All runs together: 1 warning; 0 checks find nothing wrong" in words
+    assert "All runs together: 1 warning" in words
+    assert "0 checks" not in words
+
+
+def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_path: Path) -> None:
+    study = tmp_path / "one"
+    make_run(study / "runs" / "seed0", analyses=("doctor",))
+    (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
+    (study / "analysis").mkdir()
+    (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
+    found = gather([study])
+    told = writing.compose(found.evidence, found.name)
+    answer = " ".join(str(line.striptags()) for line in told.answer)
+    assert "; of the study: 1 warning." in answer
 
 
 def put_together_small(heads: list[Any]) -> dict[str, Any]:

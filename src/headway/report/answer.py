@@ -307,6 +307,13 @@ def basis(evidence: Evidence) -> Markup:
     return Markup("These are {} runs").format(evidence.size("runs"))
 
 
+def of_the_study(evidence: Evidence) -> Markup:
+    """What the doctor says of a study beside its run, so that nobody reads of no warning where there is one."""
+    if not evidence.find("study/doctor/together", []):
+        return Markup("")
+    return Markup("; of the study: {}").format(findings_tally(evidence, "study/doctor/together"))
+
+
 def sureness(evidence: Evidence) -> Markup:
     """How many runs stand behind it, which failed, and what the doctor says."""
     failed = failures(evidence)
@@ -318,7 +325,8 @@ def sureness(evidence: Evidence) -> Markup:
         told = "what the doctor said cannot be read" if damaged else "the doctor was not asked"
         return Markup("{}, and {}.").format(base, told)
     if len(evidence.runs) == 1:
-        return Markup("{}; the doctor: {}.").format(base, findings_tally(evidence, f"{examined[0]}/doctor/findings"))
+        alone = findings_tally(evidence, f"{examined[0]}/doctor/findings")
+        return Markup("{}; the doctor: {}{}.").format(base, alone, of_the_study(evidence))
     ill = [run for run in examined if evidence.how_many(f"{run}/doctor/findings", "level", "error")]
     if not ill:
         return Markup("{}; the doctor finds no error in those it was asked about.").format(base)

@@ -39,7 +39,7 @@ def findings_of(evidence: Evidence, run: str) -> Findings:
 
 
 def tally(evidence: Evidence, path: str) -> Markup:
-    """`1 error (split-overlap) and 2 warnings; 21 checks find nothing wrong`."""
+    """`1 error (split-overlap) and 2 warnings; 21 checks find nothing wrong`, if any check does."""
     counts = {level: evidence.how_many(path, "level", level) for level in LEVELS}
     words = [
         Markup("{} {}{}{}").format(
@@ -53,7 +53,7 @@ def tally(evidence: Evidence, path: str) -> Markup:
     )
     if not words:
         return Markup("no error and no warning; {}").format(fine)
-    return Markup("{}; {}").format(listed(words), fine)
+    return Markup("{}; {}").format(listed(words), fine) if counts["fine"] else listed(words)
 
 
 def first(evidence: Evidence, path: str, level: str) -> Markup:
