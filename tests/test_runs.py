@@ -262,6 +262,16 @@ def test_metrics_that_are_not_finite_are_never_written(run: RunDirectory) -> Non
     assert run.metrics() == []
 
 
+@pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])
+def test_what_was_found_is_kept_where_the_file_before_cannot_be_read(run: RunDirectory, damage: str) -> None:
+    path = run.path / "analysis" / "evaluation.json"
+    path.parent.mkdir()
+    path.write_text(damage)
+    run.add_to_analysis("evaluation", {"test": {"n": 3}})
+    assert run.read_analysis("evaluation") == {"test": {"n": 3}}
+    assert path.with_name("evaluation.json.damaged").read_text() == damage
+
+
 def test_a_run_without_metrics_or_analysis_has_none(run: RunDirectory) -> None:
     assert run.metrics() == []
     assert run.read_analysis("evaluation") is None

@@ -301,12 +301,20 @@ class RunDirectory:
     # Analysis
 
     def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> None:
-        """Merge what a command found into its file; several commands at once wait for each other."""
+        """Merge what a command found into its file; several commands at once wait for each other.
+
+        A file that cannot be read is put aside as `NAME.json.damaged`: what was just found must not be lost for it.
+        """
         path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         with (path.parent / "lock").open("a") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            write_json(path, {**(self.read_analysis(name) or {}), **content})
+            try:
+                before = self.read_analysis(name) or {}
+            except InputError:
+                before = {}
+                path.replace(path.with_name(f"{path.name}.damaged"))
+            write_json(path, {**before, **content})
 
     def replace_analysis(self, name: str, content: Mapping[str, Any]) -> None:
         """Write what a command found, in place of what it found before."""

@@ -88,10 +88,7 @@ class Accuracy(Piece):
         split = self.split()
         trained = load(self.run, device=device)
         found = evaluate(trained, split, progress=lambda done, total: tell(done / total)).to_json()
-        try:
-            self.run.add_to_analysis(self.file, {split: found})
-        except InputError:  # the other splits' are lost already
-            self.run.replace_analysis(self.file, {split: found})
+        self.run.add_to_analysis(self.file, {split: found})
         return found
 
     def passes(self) -> int:
