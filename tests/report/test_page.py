@@ -273,6 +273,40 @@ def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -
     assert "0 checks" not in words
 
 
+def doctor_of_many(tmp_path: Path, findings: list[dict[str, Any]]) -> str:
+    """What the section says of five runs with the same findings."""
+    study = tmp_path / "many"
+    for seed in range(5):
+        run = make_run(study / "runs" / f"seed{seed}", seed=seed, analyses=("doctor",))
+        run.replace_analysis("doctor", {**(run.read_analysis("doctor") or {}), "findings": findings})
+    (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
+    told = writing.compose(gather([study]).evidence, "many")
+    return page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+
+
+def test_the_findings_of_many_runs_are_told_once_and_can_be_unfolded(tmp_path: Path) -> None:
+    text = doctor_of_many(tmp_path, [one for one in FINDINGS if one["level"] != "error"])
+    said = text[text.index("Errors and warnings, each once") : text.index("Every finding, run by run")]
+    warnings = [one for one in FINDINGS if one["level"] == "warning"]
+    assert [said.count(one["check"]) for one in warnings] == [1] * len(warnings)
+    assert all(f"seed{seed}" in said for seed in range(5))
+    assert all(one["check"] not in said for one in FINDINGS if one["level"] == "fine")
+    folded = text[text.index("Every finding, run by run") : text.index('id="setup"')]
+    assert [folded.count(one["check"]) for one in warnings] == [5] * len(warnings)
+
+
+def test_an_error_of_one_of_many_runs_is_shown_in_full(tmp_path: Path) -> None:
+    text = doctor_of_many(tmp_path, FINDINGS)
+    first = next(one for one in FINDINGS if one["level"] == "error")
+    before = text[text.index("What the doctor says") : text.index("Errors and warnings, each once")]
+    assert before.count(first["check"]) >= 5
+
+
+def test_many_runs_without_a_warning_are_told_in_a_sentence(tmp_path: Path) -> None:
+    text = doctor_of_many(tmp_path, [one for one in FINDINGS if one["level"] == "fine"])
+    assert "Neither an error nor a warning in any of them." in text
+
+
 def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_path: Path) -> None:
     study = tmp_path / "one"
     make_run(study / "runs" / "seed0", analyses=("doctor",))

@@ -2,20 +2,56 @@
 
 from markupsafe import Markup
 
-from headway.report.blocks import Block, Finding, Findings, Paragraph, Section
+from headway.report.blocks import Block, Cell, Column, Finding, Findings, Paragraph, Section, Table
 from headway.report.evidence import Evidence, listed
 
 LEVELS = ("error", "warning", "fine")
+MOST_IN_FULL = 3
+"""Runs up to which everything that is found is shown at once."""
+MOST_NAMED = 24
+"""Runs that are named beside one finding."""
 
 
 def section(evidence: Evidence) -> Section:
+    """Findings in full; of many runs those with errors, a table of the rest, and everything else to be unfolded."""
     examined = evidence.those_with("doctor")
-    blocks: list[Block] = [findings_of(evidence, run) for run in examined]
+    many = len(examined) > MOST_IN_FULL
+    shown = [run for run in examined if not many or evidence.how_many(f"{run}/doctor/findings", "level", "error")]
+    blocks: list[Block] = [findings_of(evidence, run) for run in shown]
     left = [run for run in evidence.runs if run not in examined and not evidence.has(f"{run}/damaged/doctor")]
     if left:
         blocks.append(Paragraph([not_asked(evidence, left, all_of_them=not examined)]))
-    blocks += together(evidence)
-    return Section("doctor", "What the doctor says", blocks)
+    if not many:
+        return Section("doctor", "What the doctor says", [*blocks, *together(evidence)])
+    rest = [*(findings_of(evidence, run) for run in examined if run not in shown), *together(evidence)]
+    folded = Section("doctor-runs", "Every finding, run by run", rest, folded=True)
+    return Section("doctor", "What the doctor says", [*blocks, overview(evidence, examined)], parts=[folded])
+
+
+def overview(evidence: Evidence, runs: list[str]) -> Table | Paragraph:
+    """Each error and warning once, with the runs it is said of."""
+    said: dict[tuple[str, str], dict[Markup, None]] = {}
+    checks: dict[tuple[str, str], Markup] = {}
+    places = [(f"{run}/doctor/findings", evidence.text(f"{run}/name", "code")) for run in runs]
+    for path, name in [*places, ("study/doctor/together", Markup("the study"))]:
+        for index, one in enumerate(evidence.find(path, [])):
+            key = (one["level"], one["check"])
+            if one["level"] != "fine":
+                said.setdefault(key, {})[name] = None
+                checks.setdefault(key, evidence.text(f"{path}/{index}/check", "code"))
+    if not said:
+        return Paragraph([Markup("Neither an error nor a warning in any of them.")])
+    rows = [
+        [Cell(Markup("{}").format(key[0])), Cell(checks[key]), Cell(listed(few(list(said[key]))))]
+        for key in sorted(said, key=lambda key: (LEVELS.index(key[0]), key[1]))
+    ]
+    columns = [Column(title, numeric=False) for title in ("level", "check", "said of")]
+    return Table("Errors and warnings, each once", columns, rows)
+
+
+def few(names: list[Markup]) -> list[Markup]:
+    """The names, or the first of them where they are very many."""
+    return names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], Markup("others")]
 
 
 def not_asked(evidence: Evidence, runs: list[str], *, all_of_them: bool) -> Markup:
