@@ -16,12 +16,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"errors"},
     "statistics": set(),
     "storage": {"errors"},
+    "processes": set(),
     "runs": BASE | {"config", "storage"},
     "tasks": BASE | {"config"},
     "model": BASE | {"config"},
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
-    "training": BASE | {"config", "batches", "tasks", "model", "evaluation", "runs"},
+    "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
     "report": BASE | {"config", "lazy", "pages", "runs", "statistics"},
     "explorer": BASE
     | {"batches", "evaluation", "heads", "lazy", "model", "pages", "runs", "storage", "tasks"}
@@ -33,11 +34,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "doctor": BASE
     | {"config", "lazy", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"heads", "lengths"},
-    "sweeps": BASE | {"config", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
+    "sweeps": BASE
+    | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics"}
-    | {"sweeps", "heads", "doctor"},
+    | {"sweeps", "heads", "doctor", "processes"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
     | {"lengths", "doctor", "explorer", "studies", "sweeps"}

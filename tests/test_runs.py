@@ -272,6 +272,14 @@ def test_what_was_found_is_kept_where_the_file_before_cannot_be_read(run: RunDir
     assert path.with_name("evaluation.json.damaged").read_text() == damage
 
 
+def test_a_file_that_cannot_be_opened_is_not_taken_for_damaged(run: RunDirectory) -> None:
+    path = run.path / "analysis" / "evaluation.json"
+    path.mkdir(parents=True)
+    with pytest.raises(InputError, match=r"evaluation.json cannot be read: .*Is a directory"):
+        run.add_to_analysis("evaluation", {"test": {"n": 3}})
+    assert path.is_dir()
+
+
 def test_a_run_without_metrics_or_analysis_has_none(run: RunDirectory) -> None:
     assert run.metrics() == []
     assert run.read_analysis("evaluation") is None

@@ -303,7 +303,7 @@ class RunDirectory:
     def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> None:
         """Merge what a command found into its file; several commands at once wait for each other.
 
-        A file that cannot be read is put aside as `NAME.json.damaged`: what was just found must not be lost for it.
+        A file that holds no document is put aside as `NAME.json.damaged`: what was just found must not be lost for it.
         """
         path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
@@ -312,6 +312,8 @@ class RunDirectory:
             try:
                 before = self.read_analysis(name) or {}
             except InputError:
+                if not can_be_opened(path):
+                    raise
                 before = {}
                 path.replace(path.with_name(f"{path.name}.damaged"))
             write_json(path, {**before, **content})
@@ -480,6 +482,15 @@ class SweepDirectory:
         found = self.results()
         lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
         replace_file(self.results_path, "".join(lines).encode())
+
+
+def can_be_opened(path: Path) -> bool:
+    """Whether there are contents to be read, whatever they are."""
+    try:
+        path.read_bytes()
+    except OSError:
+        return False
+    return True
 
 
 def read_document(path: Path) -> dict[str, Any] | None:

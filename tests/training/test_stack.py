@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -586,6 +587,22 @@ def test_examples_found_by_other_processes_are_the_same(name: str) -> None:
                 assert np.array_equal(mine, expected)
     finally:
         there.close()
+
+
+@pytest.mark.parametrize("name", ["fresh text", "swap"])
+def test_examples_are_found_here_where_the_other_processes_die(name: str) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    configs = [RECIPES[name](seed) for seed in SEEDS]
+    task = make_task(configs[0].task)
+    data = [TrainingData(one, task, make_splits(task, one.data)) for one in configs]
+    here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
+    assert isinstance(there, FixedFeed | FreshFeed)
+    there.drawers = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
+    for mine, expected in zip(there.find(2, 5), here.find(2, 5), strict=True):
+        assert np.array_equal(mine, expected)
+    there.close()
 
 
 COMPILED = """

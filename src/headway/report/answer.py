@@ -308,7 +308,7 @@ def basis(evidence: Evidence) -> Markup:
 
 
 def of_the_study(evidence: Evidence) -> Markup:
-    """What the doctor says of a study beside its run, so that nobody reads of no warning where there is one."""
+    """What the doctor says of a study beside its runs, so that nobody reads of no warning where there is one."""
     if not evidence.find("study/doctor/together", []):
         return Markup("")
     return Markup("; of the study: {}").format(findings_tally(evidence, "study/doctor/together"))
@@ -329,7 +329,8 @@ def sureness(evidence: Evidence) -> Markup:
         return Markup("{}; the doctor: {}{}.").format(base, alone, of_the_study(evidence))
     ill = [run for run in examined if evidence.how_many(f"{run}/doctor/findings", "level", "error")]
     if not ill:
-        return Markup("{}; the doctor finds no error in those it was asked about.").format(base)
+        healthy = Markup("{}; the doctor finds no error in those it was asked about{}.")
+        return healthy.format(base, of_the_study(evidence))
     names = listed([evidence.text(f"{run}/name", "code") for run in ill[:MOST_NAMED]])
     more = " and others" if len(ill) > MOST_NAMED else ""
-    return Markup("{}; the doctor finds errors in {}{}.").format(base, names, more)
+    return Markup("{}; the doctor finds errors in {}{}{}.").format(base, names, more, of_the_study(evidence))

@@ -3,19 +3,18 @@
 The cores are shared out evenly: one thread each while there are as many pieces as cores, and the last piece gets all.
 """
 
-import os
 import queue
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from typing import Any
 
 from headway.batches import pick_device
 from headway.errors import Interrupted, RunStopped
+from headway.processes import end_with_parent
 from headway.studies.pieces import Piece, Tell
 from headway.sweeps.local import available_cores
 from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
@@ -45,14 +44,14 @@ def work_off(pieces: Sequence[Piece], *, device: str, note: Note) -> Iterator[tu
         for piece in left:
             yield piece, attempt(piece, device, partial(note, piece))
         return
-    # The longest first: a short one at the end leaves the other cores idle for a short while only.
+    # The longest first: the pieces that run side by side then end at nearly the same time.
     yield from in_processes(sorted(left, key=lambda piece: -costs.get(id(piece), 0)), workers, note)
 
 
 def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
     """Whether a process for each piece ends sooner than one piece after the other with all cores.
 
-    Not where there is little to do, nor where one piece is so long that the other cores would wait for it.
+    Not where there is little to do, nor where one piece is so long that it would mostly have all cores anyway.
 
     >>> are_processes_faster([9_000_000, 7_000_000], 2), are_processes_faster([9_000_000, 700_000], 2)
     (True, False)
@@ -77,7 +76,7 @@ def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
 def in_processes(left: Sequence[Piece], workers: int, note: Note) -> Iterator[tuple[Piece, str | None]]:
     """Work the pieces off in processes. When this ends early, by Ctrl-C say, what runs is given up."""
     context = get_context("spawn")
-    news, stop, running = context.Queue(), context.Event(), context.Value("i", workers)
+    news, stop, running = context.Queue(), context.Event(), context.Value("i", workers, lock=False)
     start = partial(begin_process, available_cores(), news, stop, running)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
         waiting: dict[Future[str | None], Piece] = {}
@@ -123,7 +122,7 @@ def begin_process(cores: int, news: Any, stop: Any, running: Any) -> None:
     news.cancel_join_thread()  # the last words of a process may stay unheard; they must not keep it from ending
     _line.update(cores=cores, news=news, stop=stop, running=running)
     take_share()
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    end_with_parent()
 
 
 def take_share() -> None:
@@ -133,13 +132,6 @@ def take_share() -> None:
     threads = max(1, _line["cores"] // max(1, _line["running"].value))
     if threads != torch.get_num_threads():
         torch.set_num_threads(threads)
-
-
-def end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def attempt_there(place: int, piece: Piece) -> str | None:

@@ -1,32 +1,26 @@
 """What a Ray worker does, on whatever machine it is: one job of a sweep."""
 
-import functools
-import os
 import shutil
 import socket
 import tempfile
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from headway.errors import Interrupted
+from headway.processes import end_with_parent
 from headway.runs import RunDirectory
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.trial import DiskFull, run_job, stopping_when_full
 from headway.sweeps.worker import decode_circumstances, decode_job, wait_until_free
-
-GLANCE = 0.2
-"""Seconds between looks at whether the node is still there."""
 
 
 def run_away_from_home(job: Mapping[str, Any], how: Mapping[str, Any], folder: str | None, packed: bytes) -> tuple:
     """What a Ray worker does: a job, in its places or in a folder of its own; how it ended, and its runs as bytes."""
     import torch
 
-    end_with_parent()
+    end_with_parent()  # that is Ray's node; Ray alone lets a worker finish its task for nobody
     home = decode_job(job)
     circumstances = replace(decode_circumstances(how), until=home.until)
     torch.set_num_threads(circumstances.threads)
@@ -48,19 +42,6 @@ def run_away_from_home(job: Mapping[str, Any], how: Mapping[str, Any], folder: s
     content = pack(places)
     shutil.rmtree(_work_folder(folder), ignore_errors=True)
     return ended, content
-
-
-@functools.cache
-def end_with_parent() -> None:
-    """From now on this process ends when Ray's node does; Ray alone lets a worker finish its task for nobody."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(GLANCE)
-        os._exit(3)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work_folder(name: str) -> Path:

@@ -2,14 +2,15 @@
 
 A fixed training set lies on the device whole; a step needs row numbers alone. Fresh examples are drawn on the host by
 the same code as for one model, so a seed sees the same ones either way. Beside a GPU that is done in other processes
-while the device works, and so is finding the rows of many seeds.
+while the device works, and so is finding the rows of many seeds. Where those processes cannot live (one was killed, or
+a script has no main guard) it is done here: the same examples, only later.
 """
 
 import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures.process import BrokenProcessPool
 from itertools import repeat
 from multiprocessing import get_context
 from typing import Any, Protocol, runtime_checkable
@@ -20,6 +21,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headway.config import RunConfig
+from headway.processes import end_with_parent
 from headway.tasks import Examples, make_task
 from headway.training.data import TrainingData
 
@@ -73,9 +75,12 @@ class FixedFeed:
             chosen = [choose(one, first, count) for one in self.data]
         else:
             tables = [one.config.to_json() for one in self.data]
-            chosen = list(
-                self.drawers.map(choose_elsewhere, tables, repeat(self.data[0].size), repeat(first), repeat(count))
-            )
+            sizes = repeat(self.data[0].size)
+            try:
+                chosen = list(self.drawers.map(choose_elsewhere, tables, sizes, repeat(first), repeat(count)))
+            except BrokenProcessPool:
+                self.drawers = None
+                return self.find(first, count)
         return tuple(np.stack(part, axis=1).astype(np.int64).reshape(count, -1) for part in zip(*chosen, strict=True))
 
     def load(self, found: Sequence[Tensor]) -> None:
@@ -110,7 +115,11 @@ class FreshFeed:
             drawn = [[one.batch(first + step) for step in range(count)] for one in self.data]
         else:
             tables = [one.config.to_json() for one in self.data]
-            drawn = list(self.drawers.map(draw, tables, repeat(first), repeat(count)))
+            try:
+                drawn = list(self.drawers.map(draw, tables, repeat(first), repeat(count)))
+            except BrokenProcessPool:
+                self.drawers = None
+                return self.find(first, count)
         sources, targets = (
             np.array([[getattr(batch, part) for batch in steps] for steps in drawn]) for part in ("source", "target")
         )
@@ -132,9 +141,14 @@ class FreshFeed:
 
 
 def make_drawers(processes: int = DRAWERS) -> ProcessPoolExecutor:
-    """Processes that draw; they leave Ctrl-C to the one that trains."""
-    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=ignore)
+    """Processes that draw."""
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin_drawing)
+
+
+def begin_drawing() -> None:
+    """A process leaves Ctrl-C to the one that trains, and does not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
 
 
 def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, "step row"], ...]:
