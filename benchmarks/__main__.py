@@ -4,7 +4,7 @@
     python -m benchmarks --parts time-to-accuracy --whole --seeds 0-4        (an hour on two cores)
 
 Nothing is changed but benchmarks/results/<machine>.json (or --out). Parts that were not asked for keep what that file
-says of them.
+says of them, and so does what --whole found. A toy has a file of its own, `<machine>-toy.json`.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import torch
 
 from benchmarks.domain import whole_domain
 from benchmarks.growth import growths
@@ -43,9 +45,9 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(words: list[str] | None = None) -> None:
     options = read_options(sys.argv[1:] if words is None else words)
-    device = pick_device(options.device)
+    device = options.device
     settings = Settings(device, options.toy, 1 if options.toy else options.repeats, options.seeds, options.whole)
-    place = options.out or RESULTS / f"{machine_name(device)}.json"
+    place = options.out or RESULTS / f"{machine_name(device)}{'-toy' if options.toy else ''}.json"
     command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
     document = json.loads(place.read_text()) if place.exists() else {"parts": {}}
     print(line("what", "against", "value", "spread", "by op.", "floor"), flush=True)
@@ -55,7 +57,7 @@ def main(words: list[str] | None = None) -> None:
         for row in PARTS[name](settings):
             rows.append(row)
             print(shown(row), flush=True)
-        document["parts"][name] = {
+        document["parts"][f"{name} --whole" if options.whole else name] = {
             "rows": [row.to_json() for row in rows],
             "seconds": round(time.perf_counter() - began, 1),
             "skipped": skipped(name),
@@ -74,13 +76,13 @@ def read_options(words: list[str]) -> argparse.Namespace:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--parts", default=",".join(PARTS), type=known_parts, help=f"some of {', '.join(PARTS)}")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or auto")
-    parser.add_argument("--repeats", type=int, default=3, help="alternating runs of each side")
+    parser.add_argument("--device", default="cpu", type=known_device, help="cpu, cuda or auto")
+    parser.add_argument("--repeats", type=several, default=3, help="alternating runs of each side")
     parser.add_argument("--seeds", default="0", type=known_seeds, help="seeds of time-to-accuracy: 0-4 or 0,3,7")
     parser.add_argument("--whole", action="store_true", help="time-to-accuracy checks all sums, not a tenth of them")
     parser.add_argument("--toy", action="store_true", help="everything at a size that takes seconds; says nothing")
     parser.add_argument("--commit", help="the commit that is measured, where there is no git")
-    parser.add_argument("--out", type=Path, help="the file to write")
+    parser.add_argument("--out", type=no_folder, help="the file to write")
     return parser.parse_args(words)
 
 
@@ -90,6 +92,25 @@ def known_parts(text: str) -> list[str]:
         if name not in PARTS:
             raise argparse.ArgumentTypeError(f"no part {name!r}; known: {', '.join(PARTS)}")
     return names
+
+
+def known_device(text: str) -> torch.device:
+    try:
+        return pick_device(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def several(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; a whole number of at least 1 needed")
+    return int(text)
+
+
+def no_folder(text: str) -> Path:
+    if Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder; a file needed")
+    return Path(text)
 
 
 def known_seeds(text: str) -> tuple[int, ...]:
@@ -102,7 +123,7 @@ def known_seeds(text: str) -> tuple[int, ...]:
 def skipped(part: str) -> list[str]:
     """What could not be measured here, and why."""
     if part == "throughput" and not hugging_face_is_here():
-        return ["skipped: the peer of Hugging Face's transformers, which is not installed"]
+        return ["skipped: the peer of Hugging Face's transformers, which is not installed; headway[bench] brings it"]
     return []
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def peers(settings: Settings) -> dict[str, Callable[[], Peer]]:
     """The peers that can be run here."""
     found: dict[str, Callable[[], Peer]] = {"torch.nn.Transformer, plain loop": lambda: peer(PlainLoop, settings)}
     if hugging_face_is_here():
-        found["transformers (BART), plain loop"] = lambda: peer(HuggingFaceLoop, settings)
+        found[f"transformers {version('transformers')} (BART), plain loop"] = lambda: peer(HuggingFaceLoop, settings)
     return found
 
 

@@ -38,8 +38,8 @@ def test_every_part_runs_and_writes_one_file(tmp_path: Path, monkeypatch, capsys
     program.main(["--toy"])
     printed = capsys.readouterr().out
     name = machine.machine_name(CPU)
-    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == [f"results/{name}.json"]
-    document = json.loads((tmp_path / "results" / f"{name}.json").read_text())
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == [f"results/{name}-toy.json"]
+    document = json.loads((tmp_path / "results" / f"{name}-toy.json").read_text())
     assert list(document["parts"]) == list(program.PARTS)
     for part, found in document["parts"].items():
         assert found["rows"], part
@@ -61,7 +61,8 @@ def test_parts_that_are_not_asked_for_stay_in_the_file(tmp_path: Path, capsys) -
     place = tmp_path / "found.json"
     place.write_text(json.dumps({"parts": {"memory": {"rows": []}}}))
     program.main(["--toy", "--parts", "heads", "--out", str(place)])
-    assert list(json.loads(place.read_text())["parts"]) == ["memory", "heads"]
+    program.main(["--toy", "--parts", "time-to-accuracy", "--whole", "--out", str(place)])
+    assert list(json.loads(place.read_text())["parts"]) == ["memory", "heads", "time-to-accuracy --whole"]
     assert f"written to {place}" in capsys.readouterr().out
 
 
@@ -70,6 +71,10 @@ def test_parts_that_are_not_asked_for_stay_in_the_file(tmp_path: Path, capsys) -
     [
         ("--parts haeds", "no part 'haeds'; known: throughput, time-to-accuracy, stack, heads"),
         ("--seeds 4-", "--seeds '4-': write them as 0-4 or 0,3,7"),
+        ("--device tpu", "--device 'tpu'; known: auto, cpu, cuda"),
+        ("--repeats 0", "'0'; a whole number of at least 1 needed"),
+        ("--repeats two", "'two'; a whole number of at least 1 needed"),
+        ("--out .", ". is a folder; a file needed"),
     ],
 )
 def test_wrong_words_are_refused(words: str, message: str, capsys) -> None:
