@@ -580,7 +580,7 @@ def test_examples_found_by_other_processes_are_the_same(name: str) -> None:
     data = [TrainingData(one, task, splits) for one in configs]
     here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
     assert isinstance(there, FixedFeed | FreshFeed)
-    there.drawers = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    there.seeds.pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     try:
         for first, count in ((2, 5), (9, 3)):
             for mine, expected in zip(there.find(first, count), here.find(first, count), strict=True):
@@ -599,7 +599,7 @@ def test_examples_are_found_here_where_the_other_processes_die(name: str) -> Non
     data = [TrainingData(one, task, make_splits(task, one.data)) for one in configs]
     here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
     assert isinstance(there, FixedFeed | FreshFeed)
-    there.drawers = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
+    there.seeds.pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
     for mine, expected in zip(there.find(2, 5), here.find(2, 5), strict=True):
         assert np.array_equal(mine, expected)
     there.close()

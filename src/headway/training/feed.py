@@ -8,10 +8,9 @@ a script has no main guard) it is done here: the same examples, only later.
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import repeat
 from multiprocessing import get_context
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,7 +27,7 @@ from headway.training.data import TrainingData
 Source = Int[Tensor, "row position"]
 Target = Int[Tensor, "row *answer"]
 
-DRAWERS = max(1, min(8, (os.cpu_count() or 2) - 2))
+PROCESSES = max(1, min(8, (os.cpu_count() or 2) - 2))
 """Processes that draw fresh examples, or find rows, for a GPU."""
 MANY_SEEDS = 32
 """Seeds from which on rows are found in other processes: for 128 it takes this one 0.4 s, half the device's time."""
@@ -62,26 +61,17 @@ class FixedFeed:
     """The training set on the device, and for each step the rows and the writing of each example."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
-        self.data, self.size = data, data[0].config.train.batch_size
         train = data[0].splits["train"]
         self.source = torch.from_numpy(train.source).to(device)
         self.target = torch.from_numpy(train.target).to(device)
         self.columns = torch.from_numpy(data[0].writings).to(device)
-        self.drawers = make_drawers() if device.type == "cuda" and len(data) >= MANY_SEEDS else None
-        self.rows, self.writing = torch.zeros(2, longest, len(data) * self.size, dtype=torch.int64, device=device)
+        size = data[0].config.train.batch_size
+        self.seeds = Seeds(data, choose, apart=device.type == "cuda" and len(data) >= MANY_SEEDS)
+        self.rows, self.writing = torch.zeros(2, longest, len(data) * size, dtype=torch.int64, device=device)
 
     def find(self, first: int, count: int) -> Found:
-        if self.drawers is None:
-            chosen = [choose(one, first, count) for one in self.data]
-        else:
-            tables = [one.config.to_json() for one in self.data]
-            sizes = repeat(self.data[0].size)
-            try:
-                chosen = list(self.drawers.map(choose_elsewhere, tables, sizes, repeat(first), repeat(count)))
-            except BrokenProcessPool:
-                self.drawers = None
-                return self.find(first, count)
-        return tuple(np.stack(part, axis=1).astype(np.int64).reshape(count, -1) for part in zip(*chosen, strict=True))
+        chosen = zip(*self.seeds.find(first, count), strict=True)
+        return tuple(np.stack(part, axis=1).astype(np.int64).reshape(count, -1) for part in chosen)
 
     def load(self, found: Sequence[Tensor]) -> None:
         for here, values in zip((self.rows, self.writing), found, strict=False):
@@ -95,31 +85,21 @@ class FixedFeed:
         return source, self.target[rows]
 
     def close(self) -> None:
-        if self.drawers is not None:
-            self.drawers.shutdown(cancel_futures=True)
+        self.seeds.close()
 
 
 class FreshFeed:
     """Fresh examples: beside a GPU they are drawn in other processes."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
-        self.data = data
         sample = data[0].batch(0)
         rows = len(data) * len(sample)
         self.source = torch.zeros(longest, rows, sample.source.shape[1], dtype=torch.int64, device=device)
         self.target = torch.zeros(longest, rows, *sample.target.shape[1:], dtype=torch.int64, device=device)
-        self.drawers = make_drawers() if device.type == "cuda" else None
+        self.seeds = Seeds(data, draw, apart=device.type == "cuda")
 
     def find(self, first: int, count: int) -> Found:
-        if self.drawers is None:
-            drawn = [[one.batch(first + step) for step in range(count)] for one in self.data]
-        else:
-            tables = [one.config.to_json() for one in self.data]
-            try:
-                drawn = list(self.drawers.map(draw, tables, repeat(first), repeat(count)))
-            except BrokenProcessPool:
-                self.drawers = None
-                return self.find(first, count)
+        drawn = self.seeds.find(first, count)
         sources, targets = (
             np.array([[getattr(batch, part) for batch in steps] for steps in drawn]) for part in ("source", "target")
         )
@@ -136,37 +116,62 @@ class FreshFeed:
         return self.source.index_select(0, at)[0], self.target.index_select(0, at)[0]
 
     def close(self) -> None:
-        if self.drawers is not None:
-            self.drawers.shutdown(cancel_futures=True)
+        self.seeds.close()
 
 
-def make_drawers(processes: int = DRAWERS) -> ProcessPoolExecutor:
-    """Processes that draw."""
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin_drawing)
+Work = Callable[[TrainingData, int, int], Any]
+"""What is done for one seed: its data, the first step, and how many."""
 
 
-def begin_drawing() -> None:
+class Seeds:
+    """Does some work for every seed: `apart` in other processes, and here where there are none or they die."""
+
+    def __init__(self, data: Sequence[TrainingData], work: Work, *, apart: bool):
+        self.data, self.work = data, work
+        self.pool = make_pool() if apart else None
+
+    def find(self, first: int, count: int) -> list[Any]:
+        """What the work gives for each seed, in their order."""
+        if self.pool is not None:
+            jobs = [(self.work, one.config.to_json(), one.size, first, count) for one in self.data]
+            try:
+                return list(self.pool.map(work_there, jobs))
+            except BrokenProcessPool:
+                self.pool = None
+        return [self.work(one, first, count) for one in self.data]
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+
+def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, "step row"], ...]:
+    """The rows of one seed's steps, and how each is written where there are several ways; small, to be sent quickly."""
+    found = [data.rows(first, count).reshape(count, -1)]
+    if len(data.writings) > 1:
+        found.append(np.stack([data.writing(step) for step in range(first, first + count)]))
+    return tuple(part.astype(np.int32) for part in found)
+
+
+def draw(data: TrainingData, first: int, count: int) -> list[Examples]:
+    """Fresh examples of one seed's steps."""
+    return [data.batch(first + step) for step in range(count)]
+
+
+# In a process
+
+
+def make_pool(processes: int = PROCESSES) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin_process)
+
+
+def begin_process() -> None:
     """A process leaves Ctrl-C to the one that trains, and does not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 
 
-def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, "step row"], ...]:
-    """The rows of one seed's steps, and how each is written where there are several ways."""
-    steps = range(first, first + count)
-    rows = data.rows(first, count).reshape(count, -1)
-    return (rows,) if len(data.writings) == 1 else (rows, np.stack([data.writing(step) for step in steps]))
-
-
-def choose_elsewhere(table: dict[str, Any], size: int, first: int, count: int) -> Found:
-    """`choose` in a process of its own, in numbers that are quick to send."""
+def work_there(job: tuple[Work, dict[str, Any], int, int, int]) -> Any:
+    work, table, size, first, count = job
     config = RunConfig.from_json(table)
-    chosen = choose(TrainingData(config, make_task(config.task), {}, size), first, count)
-    return tuple(part.astype(np.int32) for part in chosen)
-
-
-def draw(table: dict[str, Any], first: int, count: int) -> list[Examples]:
-    """Fresh examples of some steps, drawn in a process of its own."""
-    config = RunConfig.from_json(table)
-    data = TrainingData(config, make_task(config.task), {})
-    return [data.batch(first + step) for step in range(count)]
+    return work(TrainingData(config, make_task(config.task), {}, size), first, count)
