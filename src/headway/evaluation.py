@@ -41,6 +41,8 @@ NEAR_TIE = 1e-3
 """Logits this close may change places between two ways to sum the same numbers in fp32."""
 TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 19}
 """Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
+DIVISIBLE = 840
+"""Large batches have a multiple of so many rows, so that attention can take any number up to 8 of them together."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,7 @@ def parts_of(examples: Examples, trained: Trained) -> Iterator[Examples]:
     """Pieces of a size that suits the device."""
     answer = examples.target.shape[1] if examples.target.ndim == 2 else 0
     size = max(1, TOKENS_A_BATCH[trained.device.type] // (examples.source.shape[1] + answer))
+    size -= size % DIVISIBLE if size > DIVISIBLE else 0
     for start in range(0, len(examples), size):
         yield examples.take(slice(start, start + size))
 

@@ -18,6 +18,8 @@ from headway.model.attention import (
     attend,
     attend_fast,
     attend_in_chunks,
+    attend_side_by_side,
+    rows_side_by_side,
 )
 from headway.model.encodings.base import NoEncoding, NoOptions, Sizes
 
@@ -98,6 +100,41 @@ def test_gradients_are_right(path) -> None:  # type: ignore[no-untyped-def]
     query, key, value, bias = (torch.randn(size, dtype=torch.float64, requires_grad=True) for size in sizes)
     mask = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0]]).bool()[None, None]
     assert torch.autograd.gradcheck(lambda q, k, v, b: path(q, k, v, mask, b), (query, key, value, bias))
+
+
+@given(cases(), st.integers(2, 4))
+def test_rows_side_by_side_do_not_see_each_other(case: dict[str, Tensor], rows: int) -> None:
+    """The batch several times over, every copy with other values, against each copy alone; one mask for all."""
+    mask, bias = case["mask"], case["bias"]
+    mask = mask if mask is None else mask[:1] | ~mask[:1].any(-1, keepdim=True)
+    allowed = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    copies = [{name: case[name] * scale for name in ("query", "key", "value")} for scale in range(1, rows + 1)]
+    wide = {name: torch.cat([copy[name] for copy in copies]) for name in copies[0]}
+    expected = torch.cat([reference(**copy, mask=mask, bias=bias) for copy in copies])
+    tolerance = 30 * TOLERANCE[expected.dtype]  # scores grow to sixteen times their size
+    found = attend_side_by_side(**wide, mask=allowed, rows=rows)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_gpu_takes_many_short_rows_side_by_side() -> None:
+    """Counted on the device without memory, which is no CPU either."""
+
+    def rows(batch: int, length: int = 7, masks: int = 0) -> int:
+        query, key = (torch.empty(batch, 4, some, 32, device="meta") for some in (length - 2, length))
+        mask = torch.empty(masks, 1, length - 2, length, dtype=torch.bool, device="meta") if masks else None
+        return rows_side_by_side(query, key, mask)
+
+    with torch.no_grad():
+        assert rows(12_500) == 5  # nine would fit, six to nine do not divide
+        assert rows(12_600) == 9
+        assert rows(12_600, masks=1) == 9
+        assert rows(12_600, masks=12_600) == 1  # each row has padding of its own
+        assert rows(12_600, length=32) == 2
+        assert rows(12_600, length=33) == rows(12_600, length=200) == 1
+        assert rows(12_503) == 1  # a prime
+        assert rows(500) == 1  # too few to fill the device
+        assert rows_side_by_side(torch.empty(12_600, 4, 5, 1), torch.empty(12_600, 4, 5, 1), None) == 1  # a CPU
+    assert rows(12_600) == 1  # training
 
 
 def test_pieces_of_the_queries_give_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,11 +43,19 @@ class State:
 
     def take(self, rows: Int[Tensor, " row"]) -> "State":
         """The states of some rows."""
-        parts = [(cache.key, cache.value) for cache in self.memory]
-        memory = (
-            KeyValueCache(*(None if part is None else part.index_select(0, rows) for part in both)) for both in parts
-        )
+        memory = (KeyValueCache(*(_take(part, rows) for part in (cache.key, cache.value))) for cache in self.memory)
         return State(self.hidden.index_select(0, rows), tuple(memory))
+
+    def past(self, site: HeadSite) -> "State":
+        """The same without the keys and values that nobody will look at again once a site has."""
+        if not site.across:
+            return self
+        return State(self.hidden, (*self.memory[: site.layer], KeyValueCache(), *self.memory[site.layer + 1 :]))
+
+
+def _take(heads: Tensor | None, rows: Int[Tensor, " row"]) -> Tensor | None:
+    """Some rows of keys or values, in the order in memory that the linear layer gave them."""
+    return None if heads is None else heads.transpose(1, 2).index_select(0, rows).transpose(1, 2)
 
 
 class Walk:
@@ -190,6 +198,7 @@ class _Tree:
         site = walk.sites[step]
         last = column + len(site.kept)
         heads = walk.look(state, site)
+        state = state.past(site)
         branches = [
             (parent, way, variants)
             for parent, group in enumerate(groups)
@@ -213,6 +222,8 @@ def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, 
 
 def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """What some variants do, each different row once, with the variants that do it."""
+    if len(variants) == 1:
+        return [(rows[0], variants)]
     places: dict[bytes, list[int]] = {}
     for place, row in enumerate(rows):
         places.setdefault(row.tobytes(), []).append(place)

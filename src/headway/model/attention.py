@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -33,6 +34,12 @@ CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 SHORT_CELLS = 64 * 64
 """Query x key cells up to which a CPU trains with plain products instead of the blocked kernel."""
 
+
+BLOCK = 64
+"""Queries and keys that a GPU's fused kernel takes at once."""
+
+MANY_BLOCKS = 4_096
+"""Rows x heads from which a GPU is busy with attention, and not waiting for the host."""
 
 UNROLLED_CELLS = 24 * 24
 """Query x key cells up to which compiled code writes attention out as sums."""
@@ -105,10 +112,47 @@ def attend_fast(
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     if torch.compiler.is_compiling() and query.shape[-2] * key.shape[-2] <= UNROLLED_CELLS:
         mixed = _attend_unrolled(query, key, value, mask)
+    elif (rows := rows_side_by_side(query, key, mask)) > 1:
+        mixed = attend_side_by_side(query, key, value, mask, rows)
     else:
         with _kernel_for(query, key):
             mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+
+
+def rows_side_by_side(query: Tensor, key: Tensor, mask: Tensor | None) -> int:
+    """How many rows of a batch share one block of a GPU's fused kernel; 1 where that brings nothing."""
+    batch, longest = len(query), max(query.shape[-2], key.shape[-2])
+    few = batch * query.shape[1] < MANY_BLOCKS
+    if query.device.type == "cpu" or torch.is_grad_enabled() or few or (mask is not None and len(mask) > 1):
+        return 1
+    return max((rows for rows in range(2, BLOCK // longest + 1) if batch % rows == 0), default=1)
+
+
+def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rows: int) -> Tensor:
+    """Attention with so many rows of a batch laid out as one sequence, in which each sees only itself.
+
+    The fused kernel works in blocks of 64 queries and keys; a row of seven alone leaves most of its block empty.
+    """
+    batch, heads, n_queries, _ = query.shape
+    allowed = _same_row(rows, n_queries, key.shape[-2], query.device)
+    if mask is not None:
+        tiled = mask.expand(-1, -1, n_queries, -1).repeat(1, 1, rows, rows)
+        allowed = tiled & allowed if mask.dtype == torch.bool else tiled.masked_fill(~allowed, -math.inf)
+
+    def joined(x: Tensor) -> Tensor:
+        return x.transpose(1, 2).reshape(batch // rows, -1, heads, x.shape[-1]).transpose(1, 2)
+
+    mixed = F.scaled_dot_product_attention(joined(query), joined(key), joined(value), attn_mask=allowed)
+    return mixed.transpose(1, 2).reshape(batch, n_queries, heads, -1).transpose(1, 2)
+
+
+@lru_cache(maxsize=64)
+def _same_row(rows: int, n_queries: int, n_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+    """Which query and key of rows that lie side by side are of the same row."""
+    query = torch.arange(rows * n_queries, device=device) // n_queries
+    key = torch.arange(rows * n_keys, device=device) // n_keys
+    return (query[:, None] == key)[None, None]
 
 
 def _attend_unrolled(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
