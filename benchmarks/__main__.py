@@ -81,7 +81,7 @@ def read_options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", default="0", type=known_seeds, help="seeds of time-to-accuracy: 0-4 or 0,3,7")
     parser.add_argument("--whole", action="store_true", help="time-to-accuracy checks all sums, not a tenth of them")
     parser.add_argument("--toy", action="store_true", help="everything at a size that takes seconds; says nothing")
-    parser.add_argument("--commit", help="the commit that is measured, where there is no git")
+    parser.add_argument("--commit", help="the commit that is measured, where git is not there or knows only a copy")
     parser.add_argument("--out", type=no_folder, help="the file to write")
     return parser.parse_args(words)
 

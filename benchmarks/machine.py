@@ -35,7 +35,7 @@ def processor() -> str:
 
 
 def circumstances(device: torch.device, command: list[str], commit: str | None) -> dict[str, Any]:
-    """Versions, commit, device, threads and command; `commit` is told where there is no git."""
+    """Versions, commit, device, threads and command; a `commit` that is told counts more than what git finds."""
     found = describe_circumstances(device, 0, command)
     del found["seed"]
-    return {**found, "processor": processor(), "commit": found["commit"] or commit}
+    return {**found, "processor": processor(), "commit": f"{commit}, as told" if commit else found["commit"]}

@@ -236,3 +236,8 @@ def test_an_interval_that_is_too_narrow_is_seen(monkeypatch: pytest.MonkeyPatch)
     random = np.random.default_rng(1)
     found = population.check_statistics(made_up_population(), samples=100, size=2_000, random=random)
     assert found["mean_coverage"] < 0.9
+
+
+def test_a_commit_that_is_told_counts_more_than_what_git_finds() -> None:
+    assert machine.circumstances(torch.device("cpu"), ["x"], "0123abc")["commit"] == "0123abc, as told"
+    assert "as told" not in str(machine.circumstances(torch.device("cpu"), ["x"], None)["commit"])
