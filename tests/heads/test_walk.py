@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from headway.heads import walk as walk_module
 from headway.heads.handles import Edit, intervene
 from headway.heads.walk import Filling, Walk, head_outputs, run_tree
 from headway.model.attention import MultiHeadAttention
@@ -221,9 +222,12 @@ def test_what_variants_share_is_computed_once(case: tuple[str, int, np.ndarray])
     tree(walk, plan, fillings_for(model, inputs, seed))
     column = 0
     for site in model.sites:
-        assert walk.looks[site.name] == beginnings(plan, column)
-        column += len(site.kept)
-        assert walk.steps[site.name] == beginnings(plan, column)
+        first, column = column, column + len(site.kept)
+        if site.name == "decoder.0.self" and model.config.shape == "encoder-decoder":
+            # It sees nothing of the encoder, so what is done there does not part it.
+            assert (walk.looks[site.name], walk.steps[site.name]) == (1, beginnings(plan[:, first:], len(site.kept)))
+        else:
+            assert (walk.looks[site.name], walk.steps[site.name]) == (beginnings(plan, first), beginnings(plan, column))
 
 
 def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it(monkeypatch) -> None:
@@ -240,8 +244,8 @@ def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it
     tree(Walk(model, inputs), plan, [{site.name: torch.zeros(()) for site in model.sites}])
     # Six variants change the encoder, the others leave it as it is.
     assert [calls[id(block.cross)] for block in model.decoder] == [7, 7]
-    # Before the second decoder layer the six heads of the first have parted too.
-    assert [calls[id(block.own)] for block in model.decoder] == [7, 13]
+    # The first decoder layer's own are the same for all; before the second the six heads of the first have parted too.
+    assert [calls[id(block.own)] for block in model.decoder] == [1, 13]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -256,6 +260,18 @@ def test_branches_computed_together_stand_where_they_stood(encoding: str, padded
     apart, together = (tree(Walk(model, inputs), plan, nothing, count) for count in (1, 7))
     for variant in range(len(plan)):
         torch.testing.assert_close(apart[variant], together[variant], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_what_the_decoder_begins_with_may_be_forgotten(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, inputs = model_and_batch("encoder-decoder")
+    plan = np.random.default_rng(0).integers(0, 2, size=(12, 18))
+    nothing = [{site.name: torch.zeros(()) for site in model.sites}]
+    kept = tree(Walk(model, inputs), plan, nothing, together)
+    monkeypatch.setattr(walk_module, "MOST_OPENINGS", 1)
+    forgotten = tree(Walk(model, inputs), plan, nothing, together)
+    for variant in range(len(plan)):
+        torch.testing.assert_close(kept[variant], forgotten[variant], rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_alike_for_every_row_is_not_repeated() -> None:

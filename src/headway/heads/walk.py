@@ -27,6 +27,8 @@ from headway.model.transformer import Inputs, Transformer
 
 MOST_WIDTHS = 8
 """Widths of a batch for which masks and positions are kept."""
+MOST_OPENINGS = 32
+"""Ways through the decoder's first site that are kept."""
 
 Plan = Int[np.ndarray, "variant head"]
 """What each variant does to each head: 0 leaves it alone, k puts in what the k-th filling says."""
@@ -41,10 +43,10 @@ class State:
     hidden: Hidden
     memory: tuple[KeyValueCache, ...] = field(default=())
 
-    def take(self, rows: Int[Tensor, " row"]) -> "State":
-        """The states of some rows."""
+    def take(self, rows: Int[Tensor, " row"], hidden: Hidden | None = None) -> "State":
+        """The states of some rows; with `hidden`, that is their stream."""
         memory = (KeyValueCache(*(_take(part, rows) for part in (cache.key, cache.value))) for cache in self.memory)
-        return State(self.hidden.index_select(0, rows), tuple(memory))
+        return State(self.hidden.index_select(0, rows) if hidden is None else hidden, tuple(memory))
 
     def past(self, site: HeadSite) -> "State":
         """The same without the keys and values that nobody will look at again once a site has."""
@@ -80,6 +82,10 @@ class Walk:
                 self.copies.clear()
             self.copies[copies] = Walk(self.model, repeat(self.inputs, copies), placed=True)
         return self.copies[copies]
+
+    def opens(self, site: HeadSite) -> bool:
+        """Whether a site looks at nothing but the decoder's own beginning, whatever the encoder does."""
+        return self.encoder_view is not None and (site.stack, site.layer, site.across) == ("decoder", 0, False)
 
     def start(self) -> State:
         return State(self.decoder_hidden if self.encoder_view is None else self.model.embed_source(self.inputs))
@@ -177,7 +183,8 @@ def run_tree(walk: Walk, plan: Plan, fillings: Sequence[Filling], emit: Emit, to
     if plan.ndim != 2 or plan.shape[1] != n_heads or plan.min(initial=0) < 0 or plan.max(initial=0) > len(fillings):
         raise ValueError(f"a plan for {n_heads} heads and {len(fillings)} fillings needed, got {plan.shape}")
     if len(plan):
-        _Tree(walk, plan, fillings, emit, together).grow(walk.start(), 0, 0, [np.arange(len(plan))])
+        tree = _Tree(walk, plan, fillings, emit, together, _Opening(walk, fillings))
+        tree.grow(walk.start(), 0, 0, [np.arange(len(plan))])
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,7 @@ class _Tree:
     fillings: Sequence[Filling]
     emit: Emit
     together: int
+    opening: "_Opening"
 
     def grow(self, state: State, step: int, column: int, groups: Sequence[np.ndarray]) -> None:
         """Go on from a site with groups of variants, alike so far; `column` is the site's first head in the plan."""
@@ -197,7 +205,7 @@ class _Tree:
             return
         site = walk.sites[step]
         last = column + len(site.kept)
-        heads = walk.look(state, site)
+        heads = None if walk.opens(site) else walk.look(state, site)
         state = state.past(site)
         branches = [
             (parent, way, variants)
@@ -206,13 +214,48 @@ class _Tree:
         ]
         for start in range(0, len(branches), self.together):
             parents, ways, parted = zip(*branches[start : start + self.together], strict=True)
-            mine, own = state, heads
+            rows = None
             if (len(groups), len(parents)) != (1, 1):
-                rows = send(rows_of(np.array(parents), len(heads) // len(groups)), heads.device)
-                mine, own = state.take(rows), heads.index_select(0, rows)
-            changed = put_in_each(own, site, np.stack(ways), self.fillings)
-            onward = self.walk.wide(len(parents)).go_on(mine, site, changed)
+                rows = send(rows_of(np.array(parents), len(state.hidden) // len(groups)), state.hidden.device)
+            if heads is None:
+                hidden = self.opening.after(site, np.stack(ways))
+                onward = replace(state, hidden=hidden) if rows is None else state.take(rows, hidden)
+            else:
+                mine, own = (state, heads) if rows is None else (state.take(rows), heads.index_select(0, rows))
+                changed = put_in_each(own, site, np.stack(ways), self.fillings)
+                onward = self.walk.wide(len(parents)).go_on(mine, site, changed)
             self.grow(onward, step + 1, last, parted)
+
+
+class _Opening:
+    """The decoder's stream past its first self-attention, which sees nothing of the encoder.
+
+    What comes out depends on what is done to the heads of that site alone. So it is computed once for each way of that.
+    """
+
+    def __init__(self, walk: Walk, fillings: Sequence[Filling]):
+        self.walk, self.fillings = walk, fillings
+        self.heads: HeadOutputs | None = None
+        self.kept: dict[bytes, Hidden] = {}
+
+    def after(self, site: HeadSite, ways: Plan) -> Hidden:
+        """The streams of some branches, one after another."""
+        keys = [way.tobytes() for way in ways]
+        new = {key: way for key, way in zip(keys, ways, strict=True) if key not in self.kept}
+        if len(self.kept) + len(new) > MOST_OPENINGS:
+            self.kept.clear()
+            new = dict(zip(keys, ways, strict=True))
+        if new:
+            parts = self._compute(site, np.stack(list(new.values()))).chunk(len(new))
+            self.kept.update(zip(new, parts, strict=True))
+        return self.kept[keys[0]] if len(keys) == 1 else torch.cat([self.kept[key] for key in keys])
+
+    def _compute(self, site: HeadSite, ways: Plan) -> Hidden:
+        state = State(self.walk.decoder_hidden)
+        if self.heads is None:
+            self.heads = self.walk.look(state, site)
+        changed = put_in_each(self.heads.repeat(len(ways), 1, 1, 1), site, ways, self.fillings)
+        return self.walk.go_on(State(state.hidden.repeat(len(ways), 1, 1)), site, changed).hidden
 
 
 def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, " row"]:
