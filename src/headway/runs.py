@@ -300,11 +300,13 @@ class RunDirectory:
 
     # Analysis
 
-    def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> None:
+    def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> Path | None:
         """Merge what a command found into its file; several commands at once wait for each other.
 
-        A file that holds no document is put aside as `NAME.json.damaged`: what was just found must not be lost for it.
+        A file that holds no document is put aside as `NAME.json.damaged`, and that is returned: what was just found
+        must not be lost for it.
         """
+        aside = None
         path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         with (path.parent / "lock").open("a") as handle:
@@ -315,8 +317,9 @@ class RunDirectory:
                 if not can_be_opened(path):
                     raise
                 before = {}
-                path.replace(path.with_name(f"{path.name}.damaged"))
+                aside = path.replace(path.with_name(f"{path.name}.damaged"))
             write_json(path, {**before, **content})
+        return aside
 
     def replace_analysis(self, name: str, content: Mapping[str, Any]) -> None:
         """Write what a command found, in place of what it found before."""

@@ -107,6 +107,16 @@ def test_evaluate_names_a_damaged_checkpoint_and_uses_the_one_before(shell: Shel
     assert "headway: warning: step-000004 is damaged" in shell.stderr
 
 
+def test_evaluate_says_where_it_put_a_file_that_cannot_be_read(shell: Shell) -> None:
+    shell("train addition.toml --out run")
+    Path("run/analysis").mkdir(exist_ok=True)
+    Path("run/analysis/evaluation.json").write_text("{")
+    assert shell.json("evaluate run")["n"] == 16
+    assert "put aside as run/analysis/evaluation.json.damaged" in shell.stderr
+    assert shell.json("evaluate run")["n"] == 16
+    assert "aside" not in shell.stderr
+
+
 def test_people_get_a_few_lines_instead_of_json(shell: Shell) -> None:
     assert "4 steps" in shell("train addition.toml --out runs/mine")
     assert "wrong of 16" in shell("evaluate mine")
