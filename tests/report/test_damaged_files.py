@@ -1,7 +1,10 @@
 """A file that cannot be read is named in the place of its section, and costs nothing else."""
 
+import itertools
 import json
 from pathlib import Path
+
+import pytest
 
 from headway.report.gathering import gather
 from headway.report.writing import compose
@@ -41,3 +44,20 @@ def test_a_damaged_file_of_a_study_is_named_too(tmp_path: Path) -> None:
     told = {one.name: one.problem for one in compose(found.evidence, found.name).sections if one.problem}
     assert list(told) == ["accuracy"]
     assert "summary.json cannot be read" in told["accuracy"]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_document_that_is_not_as_headway_writes_it_costs_only_sections_that_read_it(
+    name: str, tmp_path: Path
+) -> None:
+    """Each part of it taken away, or something else in its place: the report is there, and nothing else is lost."""
+    whole = make_run(tmp_path / "whole")
+    document = whole.read_analysis(name)
+    assert document
+    for key, value in itertools.product(document, [None, 3, "x", [], {}, [3], {"x": 3}]):
+        whole.replace_analysis(name, {**document, key: value})
+        found = gather([whole])
+        report = compose(found.evidence, found.name)
+        told = {one.name for one in report.sections if not one.problem}
+        assert {"setup", "training", "provenance"} <= told, (key, value)
+        assert len(report.answer) >= 2

@@ -37,7 +37,10 @@ def asked(evidence: Evidence) -> Markup:
 def answer(evidence: Evidence) -> list[Markup]:
     """What was found about accuracy or lengths, about heads, and how sure it is."""
     found = main_sentences(evidence) or [Markup("Nothing was measured yet.")]
-    return [*found[:2], sureness(evidence)]
+    sure = written(lambda: sureness(evidence)) or [
+        Markup("How sure this is cannot be told from the files that are there.")
+    ]
+    return [*found[:2], *sure]
 
 
 def main_sentences(evidence: Evidence) -> list[Markup]:
