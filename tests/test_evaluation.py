@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -138,6 +139,18 @@ def test_the_whole_domain_is_counted_once(tmp_path: Path) -> None:
         right += int((answer[:, :width] == batch.target).all(1).sum())
     assert found.n - found.wrong == right
     assert 0 <= found.interval[0] <= found.accuracy <= found.interval[1] <= 1
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(7_000, [6_720, 1_380]), (6_000, [6_000, 2_100])])
+def test_batches_of_the_domain_fill_the_device_and_large_ones_have_many_divisors(
+    rows: int, sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = untrained(TWO_DIGITS, tmp_path)
+    one = next(trained.task.domain(1))
+    monkeypatch.setitem(evaluation.TOKENS_A_BATCH, "cpu", rows * (one.source.shape[1] + one.target.shape[1]))
+    done = [0]
+    assert evaluate(trained, "all", decoded=0, progress=lambda count, total: done.append(count)).n == 8_100
+    assert np.diff(done).tolist() == sizes
 
 
 def test_the_loss_of_a_split_is_the_mean_over_its_tokens(tmp_path: Path) -> None:

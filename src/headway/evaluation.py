@@ -42,7 +42,7 @@ NEAR_TIE = 1e-3
 TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 19}
 """Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
 DIVISIBLE = 840
-"""Large batches have a multiple of so many rows, so that attention can take any number up to 8 of them together."""
+"""Large batches have a multiple of so many rows, so that attention can take any number up to 8 of them side by side."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ def evaluate(
         size = task.domain_size()
         if size is None:
             raise InputError(f"--split all: the domain of {task.name} is too large to list; use {', '.join(SPLITS)}")
-        return evaluate_examples(trained, "all", task.domain(), size, decoded=decoded, progress=progress)
+        chunks = task.domain(rows_at_once(trained, next(task.domain(1))))
+        return evaluate_examples(trained, "all", chunks, size, decoded=decoded, progress=progress)
     if split == "train" and trained.config.data.fresh:
         raise InputError("--split train: this run drew fresh examples at every step and has no training set")
     examples = split_examples(task, trained.config, trained.directory)[cast(Split, split)]
@@ -204,11 +205,16 @@ def evaluate_examples(
 
 def parts_of(examples: Examples, trained: Trained) -> Iterator[Examples]:
     """Pieces of a size that suits the device."""
-    answer = examples.target.shape[1] if examples.target.ndim == 2 else 0
-    size = max(1, TOKENS_A_BATCH[trained.device.type] // (examples.source.shape[1] + answer))
-    size -= size % DIVISIBLE if size > DIVISIBLE else 0
+    size = rows_at_once(trained, examples)
     for start in range(0, len(examples), size):
         yield examples.take(slice(start, start + size))
+
+
+def rows_at_once(trained: Trained, examples: Examples) -> int:
+    """How many examples as wide as these suit the device; large numbers have many divisors."""
+    answer = examples.target.shape[1] if examples.target.ndim == 2 else 0
+    size = max(1, TOKENS_A_BATCH[trained.device.type] // (examples.source.shape[1] + answer))
+    return size - size % DIVISIBLE if size >= 8 * DIVISIBLE else size
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,7 @@ def test_what_the_decoder_begins_with_may_be_forgotten(together: int, monkeypatc
     plan = np.random.default_rng(0).integers(0, 2, size=(12, 18))
     nothing = [{site.name: torch.zeros(()) for site in model.sites}]
     kept = tree(Walk(model, inputs), plan, nothing, together)
-    monkeypatch.setattr(walk_module, "MOST_OPENINGS", 1)
+    monkeypatch.setattr(walk_module, "KEPT_NUMBERS", 1)
     forgotten = tree(Walk(model, inputs), plan, nothing, together)
     for variant in range(len(plan)):
         torch.testing.assert_close(kept[variant], forgotten[variant], rtol=1e-12, atol=1e-12)

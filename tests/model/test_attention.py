@@ -116,6 +116,22 @@ def test_rows_side_by_side_do_not_see_each_other(case: dict[str, Tensor], rows: 
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("part", ["query", "key", "value"])
+@pytest.mark.parametrize("fault", [math.nan, math.inf, -math.inf])
+def test_a_row_that_is_not_finite_keeps_it_from_its_neighbours(part: str, fault: float) -> None:
+    torch.manual_seed(0)
+    whole = dict(zip(("query", "key", "value"), torch.randn(3, 6, 2, 5, 4, dtype=torch.float64), strict=True))
+    expected = attend_fast(**whole)
+    broken = {name: tensor.clone() for name, tensor in whole.items()}
+    broken[part][2, 1, 3, 0] = fault
+    found = attend_side_by_side(**broken, mask=None, rows=3)
+    others = [0, 1, 3, 4, 5]
+    torch.testing.assert_close(found[others], expected[others], rtol=1e-12, atol=1e-12)
+    assert not found[2].isfinite().all()
+    if part != "query":
+        assert found[2].isnan().all()
+
+
 def test_a_gpu_takes_many_short_rows_side_by_side() -> None:
     """Counted on the device without memory, which is no CPU either."""
 

@@ -18,6 +18,7 @@ from headway.batches import make_batch, make_model
 from headway.config import RunConfig
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import load
+from headway.model import attention
 from headway.model.stack import stack_models
 from headway.runs import Checkpoint, RunDirectory
 from headway.tasks import make_task
@@ -25,6 +26,7 @@ from headway.tasks.files import make_splits, write_files
 from headway.training import TrainResult, train, train_stack
 from headway.training.data import TrainingData
 from headway.training.feed import FixedFeed, FreshFeed, make_feed
+from headway.training.stack import validate_stack
 from headway.training.step import StackStep
 from tests.model.stacking import double_precision
 from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
@@ -397,6 +399,20 @@ def test_a_validation_loss_that_is_not_finite_stops_one_seed_alone(whole: Path, 
     found = stack(ADDITION, tmp_path, resume=True)
     assert [isinstance(one, RunStopped) for one in found] == [False, False, True]
     assert str(found[2]).startswith("the validation loss is not finite at step 8, the last good checkpoint is step 8")
+
+
+def test_a_seed_that_is_not_finite_keeps_it_from_seeds_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rows side by side, as on a GPU: three rows of a block, five of each seed."""
+    configs = [config(ADDITION, seed) for seed in SEEDS]
+    task = make_task(configs[0].task)
+    examples = make_splits(task, configs[0].data)["validation"].take(slice(0, 5))
+    together = stack_models([make_model(task, one.model) for one in configs], CPU)
+    monkeypatch.setattr(attention, "rows_side_by_side", lambda query, key, mask: 3 if len(query) == 15 else 1)
+    before, _ = validate_stack(together, task, examples)
+    together.layout.blocks(together.weights)["encoder.0.own.value.weight"][1, 0, 0] = math.nan
+    after, _ = validate_stack(together, task, examples)
+    assert math.isnan(after[1])
+    assert [after[0], after[2]] == [before[0], before[2]]
 
 
 def make_step(configs: Sequence[RunConfig], *, mixed: bool = False) -> StackStep:

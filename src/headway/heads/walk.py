@@ -27,8 +27,8 @@ from headway.model.transformer import Inputs, Transformer
 
 MOST_WIDTHS = 8
 """Widths of a batch for which masks and positions are kept."""
-MOST_OPENINGS = 32
-"""Ways through the decoder's first site that are kept."""
+KEPT_NUMBERS = 1 << 28
+"""Numbers of the decoder's stream past its first site that are kept, for all ways through it."""
 
 Plan = Int[np.ndarray, "variant head"]
 """What each variant does to each head: 0 leaves it alone, k puts in what the k-th filling says."""
@@ -43,10 +43,12 @@ class State:
     hidden: Hidden
     memory: tuple[KeyValueCache, ...] = field(default=())
 
-    def take(self, rows: Int[Tensor, " row"], hidden: Hidden | None = None) -> "State":
-        """The states of some rows; with `hidden`, that is their stream."""
-        memory = (KeyValueCache(*(_take(part, rows) for part in (cache.key, cache.value))) for cache in self.memory)
-        return State(self.hidden.index_select(0, rows) if hidden is None else hidden, tuple(memory))
+    def take(self, rows: Int[Tensor, " row"]) -> "State":
+        """The states of some rows."""
+        return State(self.hidden.index_select(0, rows), self.memory_of(rows))
+
+    def memory_of(self, rows: Int[Tensor, " row"]) -> tuple[KeyValueCache, ...]:
+        return tuple(KeyValueCache(_take(cache.key, rows), _take(cache.value, rows)) for cache in self.memory)
 
     def past(self, site: HeadSite) -> "State":
         """The same without the keys and values that nobody will look at again once a site has."""
@@ -127,7 +129,8 @@ class Walk:
         turn = self.cross_view.place.rotate_key
         across = [self.block(site).cross for site in self.sites if site.across]
         memory = tuple(KeyValueCache(*cross.keys_and_values(encoded, turn)) for cross in across if cross is not None)
-        return State(self.decoder_hidden.repeat(len(encoded) // len(self.decoder_hidden), 1, 1), memory)
+        copies = len(encoded) // len(self.decoder_hidden)
+        return State(self.decoder_hidden if copies == 1 else self.decoder_hidden.repeat(copies, 1, 1), memory)
 
     def logits(self, state: State) -> Float[Tensor, "batch *prefix out"]:
         """The model's answer, once every site has been passed."""
@@ -217,9 +220,9 @@ class _Tree:
             rows = None
             if (len(groups), len(parents)) != (1, 1):
                 rows = send(rows_of(np.array(parents), len(state.hidden) // len(groups)), state.hidden.device)
-            if heads is None:
-                hidden = self.opening.after(site, np.stack(ways))
-                onward = replace(state, hidden=hidden) if rows is None else state.take(rows, hidden)
+            if heads is None:  # this is the opening
+                memory = state.memory if rows is None else state.memory_of(rows)
+                onward = State(self.opening.after(site, np.stack(ways)), memory)
             else:
                 mine, own = (state, heads) if rows is None else (state.take(rows), heads.index_select(0, rows))
                 changed = put_in_each(own, site, np.stack(ways), self.fillings)
@@ -236,19 +239,19 @@ class _Opening:
     def __init__(self, walk: Walk, fillings: Sequence[Filling]):
         self.walk, self.fillings = walk, fillings
         self.heads: HeadOutputs | None = None
-        self.kept: dict[bytes, Hidden] = {}
+        self.streams: dict[bytes, Hidden] = {}
 
     def after(self, site: HeadSite, ways: Plan) -> Hidden:
         """The streams of some branches, one after another."""
         keys = [way.tobytes() for way in ways]
-        new = {key: way for key, way in zip(keys, ways, strict=True) if key not in self.kept}
-        if len(self.kept) + len(new) > MOST_OPENINGS:
-            self.kept.clear()
+        new = {key: way for key, way in zip(keys, ways, strict=True) if key not in self.streams}
+        if (len(self.streams) + len(new)) * self.walk.decoder_hidden.numel() > KEPT_NUMBERS:
+            self.streams.clear()
             new = dict(zip(keys, ways, strict=True))
         if new:
             parts = self._compute(site, np.stack(list(new.values()))).chunk(len(new))
-            self.kept.update(zip(new, parts, strict=True))
-        return self.kept[keys[0]] if len(keys) == 1 else torch.cat([self.kept[key] for key in keys])
+            self.streams.update(zip(new, parts, strict=True))
+        return self.streams[keys[0]] if len(keys) == 1 else torch.cat([self.streams[key] for key in keys])
 
     def _compute(self, site: HeadSite, ways: Plan) -> Hidden:
         state = State(self.walk.decoder_hidden)

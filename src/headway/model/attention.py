@@ -121,19 +121,24 @@ def attend_fast(
 
 
 def rows_side_by_side(query: Tensor, key: Tensor, mask: Tensor | None) -> int:
-    """How many rows of a batch share one block of a GPU's fused kernel; 1 where that brings nothing."""
+    """How many rows share one block of a GPU's fused kernel, a divisor of the batch; 1 where that brings nothing."""
     batch, longest = len(query), max(query.shape[-2], key.shape[-2])
     few = batch * query.shape[1] < MANY_BLOCKS
     if query.device.type == "cpu" or torch.is_grad_enabled() or few or (mask is not None and len(mask) > 1):
         return 1
-    return max((rows for rows in range(2, BLOCK // longest + 1) if batch % rows == 0), default=1)
+    return max((rows for rows in range(2, BLOCK // max(1, longest) + 1) if batch % rows == 0), default=1)
 
 
 def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rows: int) -> Tensor:
     """Attention with so many rows of a batch laid out as one sequence, in which each sees only itself.
 
-    The fused kernel works in blocks of 64 queries and keys; a row of seven alone leaves most of its block empty.
+    The fused kernel works in blocks of 64 queries and keys; a row of seven alone leaves most of its block empty. A row
+    whose keys or values are not all finite gets NaN everywhere, and the others nothing of it: a weight of 0 would not
+    keep it from them.
     """
+    highest = torch.maximum(*(torch.linalg.vector_norm(x, math.inf, dim=(1, 2, 3), keepdim=True) for x in (key, value)))
+    own_fault = highest - highest  # 0, or NaN
+    key, value = (x.nan_to_num(0.0, 0.0, 0.0) for x in (key, value))
     batch, heads, n_queries, _ = query.shape
     allowed = _same_row(rows, n_queries, key.shape[-2], query.device)
     if mask is not None:
@@ -144,7 +149,7 @@ def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor 
         return x.transpose(1, 2).reshape(batch // rows, -1, heads, x.shape[-1]).transpose(1, 2)
 
     mixed = F.scaled_dot_product_attention(joined(query), joined(key), joined(value), attn_mask=allowed)
-    return mixed.transpose(1, 2).reshape(batch, n_queries, heads, -1).transpose(1, 2)
+    return mixed.transpose(1, 2).reshape(batch, n_queries, heads, -1).transpose(1, 2) + own_fault
 
 
 @lru_cache(maxsize=64)
