@@ -61,3 +61,14 @@ def test_a_document_that_is_not_as_headway_writes_it_costs_only_sections_that_re
         told = {one.name for one in report.sections if not one.problem}
         assert {"setup", "training", "provenance"} <= told, (key, value)
         assert len(report.answer) >= 2
+
+
+def test_the_answer_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    whole = make_run(tmp_path / "whole", analyses=("evaluation", "heads"))
+    document = whole.read_analysis("heads")
+    whole.replace_analysis("heads", {**document, "heads": 3})
+    found = gather([whole])
+    accuracy, heads, sure = compose(found.evidence, found.name).answer
+    assert "wrong" in accuracy
+    assert heads.startswith("A finding cannot be told from the files that are there: <q>TypeError: ")
+    assert "This is one run" in sure

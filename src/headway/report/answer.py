@@ -1,5 +1,8 @@
 """The answer, first: what was asked, and at most three sentences with numbers, hedged by what was measured."""
 
+from collections.abc import Callable
+from functools import partial
+
 from markupsafe import Markup
 
 from headway.report.evidence import Evidence, listed, percent, points, written
@@ -37,27 +40,35 @@ def asked(evidence: Evidence) -> Markup:
 def answer(evidence: Evidence) -> list[Markup]:
     """What was found about accuracy or lengths, about heads, and how sure it is."""
     found = main_sentences(evidence) or [Markup("Nothing was measured yet.")]
-    sure = written(lambda: sureness(evidence)) or [
-        Markup("How sure this is cannot be told from the files that are there.")
-    ]
-    return [*found[:2], *sure]
+    return [*found[:2], *told(lambda: [sureness(evidence)])]
+
+
+def told(*findings: Callable[[], list[Markup]]) -> list[Markup]:
+    """What each has to say; a word in place of one whose documents are not as headway writes them."""
+    found = []
+    for finding in findings:
+        try:
+            found += finding()
+        except Exception as problem:
+            why = f"{type(problem).__name__}: {problem}"
+            found.append(Markup("A finding cannot be told from the files that are there: <q>{}</q>.").format(why))
+    return found
 
 
 def main_sentences(evidence: Evidence) -> list[Markup]:
     if evidence.find("study/lengths/answer", []):
-        return of_study(evidence)
+        return told(lambda: of_study(evidence))
     with_heads, with_lengths = evidence.those_with("heads/heads"), evidence.those_with("lengths")
     if len(evidence.runs) == 1:
         run = evidence.runs[0]
-        first = (
-            [lambda: of_lengths(evidence, run)] if with_heads and with_lengths else [lambda: of_accuracy(evidence, run)]
-        )
-        return written(*first, lambda: of_heads(evidence, run), lambda: of_lengths(evidence, run))
-    return written(
+        first = of_lengths if with_heads and with_lengths else of_accuracy
+        return told(*(partial(written, partial(tell, evidence, run)) for tell in (first, of_heads, of_lengths)))
+    sentences = (
         lambda: all_accuracies(evidence) or all_trained(evidence),
         lambda: all_heads(evidence, with_heads) if with_heads else None,
         lambda: all_lengths(evidence, with_lengths) if with_lengths else None,
     )
+    return told(*(partial(written, sentence) for sentence in sentences))
 
 
 def of_study(evidence: Evidence) -> list[Markup]:

@@ -207,7 +207,7 @@ def written(*sentences: Callable[[], Markup | str | None]) -> list[Markup]:
     for sentence in sentences:
         try:
             text = sentence()
-        except (Missing, LookupError, TypeError, ValueError, AttributeError):  # of an older or half-written document
+        except (Missing, LookupError):  # of an older or half-written document
             continue
         if text:
             found.append(Markup(text) if isinstance(text, Markup) else Markup.escape(text))
