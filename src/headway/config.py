@@ -79,8 +79,11 @@ class ModelConfig:
     causal_encoder: bool = setting(False, "the encoder sees only what came before")
     log_length_scale: bool = setting(False, "multiply attention logits by the log of the number of visible keys")
     window: int | None = setting(
-        None, "attention reaches positions at most this far away, and tokens without a digit's place", low=0
+        None, "attention reaches positions at most this far away, and tokens that are not digits", low=0
     )
+    encoder_window: int | None = setting(None, "the encoder's own window, in place of model.window", low=0)
+    decoder_window: int | None = setting(None, "the decoder self-attention's own window", low=0)
+    cross_window: int | None = setting(None, "the cross-attention's own window", low=0)
     encoding: Choice = field(
         default_factory=lambda: Choice(name="sinusoidal"),
         metadata={"help": "positional encoding: name and its options"},
@@ -104,9 +107,29 @@ class ModelConfig:
             raise InputError(f"model.pooling needs model.shape = 'encoder', and the shape is {self.shape!r}")
         if self.causal_encoder and self.shape == "decoder":
             raise InputError("model.causal_encoder needs an encoder, and model.shape is 'decoder'")
-        if self.window is not None and self.log_length_scale:
+        self._check_windows()
+
+    def window_of(self, kind: str) -> int | None:
+        """How far attention of a kind (encoder, decoder or cross) reaches: its own window, or the one for all."""
+        own: int | None = getattr(self, f"{kind}_window")
+        return self.window if own is None else own
+
+    def _check_windows(self) -> None:
+        missing = {
+            "encoder": self.shape == "decoder",
+            "decoder": self.shape == "encoder",
+            "cross": self.shape != "encoder-decoder",
+        }
+        for kind, is_missing in missing.items():
+            key = f"{kind}_window"
+            own = getattr(self, key)
+            if own is not None and is_missing:
+                raise InputError(f"model.{key} = {own}, and model.shape = {self.shape!r} has no {kind} attention")
+        if all(self.window_of(kind) is None for kind in missing):
+            return
+        if self.log_length_scale:
             raise InputError("model.window and model.log_length_scale exclude each other: a window has one length")
-        if self.window is not None and self.encoding.name == "randomized":
+        if self.encoding.name == "randomized":
             raise InputError("model.window counts places, and model.encoding = 'randomized' moves them apart")
 
     def _settle_layers(self, stack: str, *, used: bool) -> None:

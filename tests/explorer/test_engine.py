@@ -70,6 +70,10 @@ def sum_models() -> dict[str, tuple[str, dict[str, Any]]]:
         "text coupled": ("addition-text", {"encoding": "coupled"}),
         "text abacus decoder": ("addition-text", {**decoder, "encoding": "abacus"}),
         "text randomized": ("addition-text", {"encoding": "randomized"}),
+        "window by kind": (
+            "addition",
+            {"encoding": {"name": "clipped", "positions": "coupled"}, "encoder_window": 0, "cross_window": 1},
+        ),
         "text window": ("addition-text", {"encoding": {"name": "clipped", "positions": "abacus"}, "window": 3}),
     }
 

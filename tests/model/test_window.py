@@ -142,3 +142,29 @@ def test_a_window_of_nothing_leaves_a_bag_of_tokens() -> None:
     turned = source.flip(1)
     one, other = (model(Inputs(rows, torch.arange(6)[None])) for rows in (source, turned))
     torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    with pytest.raises(
+        InputError, match=r"model\.cross_window = 2, and model\.shape = 'decoder' has no cross attention"
+    ):
+        ModelConfig(shape="decoder", cross_window=2)
+    with pytest.raises(InputError, match=r"exclude each other"):
+        ModelConfig(cross_window=2, log_length_scale=True)
+
+
+def test_each_kind_of_attention_may_have_its_own_window() -> None:
+    model = tiny("encoder-decoder", "none", decoder_layers=2, window=3, encoder_window=0, cross_window=1)
+    record: dict[str, Tensor] = {}
+    model(inputs_of(torch.randint(0, 9, (2, 8)), torch.randint(0, 9, (2, 7))), record)
+    for name, weights in record.items():
+        query, key = (torch.arange(n)[:, None] for n in weights.shape[2:])
+        seen = (weights > 0).any(0).any(0)
+        reach = 0 if name.startswith("encoder") else 1 if "cross" in name else 3
+        assert int((query - key.T).abs()[seen].max()) == reach, name
+
+
+def test_without_a_window_for_all_the_other_kinds_see_everything() -> None:
+    model = tiny("encoder-decoder", "none", decoder_layers=2, decoder_window=0)
+    record: dict[str, Tensor] = {}
+    model(inputs_of(torch.randint(0, 9, (2, 8)), torch.randint(0, 9, (2, 7))), record)
+    assert all((weights > 0).all() for name, weights in record.items() if "cross" in name or "encoder" in name)
+    own = next(weights for name, weights in record.items() if name == "decoder.0.self")
+    assert torch.equal((own > 0)[0, 0], torch.eye(7, dtype=torch.bool))

@@ -203,7 +203,7 @@ def _settings(trained: Trained) -> list[list[Any]]:
 def _model(model: Transformer) -> dict[str, Any]:
     config = model.config
     names = ("shape", "d_model", "n_heads", "d_head", "d_ff", "encoder_layers", "decoder_layers", "norm", "activation")
-    kept = {name: getattr(config, name) for name in (*names, "log_length_scale", "window")}
+    kept = {name: getattr(config, name) for name in (*names, "log_length_scale")}
     return {**kept, "epsilon": torch.nn.LayerNorm(1).eps, "position_kind": model.encoding.position_kind}
 
 
@@ -215,6 +215,7 @@ def _sites(model: Transformer) -> list[dict[str, Any]]:
             "layer": site.layer,
             "kind": site.kind,
             "causal": model.kinds[site.kind],
+            "window": model.config.window_of(site.kind),
             "kept": list(site.kept),
             "heads": [str(head) for head in site.heads],
         }

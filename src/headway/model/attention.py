@@ -261,8 +261,8 @@ class Place:
     """Where queries and keys stand: the encoding's two hooks for attention, bound to positions.
 
     `kind` is the attention's kind (encoder, decoder or cross), for encodings that learn one bias for each.
-    With a `window`, a query sees keys up to that far away. Among the places of digits, what is not a digit (at 0) has
-    no distance: every query sees it, and it sees nothing but its like.
+    With a `window`, a query sees keys at most that far away. Where positions count digits, tokens that are not digits
+    stand at position 0, outside the count: every query sees them, and they see only each other.
     """
 
     encoding: Encoding

@@ -124,7 +124,7 @@ class Transformer(nn.Module):
         return View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
 
     def _place(self, kind: str, query: Positions, key: Int[Tensor, "#batch key"]) -> Place:
-        return Place(self.encoding, kind, query, key, self.config.window)
+        return Place(self.encoding, kind, query, key, self.config.window_of(kind))
 
     def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
         """Read the source once, before any of the answer is written."""

@@ -112,8 +112,8 @@ Headway.attention = (() => {
     return head * bias.width - bias.least - rows[row];
   }
 
-  function isNear(model, query, key) {
-    const inside = Math.abs(query - key) <= model.window;
+  function isNear(model, window, query, key) {
+    const inside = Math.abs(query - key) <= window;
     return model.position_kind === "index" ? inside : (inside && query > 0) || key === 0;
   }
 
@@ -128,10 +128,11 @@ Headway.attention = (() => {
     const from = (example * view.queries + i) * width + head * size;
     const scale = (model.log_length_scale ? Math.log(seen) : 1) / Math.sqrt(size);
     const start = bias ? biasRow(bias, site.kept[head], own, rows) : 0;
+    const window = site.window ?? model.window ?? null;  // models exported before windows differed by kind have one
     let highest = -Infinity, sum = 0;
     for (let j = 0; j < seen; j++) {
       const row = view.keyRows[keysAt + j];
-      if (model.window !== null && !isNear(model, rows[own], rows[row])) {
+      if (window !== null && !isNear(model, window, rows[own], rows[row])) {
         weights[j] = -Infinity;
         continue;
       }
