@@ -116,7 +116,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.cli.doctor",
         "headway.cli.compare",
         "headway.cli.lengths",
-        "headway.lengths.certified",
+        "headway.lengths.held",
         "headway.sweeps.comparison",
         "headway.report.settings",
         "headway.report.lengths",

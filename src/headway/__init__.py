@@ -6,7 +6,7 @@ hw.train("addition", seed=0)                 # a recipe's name or path -> runs/a
 run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
-hw.lengths("sortedness-seed0").certified     # how far past its training it holds
+hw.lengths("sortedness-seed0").held          # how far past its training it holds
 hw.report("addition-seed0").page             # all of it on one page
 run.explore()                                # the model itself on a page, in a notebook
 """

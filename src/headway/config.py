@@ -30,10 +30,14 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     above: float | None = None,
+    formerly: Mapping[str, str] | None = None,
 ) -> Any:
-    """A dataclass field with its meaning and its limits: low <= value <= high, value > above."""
+    """A dataclass field with its meaning and its limits: low <= value <= high, value > above.
+
+    `formerly` maps names that a value had in earlier versions to the name it has now; both are read.
+    """
     limits = {"low": low, "high": high, "above": above}
-    return field(default=default, metadata={"help": help, **limits})
+    return field(default=default, metadata={"help": help, "formerly": formerly or {}, **limits})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +262,8 @@ def _convert(value: Any, f: Field[Any], where: str) -> Any:
         return _convert_choice(value, where)
     if isinstance(kind, type) and is_dataclass(kind):
         return build(kind, value, where)
+    if isinstance(value, str):
+        value = f.metadata.get("formerly", {}).get(value, value)
     value = _convert_plain(value, kind, where)
     _check_range(value, f, where)
     return value

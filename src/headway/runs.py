@@ -329,7 +329,24 @@ class RunDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What an earlier command found, or None."""
-        return read_document(self.path / "analysis" / f"{name}.json")
+        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+
+
+FORMER_KEYS = {"certified": "held", "certified_length": "length_held"}
+"""Keys of analysis files that earlier versions wrote, and what is written in their place today."""
+
+
+def as_named_today(document: Any) -> Any:
+    """A document with today's keys beside those that earlier versions wrote."""
+    if isinstance(document, list):
+        return [as_named_today(item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    found = {key: as_named_today(value) for key, value in document.items()}
+    for before, now in FORMER_KEYS.items():
+        if before in found:
+            found.setdefault(now, found[before])
+    return found
 
 
 class StudyDirectory:
@@ -378,7 +395,7 @@ class StudyDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What the runs were found to say together, or None."""
-        return read_document(self.path / "analysis" / f"{name}.json")
+        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
 
     def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write what the runs say together, in place of what was written before."""

@@ -78,14 +78,15 @@ def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
 def test_one_run_is_measured_written_down_and_told(here: Path, shell: Shell) -> None:
     found = shell.json(f"lengths zero {FEW}")
     assert found == RunDirectory("zero").read_analysis("lengths")
-    assert [row["length"] for row in found["lengths"]] == [3, 4, 5, 7, 9] * 3
-    assert Lengths.from_json(found).certified_length == 0
+    assert [row["length"] for row in found["lengths"]] == [3, 4, 5, 7, 9] * 5
+    assert Lengths.from_json(found).length_held == 0
     text = shell(f"lengths zero {FEW}")
     assert text.splitlines() == summary(found)
     assert "trained on 3 to 5 elements" in text
     assert "set       worst trained" in text
-    assert "certified length: swaps 0, adjacent 0, matched 0" in text
-    assert "--n 20 is too few to certify anything: even without an error 381 are needed" in text
+    assert "length held: 0, the smallest over the sets\n  swaps: 0\n  adjacent: 0\n  matched: 0" in text
+    assert "every member) wrong at 3; for example" in text
+    assert "--n 20 is too few to say that any length is held: even without an error 381 are needed" in text
     assert not (here / "zero" / "report").exists()
 
 
@@ -124,9 +125,9 @@ def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) 
         assert RunDirectory(name).read_analysis("lengths") in found["runs"]
     text = shell(f"lengths zero one {FEW} --quiet")
     assert "2 seeds together; fewer than 6: descriptive" in text
-    assert "  adjacent: certified 0, 0; median 0; no multiple of the training length was tested" in text
+    assert "  adjacent: held 0, 0; median 0; no multiple of the training length was tested" in text
     assert "  mean over seeds  5" in text
-    assert "  adjacent: certified 0, 0; median 0; 0 of 2 reach 4x (0% to 84%)" in shell(
+    assert "  adjacent: held 0, 0; median 0; 0 of 2 reach 4x (0% to 84%)" in shell(
         "lengths zero one --at 7,20 --n 20 --no-figures --quiet"
     )
 
@@ -157,7 +158,7 @@ def test_written_answers_have_their_own_set_and_are_decoded(here: Path, shell: S
     text = shell("lengths text --at 16 --n 20 --no-figures --quiet")
     assert "trained on 8 to 12 characters" in text
     assert "exact match, 20 examples of each set" in text
-    assert "decoded for real: 40, disagreements with the parallel pass 0" in text
+    assert "decoded for real: 160, disagreements with the parallel pass 0" in text
 
 
 def test_heads_are_compared_when_asked(here: Path, shell: Shell) -> None:
@@ -176,7 +177,7 @@ def test_a_decoder_that_disagrees_gives_exit_code_1(here: Path, shell: Shell, mo
 def test_progress_goes_to_stderr(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(f"lengths zero {FEW} --json")) == 0
     out, err = capsys.readouterr()
-    assert "lengths of zero: 1,680 of 1,680" in err  # 3 sets of 20 at 3, 4, 5, 7 and 9
+    assert "lengths of zero: 37,180 of 37,180" in err  # 5 sets of 20 at 3, 4, 5, 7 and 9; every plateau at 3
     json.loads(out)
 
 

@@ -20,7 +20,7 @@ POSITION_KINDS = ("index", "coupled", "abacus")
 VARIANTS = {
     "addition": (
         {},
-        {"digits": 5, "sampling": "balanced", "order": "least-significant-first"},
+        {"digits": 5, "sampling": "carry-chains", "order": "least-significant-first"},
         {"digits": 2, "base": 16, "leading_zeros": True},
     ),
     "addition-text": ({}, {"order": "least-significant-first", "max_characters": 15}),

@@ -203,7 +203,7 @@ def test_pairs_are_those_that_surely_back_each_other_up() -> None:
 
 def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
     row = {"negatives": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}
-    found = {"unit": "elements", "training": {"shortest": 3, "longest": 6}, "threshold": 0.99, "certified_length": 8}
+    found = {"unit": "elements", "training": {"shortest": 3, "longest": 6}, "threshold": 0.99, "length_held": 8}
     run = RunDirectory(tmp_path)
     assert length_findings(run, 4) is None
     content: dict[str, Any] = {**found, "checkpoint": {"step": 4}, "lengths": [{**row, "loss": 0.1}]}
@@ -211,7 +211,7 @@ def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path
     told = length_findings(run, 4)
     assert told is not None
     assert told["rows"] == [{"set": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}]
-    assert (told["certified"], told["trained"]) == (8, [3, 6])
+    assert (told["held"], told["trained"]) == (8, [3, 6])
     warnings: list[str] = []
     assert length_findings(run, 5, warnings.append) is None, "of another checkpoint"
     what = "of step 4, not of step 5, and is left out; run headway lengths again"

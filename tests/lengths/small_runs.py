@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,6 +41,30 @@ def planted(rule: Callable[[Tensor], Tensor]) -> Trained:
     """A run whose model gives the classes of the rule."""
     trained = small_sortedness()
     model = Planted(trained.model.config, len(trained.task.vocabulary), 2)
+    model.rule = rule
+    return replace(trained, model=model.eval())
+
+
+class PlantedSums(Transformer):
+    """A decoder that writes the answers of a rule on the source instead of what its weights say."""
+
+    rule: Callable[[np.ndarray], np.ndarray]
+
+    def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Tensor:
+        assert inputs.prefix is not None
+        answers = torch.from_numpy(self.rule(inputs.source.numpy()))
+        width = inputs.prefix.shape[1]
+        answers = torch.nn.functional.pad(answers, (0, max(0, width - answers.shape[1])), value=0)[:, :width]
+        return torch.nn.functional.one_hot(answers, self.readout.out_features).float()
+
+    def decode(self, memory: Any, inputs: Inputs, *, done: int = 0, keep: bool = False, record: Any = None) -> Tensor:
+        return self(inputs)[:, done:]
+
+
+def planted_sums(rule: Callable[[np.ndarray], np.ndarray]) -> Trained:
+    """A run whose model writes the answers of the rule."""
+    trained = small_text()
+    model = PlantedSums(trained.model.config, len(trained.task.vocabulary), 0)
     model.rule = rule
     return replace(trained, model=model.eval())
 

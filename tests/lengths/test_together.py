@@ -1,4 +1,4 @@
-"""Several seeds: order statistics for certified lengths, Clopper-Pearson for shares, t for means."""
+"""Several seeds: order statistics for lengths held, Clopper-Pearson for shares, t for means."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest
 
 from headway.errors import InputError
-from headway.lengths.certified import certified_length, constant_answer, fewest_examples
+from headway.lengths.held import constant_answer, fewest_examples, held_from_shortest, length_held, not_held
 from headway.lengths.together import together
 from headway.statistics import t_interval, wilson_interval
 
@@ -30,8 +30,8 @@ def document(seed: int, reached: dict[str, int], **changes: Any) -> dict[str, An
         "threshold": 0.99,
         "training": {"shortest": 8, "longest": 16},
         "lengths": rows,
-        "certified": reached,
-        "certified_length": min(reached.values()),
+        "held": reached,
+        "length_held": min(reached.values()),
         "constant": None,
         **changes,
     }
@@ -45,8 +45,8 @@ def test_every_seed_counts_once_and_the_median_has_an_order_statistics_interval(
     found = together(SIX)
     assert (found["n_seeds"], found["seeds"], found["descriptive"]) == (6, [0, 1, 2, 3, 4, 5], False)
     adjacent = found["sets"]["adjacent"]
-    assert (adjacent["certified"], adjacent["median"], adjacent["interval"]) == (REACHED, 160.0, [0.0, 1024.0])
-    assert found["certified_length"]["certified"] == REACHED
+    assert (adjacent["held"], adjacent["median"], adjacent["interval"]) == (REACHED, 160.0, [0.0, 1024.0])
+    assert found["length_held"]["held"] == REACHED
 
 
 def test_fewer_than_six_seeds_are_descriptive_and_have_no_interval() -> None:
@@ -97,14 +97,46 @@ def test_nothing_cannot_be_put_together() -> None:
         together([])
 
 
-def test_certified_means_every_shorter_length_too() -> None:
+def test_held_from_the_shortest_means_every_shorter_length_too() -> None:
     rows = [{"length": length, "interval": [low, 1.0]} for length, low in ((64, 1.0), (16, 0.99), (32, 0.9899))]
-    assert certified_length(rows) == 16
-    assert certified_length(rows, 0.98) == 64
-    assert certified_length([]) == 0
+    assert held_from_shortest(rows) == 16
+    assert held_from_shortest(rows, 0.98) == 64
+    assert held_from_shortest([]) == 0
 
 
-def test_the_fewest_examples_that_certify_are_what_wilson_says() -> None:
+def rows_of(low_ends: dict[int, float], trained: int = 16) -> list[dict[str, Any]]:
+    return [
+        {"length": length, "interval": [low, 1.0], "accuracy": 1.0, "trained": 8 <= length <= trained}
+        for length, low in low_ends.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low_ends", "reached", "gaps"),
+    [
+        ({8: 0.97, 16: 0.995, 32: 1.0, 64: 1.0}, 64, [8]),  # perfect past training: 8 must not make it 0
+        ({8: 1.0, 16: 1.0, 32: 1.0, 64: 0.5, 128: 1.0}, 32, []),
+        ({8: 1.0, 16: 1.0, 32: 0.5, 64: 1.0}, 16, []),
+        ({8: 0.5, 16: 1.0, 32: 0.5}, 0, []),
+        ({4: 0.5, 8: 1.0, 16: 1.0, 32: 1.0}, 32, [4]),
+        ({}, 0, []),
+    ],
+)
+def test_the_length_held_is_past_training_and_names_its_gaps(
+    low_ends: dict[int, float], reached: int, gaps: list[int]
+) -> None:
+    rows = rows_of(low_ends)
+    assert (length_held(rows), not_held(rows)) == (reached, gaps)
+
+
+def test_a_set_of_which_every_member_was_asked_needs_no_interval() -> None:
+    row = {"length": 8, "interval": [0.9, 1.0], "accuracy": 1.0, "trained": True}
+    assert length_held([row]) == 0
+    assert length_held([{**row, "whole": True}]) == length_held([{**row, "exhausted": True}]) == 8
+    assert length_held([{**row, "whole": True, "accuracy": 0.98}]) == 0
+
+
+def test_the_fewest_examples_that_hold_a_length_are_what_wilson_says() -> None:
     least = fewest_examples(0.99)
     assert wilson_interval(least, least)[0] >= 0.99 > wilson_interval(least - 1, least - 1)[0]
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from headway.errors import InputError
-from headway.report.length_bars import bar_lengths, bars, certified_lengths, draw_certified, spread
+from headway.report.length_bars import bar_lengths, bars, draw_held, lengths_held, spread
 from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import count, maps
 from headway.report.length_groups import constant_words, default_name, groups_of, over_seeds, points, seeds_remark
@@ -79,7 +79,7 @@ def thirty_groups() -> list[dict[str, Any]]:
     return grid(ENCODINGS, POOLINGS, 2, sets=("swaps", "adjacent"), lengths=(8, 12, 16, *LONG))
 
 
-@pytest.mark.parametrize("kind", ["curves", "answers", "bars", "certified", "gap"])
+@pytest.mark.parametrize("kind", ["curves", "answers", "bars", "held", "gap"])
 def test_thirty_groups_have_a_figure_a_set_that_can_be_read(kind: str) -> None:
     plans = dict(planned(groups_of(thirty_groups())))
     assert {name for name in plans if kind in name} == {f"lengths-{kind}-{one}" for one in ("swaps", "adjacent")}
@@ -167,11 +167,11 @@ def test_bars_stand_at_the_lengths_of_the_brief_or_the_first_past_training() -> 
     assert widths == pytest.approx(expected)
 
 
-def test_every_seed_has_a_dot_at_its_certified_length() -> None:
+def test_every_seed_has_a_dot_at_its_length_held() -> None:
     documents = [make_lengths(seed=seed, sets=("swaps",)) for seed in range(6)]
     for document, held in zip(documents, (0, 16, 64, 64, 256, 1024), strict=True):
-        document["certified"]["swaps"] = held
-    figure = certified_lengths(groups_of(documents), ["swaps"])
+        document["held"]["swaps"] = held
+    figure = lengths_held(groups_of(documents), ["swaps"])
     axes = figure.axes[0]
     dots = np.asarray(axes.collections[-1].get_offsets())
     assert list(2 ** dots[1:, 0]) == pytest.approx([16, 64, 64, 256, 1024])
@@ -189,7 +189,7 @@ def test_dots_of_one_place_are_spread_about_their_line() -> None:
 @style()
 def test_a_group_that_was_not_measured_on_a_set_is_named_so() -> None:
     axes = Figure().add_subplot()
-    draw_certified(axes, groups_of([make_lengths(sets=("swaps",))]), "matched", [8, 16])
+    draw_held(axes, groups_of([make_lengths(sets=("swaps",))]), "matched", [8, 16])
     assert "not measured" in [text.get_text() for text in axes.texts]
 
 
@@ -209,7 +209,7 @@ def test_a_cell_adds_counts_within_a_seed_and_then_gives_each_seed_a_vote() -> N
 def test_the_table_has_a_row_for_each_set_and_group() -> None:
     documents = [*grid(("learned",), ("mean",), 2), make_lengths("none", "max", sets=("swaps",), lengths=(16, 32))]
     for document, held in zip(documents, (12, 16), strict=False):
-        document["certified"]["swaps"] = held
+        document["held"]["swaps"] = held
     rows = length_table(documents)
     assert [(row.set, row.group, row.seeds) for row in rows[:3]] == [
         ("swaps", "learned, mean", 2),
@@ -218,10 +218,10 @@ def test_the_table_has_a_row_for_each_set_and_group() -> None:
     ]
     assert list(rows[0].at) == [16, 32, 64, 128, 256, 512, 1024]
     assert rows[1].at[64] is None
-    assert rows[1].certified == [32]
+    assert rows[1].held == [32]
     lines = markdown(rows).splitlines()
     assert lines[0] == "**random swaps**"
-    assert lines[2] == "| group | seeds | 16 | 32 | 64 | 128 | 256 | 512 | 1,024 | certified | median |"
+    assert lines[2] == "| group | seeds | 16 | 32 | 64 | 128 | 256 | 512 | 1,024 | length held | median |"
     assert lines[4].endswith("| .500* | .500* | .500* | .500* | .500* | .500* | 12 16 | 14 |"), lines[4]
     assert lines[5] == "| none, max | 1 | 1 | 1 | – | – | – | – | – | 32 | 32 |"
     assert lines[-1] == "\\* every answer there is the same"
@@ -252,7 +252,7 @@ def test_figures_are_written_twice_and_are_the_same_every_time(tmp_path: Path) -
         "lengths-curves",
         "lengths-answers",
         "lengths-bars",
-        "lengths-certified",
+        "lengths-held",
         "lengths-gap-adjacent",
         "positions-table",
         "positions-bias",

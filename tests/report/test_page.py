@@ -119,7 +119,7 @@ def test_examples_in_docstrings_are_right(module: Any) -> None:
 
 def test_the_answer_comes_first_in_three_sentences(report: writing.Written) -> None:
     assert len(report.answer) == 3
-    assert report.answer[0].startswith("Trained on 8 to 16 elements, it is certified to ")
+    assert report.answer[0].startswith("Trained on 8 to 16 elements, it holds to ")
     assert report.answer[1].endswith(
         "; 1 chosen to go together: on other examples the cost is 0.25 points (−0.25 to 1.5), not shown to be under "
         "1 point, while the 3 that cost less alone cost 5.0 points together."
@@ -155,7 +155,7 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
         "At its best step, 24, it answers 83.3 % of validation right; nothing larger was asked of it yet.",
         "This is one run: another seed may differ, and the doctor was not asked.",
     ]
-    assert "certified" not in str(told.sections)
+    assert "holds to" not in str(told.sections)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
         (("heads",), "It answers 99.85 % of 2,000 examples of the test split right (99.60 % to 99.950 %)."),
         (
             ("lengths",),
-            "Trained on 8 to 16 elements, it is certified to 64 on random swaps and 64 on one adjacent inversion",
+            "Trained on 8 to 16 elements, it holds to 64 on random swaps and 64 on one adjacent inversion",
         ),
         (
             ("evaluation", "lengths"),
@@ -238,12 +238,10 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     row = {"length": 64, "negatives": "swaps", "trained": False, "mean": 0.75, "interval": [-0.25, 1.75]}
     whole = {"n_seeds": 3, "sets": {"swaps": {"median": 48.0}}, "lengths": [row]}
     cell = {"cell": "arm: rotary", "runs": [{"run": str(made.path)}], "together": whole}
-    (study / "analysis" / "lengths.json").write_text(
-        json.dumps({"cells": [cell], "answer": ["swaps: certified to 64"]})
-    )
+    (study / "analysis" / "lengths.json").write_text(json.dumps({"cells": [cell], "answer": ["swaps: held to 64"]}))
     found = gather([study])
     told = writing.compose(found.evidence, found.name)
-    assert [line.striptags() for line in told.answer[:1]] == ["swaps: certified to 64"]
+    assert [line.striptags() for line in told.answer[:1]] == ["swaps: held to 64"]
     captions = [block.caption for block in blocks_of(told.sections) if isinstance(block, Table)]
     assert "Means over seeds: random swaps" in captions
     assert f"headway study sortedness --preset quick --out {study}" in str(told.sections[-1])

@@ -163,8 +163,8 @@ def test_a_failed_seed_is_told_and_costs_no_sentence(tmp_path: Path) -> None:
 
 def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
     words = [
-        "swaps: certified to 64",
-        "adjacent: certified to 32",
+        "swaps: held to 64",
+        "adjacent: held to 32",
         "grid, on swaps: none",
         "grid, on adjacent: pooling",
     ]
@@ -184,7 +184,7 @@ def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
     ]
     evidence = Evidence({"runs": runs, "study": study, "method": METHOD})
     assert [line.striptags() for line in answer(evidence)] == [
-        "adjacent: certified to 32",
+        "adjacent: held to 32",
         "grid, on adjacent: pooling",
         "These are 2 runs, as few as 2 seeds of a combination: a description, not a test; b-seed9 failed: out of "
         "memory, and the doctor was not asked.",
@@ -194,8 +194,8 @@ def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
     assert [line.striptags() for line in answer(evidence)][:2] == words[1:3]
     study["lengths"] |= {"answer": [*words[:1], words[2], "with 2 seeds of a combination all of this is descriptive"]}
     assert [line.striptags() for line in answer(evidence)][:-1] == [words[0], words[2]]
-    study["lengths"] |= {"answer": ["sums: certified to 64", "with 2 seeds all of this is descriptive"]}
-    assert [line.striptags() for line in answer(evidence)][:-1] == ["sums: certified to 64"]
+    study["lengths"] |= {"answer": ["sums: held to 64", "with 2 seeds all of this is descriptive"]}
+    assert [line.striptags() for line in answer(evidence)][:-1] == ["sums: held to 64"]
 
 
 def test_settings_that_a_study_varies_come_first() -> None:
@@ -223,7 +223,7 @@ class Holding(Files):
         self.documents = documents
 
 
-def test_the_definition_of_a_certified_length_says_how_strict_it_is(tmp_path: Path) -> None:
+def test_the_definition_of_the_length_held_says_how_strict_it_is(tmp_path: Path) -> None:
     report = told(make_run(tmp_path / "run", analyses=("lengths",)))
     methods = next(section for section in report.sections if section.name == "methods")
     (terms,) = blocks_of([methods])

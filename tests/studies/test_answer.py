@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from headway.lengths.certified import certified_lengths, constant_answer
+from headway.lengths.held import by_set, constant_answer, held_from_shortest
 from headway.lengths.together import together
 from headway.statistics import two_way_shares, wilson_interval
 from headway.studies.answer import answer, decisions, furthest
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import asked_why, loss_of, main_set
-from headway.studies.tables import certified_table, chain_table, costs, reach_table, seed_table
+from headway.studies.tables import costs, held_table, reach_table, ripple_table, seed_table
 
 N = 1_000
 
 
 def row(name: str, length: int, accuracy: float, constant: str | None = None) -> dict[str, Any]:
     right = round(accuracy * N)
-    chains = [{"from": 5, "value": 8, "n": N, "wrong": N - right, "accuracy": right / N, "interval": [0, 1]}]
+    ripples = [{"from": 5, "value": 8, "n": N, "wrong": N - right, "accuracy": right / N, "interval": [0, 1]}]
     return {
         "length": length,
         "negatives": name,
@@ -28,12 +28,12 @@ def row(name: str, length: int, accuracy: float, constant: str | None = None) ->
         "accuracy": right / N,
         "interval": list(wilson_interval(right, N)),
         "constant": constant,
-        "by": {"longest_chain": chains} if name == "sums" else {},
+        "by": {"longest_ripple": ripples} if name == "ripple" else {},
     }
 
 
 def run(seed: int, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    certified = certified_lengths(rows)
+    held = {name: held_from_shortest(own) for name, own in by_set(rows).items()}
     return {
         "task": "sortedness",
         "run": f"studies/x/runs/some-seed{seed}",
@@ -43,8 +43,8 @@ def run(seed: int, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, 
         "negatives_trained": "swaps",
         "training": {"shortest": 8, "longest": 16},
         "lengths": list(rows),
-        "certified": certified,
-        "certified_length": min(certified.values()),
+        "held": held,
+        "length_held": min(held.values()),
         "constant": constant_answer(rows),
         "mechanism": None,
         **more,
@@ -84,7 +84,7 @@ def test_the_furthest_cell_is_named_with_every_seed() -> None:
         cell("good", [run(0, held_to(64)), run(1, held_to(32)), run(2, held_to(64))]),
         cell("bad", [run(0, held_to(16))]),
     ]
-    text = "adjacent: certified to 64, the longest that was tested, 4 times the training length, in the median: "
+    text = "adjacent: held to 64, the longest that was tested, 4 times the training length, in the median: "
     assert furthest(cells, "adjacent") == f"{text}good (seeds: 64, 32, 64)"
 
 
@@ -93,11 +93,11 @@ def test_where_nothing_holds_the_best_mean_past_training_is_named() -> None:
     better = [row("adjacent", 16, 0.9), row("adjacent", 32, 0.7), row("adjacent", 64, 0.6)]
     said = furthest([cell("worse", [run(0, worse)]), cell("better", [run(0, better)])], "adjacent")
     assert said == (
-        "adjacent: in the median no combination is certified past 16, the longest training length; "
+        "adjacent: in the median no combination holds past 16, the longest training length; "
         "best in the mean of the longer lengths is better with 0.650"
     )
     seeds = [run(0, held_to(64)), run(1, held_to(16)), run(2, held_to(16))]
-    assert "the longest training length (1 of 3 seeds are); best in the mean" in furthest(
+    assert "the longest training length (1 of 3 seeds do); best in the mean" in furthest(
         [cell("mixed", seeds)], "adjacent"
     )
 
@@ -109,7 +109,7 @@ def test_a_cell_that_was_not_measured_on_a_set_is_left_out_of_it() -> None:
     assert answer([*cells[:1], *short])[1].endswith("the longest training length; no longer length was tested")
     everywhere = grid({("a", "mean"): 0.5, ("a", "max"): 0.9, ("b", "mean"): 0.5, ("b", "max"): 0.9})
     everywhere[0]["runs"][0] = run(0, held_to(32))
-    assert [(one["set"], one["seeds"]) for one in decisions(everywhere)] == [("swaps", [1])]
+    assert [(one["set"], one["seeds"]) for one in decisions(everywhere)] == [("adjacent", []), ("swaps", [1])]
 
 
 def test_pooling_decides_where_only_pooling_differs() -> None:
@@ -121,7 +121,8 @@ def test_pooling_decides_where_only_pooling_differs() -> None:
     assert answer(cells)[1] == (
         "grid, on swaps: the pooling explains more than the encoding in each of 2 seeds; "
         "of the differences past training the pooling 100 %, the encoding 0 %, only the two in combination 0 %; "
-        "mean accuracy there: max 0.900, mean 0.500; a 0.700, b 0.700"
+        "8 of 8 runs mastered the training lengths; "
+        "mean accuracy of those past training (runs): max 0.900 (4), mean 0.500 (4); a 0.700 (4), b 0.700 (4)"
     )
     turned = grid({("mean", "a"): 0.5, ("max", "a"): 0.9, ("mean", "b"): 0.5, ("max", "b"): 0.9})
     assert "the encoding explains more than the pooling in each of 2 seeds" in answer(turned)[1]
@@ -133,11 +134,33 @@ def test_pooling_decides_where_only_pooling_differs() -> None:
 
 def test_a_grid_with_a_hole_or_without_differences_is_not_explained() -> None:
     everywhere = {("a", "mean"): 0.5, ("a", "max"): 0.52, ("b", "mean"): 0.5, ("b", "max"): 0.51}
-    assert "nothing decides; every combination has 0.500 to 0.520 past training" in answer(grid(everywhere))[1]
+    said = "nothing decides; 8 of 8 runs mastered the training lengths, and those have 0.500 to 0.520 past training"
+    assert said in answer(grid(everywhere))[1]
     holes = grid(everywhere)
     holes[2]["runs"] = []
-    assert decisions(holes) == []
+    assert [(one["shares"], one["runs"]) for one in decisions(holes)] == [(None, 6)]
     assert decisions(grid({("a", "mean"): 0.5, ("a", "max"): 0.9})) == []
+
+
+def test_what_was_never_learned_says_nothing_of_length() -> None:
+    """Two cells at chance inside and past training: without the gate, the pooling would explain all of it."""
+    cells = grid({("a", "mean"): 0.5, ("a", "max"): 1.0, ("b", "mean"): 0.5, ("b", "max"): 1.0})
+    for one in cells:
+        if one["settings"][POOLING] == "mean":
+            one["runs"] = [run(seed, [row("swaps", 16, 0.52), row("swaps", 32, 0.5)]) for seed in (0, 1)]
+    (found,) = decisions(cells)
+    assert (found["mastered"], found["runs"], found["shares"]) == (4, 8, None)
+    assert found["pooling"] == {"max": 1.0}
+    assert answer(cells)[1] == (
+        "grid, on swaps: nothing decides; 4 of 8 runs mastered the training lengths, and those have 1.000 to 1.000 "
+        "past training; did not master them: grid: a, mean (0.520 to 0.520), grid: b, mean (0.520 to 0.520)"
+    )
+    for one in cells:
+        one["runs"] = [run(seed, [row("swaps", 16, 0.97), row("swaps", 32, 1)]) for seed in (0, 1)]
+    assert answer(cells)[1] == (
+        "grid, on swaps: none of 8 runs mastered the training lengths (at least 99% there; the best has 0.970), "
+        "so nothing is said of what decides the length"
+    )
 
 
 def test_shares_of_a_table_add_up() -> None:
@@ -197,7 +220,7 @@ def test_the_set_that_counts_is_the_one_trained_on(trained: str | None, sets: st
 
 def test_tables_hold_the_documents_numbers() -> None:
     cells = [cell("a", [run(0, held_to(64)), run(1, held_to(32))]), cell("b", []), cell("c", [run(0, held_to(16))])]
-    assert certified_table(cells) == [["combination", "adjacent"], ["a", "64 32 (median 48)"], ["c", "16"]]
+    assert held_table(cells) == [["combination", "adjacent"], ["a", "64 32 (median 48)"], ["c", "16"]]
     assert reach_table(cells)[1:] == [["a", "adjacent", "4x", "64", "1 of 2", "0.01 to 0.99"]]
     assert [(one["arm"], one["runs"], one["steps"], one["seconds"]) for one in costs(cells)] == [
         ("a", 2, 100, 4.0),
@@ -206,9 +229,10 @@ def test_tables_hold_the_documents_numbers() -> None:
     for training in cells[0]["training"]:
         training["device"] = "NVIDIA H200"
     assert costs(cells)[0]["seconds"] == 2.0  # two seeds in one stack
-    sums = [cell("sums", [run(0, [row("sums", 16, 1), row("sums", 32, 0.25), row("sums", 64, 0)])])]
-    assert chain_table(sums) == [
-        ["longest chain of carries", "5-8"],
+    shares = ((16, 1), (32, 0.25), (64, 0))
+    sums = [cell("sums", [run(0, [row(name, *share) for name in ("sums", "ripple") for share in shares])])]
+    assert ripple_table(sums) == [
+        ["columns a carry passes", "5-8"],
         ["sums at 16", "1.000"],
         ["sums at 32", "0.250"],
     ]

@@ -126,7 +126,7 @@ def test_uniform_sampling_draws_all_pairs_alike():
 
 
 def test_balanced_sampling_draws_all_longest_chains_alike():
-    task = task_of(sampling="balanced")
+    task = task_of(sampling="carry-chains")
     source = task.draw(np.random.default_rng(8), 4_000).source
     assert task.groups() == (0, 1, 2, 3)
     assert (task.strata(source) == task.features(source)["longest_chain"]).all()
@@ -235,7 +235,7 @@ def test_addition_has_one_length():
 
 @pytest.mark.parametrize(("base", "leading_zeros"), [(10, False), (10, True), (3, False), (2, False)])
 def test_propagating_sampling_makes_a_third_of_the_columns_sum_to_base_minus_1(base: int, leading_zeros: bool) -> None:
-    task = Addition(AdditionOptions(sampling="propagating", base=base, leading_zeros=leading_zeros, digits=3))
+    task = Addition(AdditionOptions(sampling="ripples", base=base, leading_zeros=leading_zeros, digits=3))
     source = task.draw(np.random.default_rng(0), 6_000).source
     a, b = source[:, :3], source[:, 4:]
     passes_on = (a + b == base - 1).mean(0)

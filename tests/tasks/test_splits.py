@@ -78,7 +78,7 @@ def test_a_whole_split_can_be_asked_for_and_one_more_is_refused_with_the_count(s
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("sortedness", {}), ("addition", {"sampling": "balanced"}), ("addition-text", {})]
+    ("name", "options"), [("sortedness", {}), ("addition", {"sampling": "carry-chains"}), ("addition-text", {})]
 )
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_tiny_split_of_a_large_task_is_never_called_exhausted(name, options, n):
@@ -88,7 +88,7 @@ def test_a_tiny_split_of_a_large_task_is_never_called_exhausted(name, options, n
 
 
 def test_a_balanced_split_has_equally_many_of_each_chain():
-    task = task_of("addition", digits=4, sampling="balanced")
+    task = task_of("addition", digits=4, sampling="carry-chains")
     examples = fixed_split(task, "validation", 103, 7)
     counts = Counter(task.strata(examples.source).tolist())
     assert counts == {0: 21, 1: 21, 2: 21, 3: 20, 4: 20}

@@ -18,7 +18,7 @@ def data(
 ) -> None:
     """Write a task's examples as the course's JSON files.
 
-    Example: headway data addition --out data/ --set data.seed=7 --set task.sampling=balanced
+    Example: headway data addition --out data/ --set data.seed=7 --set task.sampling=carry-chains
     """
     from headway.config import Choice, DataConfig, assign, build
     from headway.tasks import TASKS, make_task

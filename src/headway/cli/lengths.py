@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Document = Mapping[str, Any]
 FIGURES = ("lengths-", "positions-", "mechanism")
 """How the names of this command's figures begin."""
+LONGEST_SHOWN = 120
+"""Characters of an example that are printed."""
 NEARLY = 0.98
 """A share of one answer from which on a row is said to be nearly constant."""
 
@@ -28,6 +30,9 @@ def lengths(
         str | None, typer.Option(metavar="32,64", help="Lengths to test, in place of the task's own past training.")
     ] = None,
     n: Annotated[int, typer.Option(help="Examples of each set at each length.")] = 2_000,
+    whole: Annotated[
+        int, typer.Option(help="Sets with at most this many members are measured whole at the shortest length.")
+    ] = 200_000,
     mechanism: Annotated[
         bool, typer.Option("--mechanism/--no-mechanism", help="Also compare every head across the lengths.")
     ] = False,
@@ -37,7 +42,7 @@ def lengths(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How far past its training lengths a run holds: accuracy at each length, and the certified length.
+    """How far past its training lengths a run holds: accuracy at each length, and the length held.
 
     The checkpoint is the one that validation chose, on training lengths alone.
     Exits with 1 if decoding disagrees with the parallel pass by more than a near-tie.
@@ -51,7 +56,9 @@ def lengths(
         check_out(out)
     opened = [load(one, device=device) for one in run]
     one_recipe = are_seeds_of_one_recipe(opened)
-    found = [_measure(trained, chosen, n, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened]
+    found = [
+        _measure(trained, chosen, n, whole, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened
+    ]
     result, lines = _told(found, one_recipe)
     if out is not None:
         lines.append(_write_together(result, found, out, figures=figures))
@@ -86,7 +93,7 @@ def parse_lengths(text: str) -> list[int]:
 
 
 def _measure(
-    trained: "Trained", at: Sequence[int] | None, n: int, *, mechanism: bool, figures: bool, quiet: bool
+    trained: "Trained", at: Sequence[int] | None, n: int, whole: int, *, mechanism: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Measure a run with a progress display, add the result to it and draw it."""
     from headway.lengths.measure import measure_lengths
@@ -96,7 +103,7 @@ def _measure(
     if not trained.directory.newest_state().get("finished"):
         say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
-        document = measure_lengths(trained, at=at, n=n, mechanism=mechanism, report=meter).to_json()
+        document = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, report=meter).to_json()
     trained.directory.replace_analysis("lengths", document)
     if figures:
         _draw([document], trained.directory.figures)
@@ -137,7 +144,7 @@ def _write_together(result: Document, found: Sequence[Document], out: Path, *, f
 
 
 def summary(found: Document) -> list[str]:
-    """One run for a person: the table, the certified lengths, and whether the model answers at all."""
+    """One run for a person: the table, the lengths held, and whether the model answers at all."""
     training, step = found["training"], found["checkpoint"]["step"]
     name = "exact match" if found["lengths"][0]["answer_shares"] is None else "accuracy"
     inside = f"trained on {training['shortest']} to {training['longest']} {found['unit']}"
@@ -147,9 +154,9 @@ def summary(found: Document) -> list[str]:
         f"{found['threshold']:.0%} (95 %), * always the same answer",
         *table(found),
     ]
-    reached = ", ".join(f"{name} {certified_in_words(found, name)}" for name in found["certified"])
-    lines.append(f"certified length: {reached}")
-    lines += constant_in_words(found) + too_few(found) + decoding_in_words(found)
+    lines.append(f"length held: {found['length_held']:,}, the smallest over the sets")
+    lines += [f"  {name}: {held_in_words(found, name)}" for name in found["held"]]
+    lines += wrong_in_words(found) + constant_in_words(found) + too_few(found) + decoding_in_words(found)
     if found["mechanism"] is not None:
         lines += found["mechanism"]["words"]
     return lines
@@ -160,7 +167,7 @@ def table(found: Document) -> list[str]:
     longest, threshold, asked = found["training"]["longest"], found["threshold"], found["at"] or []
     shown = sorted({row["length"] for row in found["lengths"] if row["length"] >= longest or row["length"] in asked})
     lines = [["set", "worst trained", *(f"{length:,}" for length in shown)]]
-    for name in found["certified"]:
+    for name in found["held"]:
         rows = {row["length"]: row for row in found["lengths"] if row["negatives"] == name}
         worst = min((row for row in rows.values() if row["trained"]), key=lambda row: float(row["accuracy"]))
         cells = [cell(rows[length], threshold) for length in shown]
@@ -191,12 +198,28 @@ def short(share: float) -> str:
     return "1" if share == 1 else f"{share:.{4 if share >= 0.9995 else 3}f}".removeprefix("0")
 
 
-def certified_in_words(found: Document, name: str) -> str:
-    """`64 (4 times the training length)`."""
-    reached, longest = found["certified"][name], found["training"]["longest"]
+def held_in_words(found: Document, name: str) -> str:
+    """`64 (4 times the training length), but not at 8`."""
+    reached, longest = found["held"][name], found["training"]["longest"]
     tested = max(row["length"] for row in found["lengths"] if row["negatives"] == name)
     times = f" ({reached / longest:g} times the training length)" if reached > longest else ""
-    return f"{reached:,}{times}{', the longest tested' if reached == tested else ''}"
+    limit = ", the longest tested" if reached == tested else ""
+    gaps = ", ".join(f"{length:,}" for length in found["not_held"].get(name, []))
+    return f"{reached:,}{times}{limit}{f', but not at {gaps}' if gaps else ''}"
+
+
+def wrong_in_words(found: Document) -> list[str]:
+    """One wrong answer of each set that has any: the shortest."""
+    lines = []
+    for name in found["held"]:
+        rows = [row for row in found["lengths"] if row["negatives"] == name and row.get("wrong_examples")]
+        if rows:
+            row = min(rows, key=lambda row: int(row["length"]))
+            first, every = row["wrong_examples"][0], " (every member)" if row["whole"] else ""
+            example, count = first["example"], f"{row['wrong']:,} of {row['n']:,}{every} wrong at {row['length']:,}"
+            shown = example if len(example) <= LONGEST_SHOWN else f"{example[:LONGEST_SHOWN]} ..."
+            lines.append(f"{name}: {count}; for example {shown}, answered {first['answered']:.60}")
+    return lines
 
 
 def constant_in_words(found: Document) -> list[str]:
@@ -204,7 +227,7 @@ def constant_in_words(found: Document) -> list[str]:
     constant = found["constant"]
     if constant is not None:
         answer, start = constant["answer"], constant["from"]
-        rows = [row for row in found["lengths"] if row["length"] >= start]
+        rows = [row for row in found["lengths"] if row["length"] >= start and not row.get("one_class")]
         shares = sorted({f"{row['target_shares'][answer]:.3f}".removeprefix("0") for row in rows})
         return [
             f"answers {answer} whatever it sees, from length {start:,} on: {' to '.join(shares[:1] + shares[1:][-1:])} "
@@ -216,7 +239,7 @@ def constant_in_words(found: Document) -> list[str]:
 def nearly_constant(found: Document) -> list[str]:
     """A line for each set and answer that is given nearly always at some lengths: `nearly always 0: swaps at 256`."""
     at: dict[tuple[str, str], list[str]] = {}
-    for row in found["lengths"]:
+    for row in (row for row in found["lengths"] if not row.get("one_class")):
         for label, share in (row["answer_shares"] or {}).items():
             if share >= NEARLY:
                 at.setdefault((row["negatives"], label), []).append(f"{row['length']:,}")
@@ -224,13 +247,13 @@ def nearly_constant(found: Document) -> list[str]:
 
 
 def too_few(found: Document) -> list[str]:
-    """A word where even a model without an error could not be certified."""
-    from headway.lengths.certified import fewest_examples
+    """A word where even a model without an error could not hold."""
+    from headway.lengths.held import fewest_examples
 
     needed = fewest_examples(found["threshold"])
     if found["n"] >= needed:
         return []
-    return [f"--n {found['n']} is too few to certify anything: even without an error {needed} are needed"]
+    return [f"--n {found['n']} is too few to say that any length is held: even without an error {needed} are needed"]
 
 
 def decoding_in_words(found: Document) -> list[str]:
@@ -242,13 +265,13 @@ def decoding_in_words(found: Document) -> list[str]:
 
 
 def summary_of_seeds(whole: Document) -> list[str]:
-    """Several seeds for a person: every seed's certified length, the median, and how many reach how far."""
+    """Several seeds for a person: every seed's length held, the median, and how many reach how far."""
     few = "; fewer than 6: descriptive" if whole["descriptive"] else ""
     lines = [f"{whole['n_seeds']} seeds together{few}"]
     for name, found in whole["sets"].items():
         interval = "" if found["interval"] is None else " ({:g} to {:g})".format(*found["interval"])
-        every = ", ".join(f"{value:,}" for value in found["certified"])
-        lines.append(f"  {name}: certified {every}; median {found['median']:,g}{interval}; {_reach(found, whole)}")
+        every = ", ".join(f"{value:,}" for value in found["held"])
+        lines.append(f"  {name}: held {every}; median {found['median']:,g}{interval}; {_reach(found, whole)}")
     lines += ["  " + line for line in mean_table(whole)]
     if whole["constant_seeds"]:
         lines.append(f"  {whole['constant_seeds']} of {whole['n_seeds']} give one answer at the longest lengths")

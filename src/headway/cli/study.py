@@ -166,18 +166,18 @@ def ask_why(work: Work, measured: dict[str, dict[str, Any]]) -> None:
 def told_lengths(document: dict[str, Any]) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
-    from headway.studies.tables import certified_table, chain_table, reach_table, seed_table
+    from headway.studies.tables import held_table, reach_table, ripple_table, seed_table
 
     cells = measured(document["cells"])
     lines = []
     for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
         lines += [f"{SHOWN_SETS[name]}:", *as_text(accuracy_table(cells, name), 1), ""]
     if cells:
-        lines += ["certified length of each seed:", *as_text(certified_table(cells), 1), ""]
+        lines += ["length held of each seed:", *as_text(held_table(cells), 1), ""]
     if len(reached := reach_table(cells)) > 1:
         lines += ["seeds that reach a multiple of the training length:", *as_text(reached, 2), ""]
-    if chains := chain_table(cells):
-        lines += ["by longest chain of carries, mean over seeds:", *as_text(chains, 1), ""]
+    if ripples := ripple_table(cells):
+        lines += ["by ripple (set ripple), mean over seeds:", *as_text(ripples, 1), ""]
         lines += ["every run:", *as_text(seed_table(cells), 1), ""]
     for arm in document["arms"]:
         lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]

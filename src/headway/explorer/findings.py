@@ -168,7 +168,7 @@ def _lengths(found: Document) -> Document:
         "unit": _text(found["unit"]),
         "trained": [_number(found["training"]["shortest"]), _number(found["training"]["longest"])],
         "threshold": _number(found["threshold"]),
-        "certified": _number(found["certified_length"]),
+        "held": _number(found["length_held"]),
         "rows": [_length(row) for row in _list(found["lengths"])],
     }
 

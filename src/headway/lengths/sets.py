@@ -69,9 +69,10 @@ def _remembered(task: str, options: Any, name: str, length: int, n: int, data_se
 
 
 def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: frozenset[bytes] | None) -> Examples:
-    """Draw until each group has its share of different examples."""
+    """Draw until each group has its share of different examples; a rare set may have fewer."""
     plan, at_length = task.length_plan(), task.for_lengths(name, length)
-    room = {group: n // len(task.groups()) + (i < n % len(task.groups())) for i, group in enumerate(task.groups())}
+    groups = at_length.groups()
+    room = {group: n // len(groups) + (i < n % len(groups)) for i, group in enumerate(groups)}
     tenfold = known is None and length <= plan.longest  # one in ten problems is of the test split
     size = min(n * (12 if tenfold else 1) + 16, MOST_AT_ONCE, max(64, LARGEST_DRAW // length))
     seen: set[int] = set()
@@ -83,16 +84,17 @@ def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: fro
             drawn = drawn.take(split_of(task, drawn.source, data_seed) == SPLITS.index("test"))
         elif known is not None:
             drawn = drawn.take([key not in known for key in problem_keys(task, drawn.source)])
-        chosen = _new_rows(task, drawn, seen, room)
+        chosen = _new_rows(at_length, drawn, seen, room)
         kept.append(drawn.take(chosen))
         draw, idle = draw + 1, 0 if chosen else idle + 1
-    if sum(room.values()):
+    found = n - sum(room.values())
+    if found < n and (name not in plan.rare or not found):
         raise InputError(
-            f"--n {n:,}: task {task.name!r} has only {n - sum(room.values()):,} different examples at length {length} "
+            f"--n {n:,}: task {task.name!r} has only {found:,} different examples at length {length} "
             f"that training did not see (set {name!r}); ask for fewer"
         )
     examples = Examples.join(kept, task.vocabulary.pad)
-    return examples.take(generator(data_seed, f"lengths/{name}/{length}/order").permutation(n))
+    return examples.take(generator(data_seed, f"lengths/{name}/{length}/order").permutation(found))
 
 
 def _new_rows(task: Task, drawn: Examples, seen: set[int], room: dict[int, int]) -> list[int]:

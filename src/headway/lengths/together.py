@@ -15,7 +15,7 @@ Document = Mapping[str, Any]
 
 
 def together(documents: Sequence[Document]) -> dict[str, Any]:
-    """Certified lengths and accuracies of several seeds of one recipe; fewer than six are labelled descriptive.
+    """Lengths held and accuracies of several seeds of one recipe; fewer than six are labelled descriptive.
 
     Only what every seed was tested on counts: the same sets at the same lengths, with as many examples.
     """
@@ -34,8 +34,8 @@ def together(documents: Sequence[Document]) -> dict[str, Any]:
         "seeds": [document["seed"] for document in documents],
         "descriptive": len(documents) < ENOUGH_SEEDS,
         "constant_seeds": len(constant),
-        "certified_length": certified_over_seeds([document["certified_length"] for document in documents]),
-        "sets": {name: _of_set(documents, name) for name in first["certified"]},
+        "length_held": held_over_seeds([document["length_held"] for document in documents]),
+        "sets": {name: _of_set(documents, name) for name in first["held"]},
         "lengths": [_of_row(documents, index) for index in range(len(first["lengths"]))],
     }
 
@@ -45,26 +45,26 @@ def _tested(document: Document) -> tuple[Any, ...]:
     return document["task"], document["n"], document["threshold"], rows
 
 
-def certified_over_seeds(values: Sequence[int]) -> dict[str, Any]:
-    """Every seed's certified length, their median, and its interval from order statistics (none under six seeds)."""
+def held_over_seeds(values: Sequence[int]) -> dict[str, Any]:
+    """Every seed's length held, their median, and its interval from order statistics (none under six seeds)."""
     interval = median_interval(values)
     return {
-        "certified": [int(value) for value in values],
+        "held": [int(value) for value in values],
         "median": float(np.median(values)),
         "interval": None if interval is None else list(interval),
     }
 
 
 def _of_set(documents: Sequence[Document], name: str) -> dict[str, Any]:
-    values = [document["certified"][name] for document in documents]
+    values = [document["held"][name] for document in documents]
     longest = documents[0]["training"]["longest"]
     tested = max(row["length"] for row in documents[0]["lengths"])
     reach = [reached(values, times, longest) for times in REACHES if times * longest <= tested]
-    return {**certified_over_seeds(values), "reach": reach}
+    return {**held_over_seeds(values), "reach": reach}
 
 
 def reached(values: Sequence[int], times: int, longest: int) -> dict[str, Any]:
-    """How many seeds are certified to a multiple of the longest training length, with a Clopper-Pearson interval."""
+    """How many seeds hold to a multiple of the longest training length, with a Clopper-Pearson interval."""
     seeds = sum(value >= times * longest for value in values)
     return {
         "times": times,

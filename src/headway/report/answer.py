@@ -170,16 +170,16 @@ def gone(evidence: Evidence, row: str) -> Markup:
 
 def of_lengths(evidence: Evidence, run: str) -> Markup:
     place = f"{run}/lengths"
-    held = {name: length for name, length in evidence.get(f"{place}/certified").items() if length}
-    reached = [Markup("{} on {}").format(evidence.number(f"{place}/certified/{name}"), set_name(name)) for name in held]
-    how_far = Markup("certified to {}").format(listed(reached)) if reached else Markup("certified at no length")
+    held = {name: length for name, length in evidence.get(f"{place}/held").items() if length}
+    reached = [Markup("{} on {}").format(evidence.number(f"{place}/held/{name}"), set_name(name)) for name in held]
+    how_far = Markup("holds to {}").format(listed(reached)) if reached else Markup("holds at no length")
     if evidence.has(f"{place}/constant"):
         beyond = Markup("; from {} on it answers {} whatever it sees").format(
             evidence.number(f"{place}/constant/from"), evidence.setting(f"{place}/constant/answer")
         )
     else:
         beyond = decline(evidence, run)
-    return Markup("Trained on {} to {} {}, it is {}{}.").format(
+    return Markup("Trained on {} to {} {}, it {}{}.").format(
         evidence.number(f"{place}/training/shortest"),
         evidence.number(f"{place}/training/longest"),
         evidence.get(f"{place}/unit"),
@@ -189,10 +189,10 @@ def of_lengths(evidence: Evidence, run: str) -> Markup:
 
 
 def decline(evidence: Evidence, run: str) -> Markup:
-    """Accuracy at the longest training length and at the longest tested one, on the set that certifies least."""
+    """Accuracy at the longest training length and the longest tested one, on the set with the smallest length held."""
     place = f"{run}/lengths"
-    certified = evidence.get(f"{place}/certified")
-    name = min(certified, key=lambda one: (certified[one], one != STRICTEST))
+    held = evidence.get(f"{place}/held")
+    name = min(held, key=lambda one: (held[one], one != STRICTEST))
     rows = [row for row in enumerate(evidence.get(f"{place}/lengths")) if row[1]["negatives"] == name]
     trained = [index for index, row in rows if row["trained"]]
     if not trained or trained[-1] == rows[-1][0]:
@@ -283,19 +283,15 @@ def costliest_of_each(evidence: Evidence, runs: list[str]) -> Markup:
 
 
 def all_lengths(evidence: Evidence, runs: list[str]) -> Markup:
-    paths = [f"{run}/lengths/certified_length" for run in runs]
+    paths = [f"{run}/lengths/length_held" for run in runs]
     reached = {evidence.get(path) for path in paths}
-    how_far = Markup("certified to {} at worst and {} at best").format(evidence.lowest(paths), evidence.highest(paths))
+    how_far = Markup("hold to {} at worst and {} at best").format(evidence.lowest(paths), evidence.highest(paths))
     if len(reached) == 1:
-        how_far = (
-            Markup("certified to {}").format(evidence.lowest(paths))
-            if reached != {0}
-            else Markup("certified at no length")
-        )
+        how_far = Markup("hold to {}").format(evidence.lowest(paths)) if reached != {0} else Markup("hold at no length")
     return Markup("Trained on up to {} {}, {} {}.").format(
         evidence.highest(f"{run}/lengths/training/longest" for run in runs),
         evidence.get(f"{runs[0]}/lengths/unit"),
-        "all are" if len(runs) == len(evidence.runs) else "those measured against length are",
+        "all" if len(runs) == len(evidence.runs) else "those measured against length",
         how_far,
     )
 

@@ -1,4 +1,4 @@
-"""Groups compared line by line: bars at a few lengths, and how far every seed is certified."""
+"""Groups compared line by line: bars at a few lengths, and how far every seed holds."""
 
 import math
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from headway.report.length_curves import SHADE
 from headway.report.length_groups import (
     Group,
     band_remark,
-    certified,
     is_class,
+    length_held,
     lengths_of,
     point,
     seeds_remark,
@@ -130,8 +130,8 @@ def percent(value: float) -> str:
 
 
 @style()
-def certified_lengths(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
-    """How far every seed is certified: a dot is a seed, the box the median, the shade what was trained on."""
+def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
+    """How far every seed holds: a dot is a seed, the box the median, the shade what was trained on."""
     left = EDGE + 0.1 + text_width(group.name for group in groups)
     width, height, above = 3.4, max(1.15 * ROW * len(groups), 0.3), 0.4
     step = above + height + 0.2
@@ -152,10 +152,10 @@ def certified_lengths(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
         top = start + place * step
         write(figure, EDGE, top + 0.02, set_name(name), weight="bold")
         axes = axes_at(figure, left, top + above, width, height)
-        draw_certified(axes, groups, name, lengths)
+        draw_held(axes, groups, name, lengths)
         axes.set_yticks(range(len(groups)), [group.name for group in groups])
         axes.tick_params(labelbottom=place == len(sets) - 1)
-    axes.set_xlabel(f"certified length ({unit(groups)})")
+    axes.set_xlabel(f"length held ({unit(groups)})")
     return figure
 
 
@@ -164,7 +164,7 @@ def median_remark(groups: Sequence[Group]) -> str:
     return "line: 95 % interval of the median" if wide else ""
 
 
-def draw_certified(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequence[int]) -> None:
+def draw_held(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequence[int]) -> None:
     """Octaves along the axis; a run that fails at the first length stands at 0, an octave before it."""
     shortest, longest = trained_range(groups)
     first = math.log2(min(lengths[0], shortest))
@@ -179,7 +179,7 @@ def draw_certified(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequ
             axes.axvline(math.log2(times * longest), color=PALE, linewidth=0.7, zorder=0.5)
             note(axes, text, (math.log2(times * longest), 1), (0, 2), axes.get_xaxis_transform(), ha="center")
     for line, group in enumerate(groups):
-        held = sorted(value for doc in group.documents if (value := certified(doc, name)) is not None)
+        held = sorted(value for doc in group.documents if (value := length_held(doc, name)) is not None)
         if not held:
             note(axes, "not measured", (zero, line), (-4, 0), "data", va="center")
             continue

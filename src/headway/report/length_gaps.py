@@ -14,6 +14,8 @@ from headway.report.style import EDGE, INK, SMALL, axes_at, colour_bar, heat_map
 
 WORDS = {
     "gap": "gap of the inverted pair",
+    "longest_ripple": "columns that one carry must pass",
+    "longest_unstarted_ripple": "columns that sum to 9, no carry comes",
     "longest_chain": "longest chain of carries",
 }
 MOST_MAPS = 12

@@ -18,7 +18,12 @@ SETS = {
     "swaps": "random swaps",
     "adjacent": "one adjacent inversion",
     "matched": "one adjacent inversion, gaps as in training",
-    "sums": "sums",
+    "sums": "random sums",
+    "ripple": "sums with one ripple of carries, and twins without",
+    "full": "9...9 + m, a carry through all columns",
+    "nines": "sums of digits 0 and 9",
+    "plateaus": "sorted constant runs, x x x y z z z",
+    "descents": "one descent between constant runs, l l l y z r r r",
 }
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""
@@ -151,14 +156,14 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
     return max(0.0, low), min(1.0, high)
 
 
-def certified(document: Document, name: str) -> int | None:
+def length_held(document: Document, name: str) -> int | None:
     """How far a run holds on a set; None where that was not measured."""
-    value = (document.get("certified") or {}).get(name)
+    value = (document.get("held") or document.get("certified") or {}).get(name)
     return None if value is None else int(value)
 
 
 def threshold_of(groups: Sequence[Group]) -> float:
-    """The accuracy that a certified length asks for."""
+    """The accuracy that a length must surely have to be held."""
     return float(groups[0].documents[0].get("threshold", 0.99))
 
 

@@ -1,4 +1,4 @@
-"""The table of lengths: what every group gets right at each length, and how far it is certified."""
+"""The table of lengths: what every group gets right at each length, and how far it holds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from statistics import median
 
 from headway.report.length_groups import (
     Group,
-    certified,
     groups_of,
+    length_held,
     lengths_of,
     point,
     set_name,
@@ -34,11 +34,11 @@ class TableRow:
     group: str
     seeds: int
     at: dict[int, Cell | None]
-    certified: list[int]
+    held: list[int]
 
     @property
     def median(self) -> float | None:
-        return median(self.certified) if self.certified else None
+        return median(self.held) if self.held else None
 
 
 def length_table(documents: Sequence[Document], groups: Sequence[str] | None = None) -> list[TableRow]:
@@ -59,7 +59,7 @@ def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
     for length in columns:
         one = point(group, name, length)
         at[length] = None if one is None else Cell(one.mean, one.interval, one.constant)
-    held = [value for document in group.documents if (value := certified(document, name)) is not None]
+    held = [value for document in group.documents if (value := length_held(document, name)) is not None]
     return TableRow(name, group.name, group.seeds, at, sorted(held))
 
 
@@ -76,14 +76,14 @@ def cell_text(cell: Cell | None) -> str:
 
 
 def markdown(rows: Sequence[TableRow]) -> str:
-    """The rows as tables in Markdown, one for each set; certified lengths are those of every seed, smallest first."""
+    """The rows as tables in Markdown, one for each set; lengths held are those of every seed, smallest first."""
     blocks = []
     for name in dict.fromkeys(row.set for row in rows):
         own = [row for row in rows if row.set == name]
-        heads = ["group", "seeds", *(f"{length:,}" for length in own[0].at), "certified", "median"]
+        heads = ["group", "seeds", *(f"{length:,}" for length in own[0].at), "length held", "median"]
         lines = [f"**{set_name(name)}**", "", _line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
         for row in own:
-            held = " ".join(f"{value:,}" for value in row.certified) or "–"
+            held = " ".join(f"{value:,}" for value in row.held) or "–"
             middle = "–" if row.median is None else f"{row.median:,g}"
             lines.append(_line([row.group, str(row.seeds), *map(cell_text, row.at.values()), held, middle]))
         blocks.append("\n".join(lines))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from headway.report.length_bars import bars, certified_lengths, plan_sets
+from headway.report.length_bars import bars, lengths_held, plan_sets
 from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import maps, sets_by
 from headway.report.length_groups import Group, groups_of, is_class
@@ -45,14 +45,14 @@ def write_encodings(patterns: Document, folder: Path) -> list[Path]:
 
 
 def planned(groups: Sequence[Group]) -> Plan:
-    """Curves, answers, bars, certified lengths, maps by what is hard, positions, heads: what was measured."""
+    """Curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
     for name, panels in plan_panels(groups):
         yield file_name("lengths-curves", name), partial(curves, panels)
         if is_class(groups):
             yield file_name("lengths-answers", name), partial(answers, panels)
     for name, sets in plan_sets(groups):
         yield file_name("lengths-bars", name), partial(bars, groups, sets)
-        yield file_name("lengths-certified", name), partial(certified_lengths, groups, sets)
+        yield file_name("lengths-held", name), partial(lengths_held, groups, sets)
     for by, name in sets_by(groups):
         yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
     shown = set()

@@ -10,6 +10,10 @@ from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import accuracies
 
 Document = Mapping[str, Any]
+MASTERED = 0.99
+"""Accuracy at the training lengths from which on a run has learned a set, so that it can lose it past them."""
+MOST_NAMED = 6
+"""Combinations that did not master a set and are named; the document has all."""
 WORTH_EXPLAINING = 0.05
 """Cells whose mean accuracies lie closer together than this do not differ in anything that could be explained."""
 
@@ -23,9 +27,9 @@ def sets_of(cells: Sequence[Document]) -> list[str]:
     return list(dict.fromkeys(row["negatives"] for cell in cells for run in cell["runs"] for row in run["lengths"]))
 
 
-def certified(cell: Document, name: str) -> list[int]:
-    """The certified length on a set of every seed that was measured on it."""
-    return [run["certified"][name] for run in cell["runs"] if name in run["certified"]]
+def lengths_held(cell: Document, name: str) -> list[int]:
+    """The length held on a set by every seed that was measured on it."""
+    return [run["held"][name] for run in cell["runs"] if name in run["held"]]
 
 
 def past_training(run: Document, name: str) -> float | None:
@@ -33,6 +37,18 @@ def past_training(run: Document, name: str) -> float | None:
     found = accuracies(run, name)
     past = [value for length, value in found.items() if length > run["training"]["longest"]]
     return fmean(past) if past else None
+
+
+def at_training(run: Document, name: str) -> float | None:
+    """The mean of a run's accuracies on a set over the tested training lengths; None without any."""
+    own = [row["accuracy"] for row in run["lengths"] if row["negatives"] == name and row["trained"]]
+    return fmean(own) if own else None
+
+
+def mastered(run: Document, name: str) -> bool:
+    """Whether a run has learned a set at its training lengths; else its accuracy past them says nothing of length."""
+    reached = at_training(run, name)
+    return reached is not None and reached >= MASTERED
 
 
 def mean_past_training(cell: Document, name: str) -> float | None:
@@ -70,27 +86,25 @@ def explanation(run: Document) -> list[str]:
 
 
 def furthest(cells: Sequence[Document], name: str) -> str:
-    """Which cells are certified furthest on a set, by the lower median over seeds, and how many come how far."""
-    cells = [cell for cell in cells if certified(cell, name)]
+    """Which cells hold furthest on a set, by the lower median over seeds, and how many come how far."""
+    cells = [cell for cell in cells if lengths_held(cell, name)]
     longest = cells[0]["runs"][0]["training"]["longest"]
-    best = max(median_low(certified(cell, name)) for cell in cells)
+    best = max(median_low(lengths_held(cell, name)) for cell in cells)
     if best <= longest:
         return none_past_training(cells, name, longest)
-    winners = [cell for cell in cells if median_low(certified(cell, name)) == best]
+    winners = [cell for cell in cells if median_low(lengths_held(cell, name)) == best]
     tested = max(length for run in winners[0]["runs"] for length in accuracies(run, name))
-    names = "; ".join(f"{cell['cell']} ({seeds_text(certified(cell, name))})" for cell in winners)
+    names = "; ".join(f"{cell['cell']} ({seeds_text(lengths_held(cell, name))})" for cell in winners)
     limit = ", the longest that was tested" if best == tested else ""
-    return (
-        f"{name}: certified to {best:,g}{limit}, {best / longest:g} times the training length, in the median: {names}"
-    )
+    return f"{name}: held to {best:,g}{limit}, {best / longest:g} times the training length, in the median: {names}"
 
 
 def none_past_training(cells: Sequence[Document], name: str, longest: int) -> str:
     """That no cell's median is past training, how many seeds are all the same, and the best mean accuracy there."""
-    seeds = [length for cell in cells for length in certified(cell, name)]
+    seeds = [length for cell in cells for length in lengths_held(cell, name)]
     past = sum(length > longest for length in seeds)
-    some = f" ({past:,} of {len(seeds):,} seeds are)" if past else ""
-    text = f"{name}: in the median no combination is certified past {longest}, the longest training length{some}"
+    some = f" ({past:,} of {len(seeds):,} seeds do)" if past else ""
+    text = f"{name}: in the median no combination holds past {longest}, the longest training length{some}"
     means = {cell["cell"]: mean for cell in cells if (mean := mean_past_training(cell, name)) is not None}
     if not means:
         return f"{text}; no longer length was tested"
@@ -109,23 +123,21 @@ def seeds_text(values: Sequence[int]) -> str:
 
 
 def decided(cells: Sequence[Document]) -> list[str]:
-    """For each arm that varies both: how much encoding and pooling explain of the accuracy past training."""
+    """For each arm that varies both: what encoding and pooling do to accuracy past training, of runs that mastered."""
     return [decision_text(one) for one in decisions(cells)]
 
 
 def decisions(cells: Sequence[Document]) -> list[dict[str, Any]]:
-    """Encoding against pooling in every arm and on every set, with each seed as a unit of its own.
+    """Encoding against pooling in every arm and on every set, of the runs that mastered the training lengths.
 
-    Shares are of the sum of squares between the cells of one seed; the rest is what the two do only in combination.
-    Seeds that lack a cell are left out.
+    Shares are of the sum of squares between the cells of one seed, with each seed as a unit of its own; the rest is
+    what the two do only in combination. They are given from the seeds whose every combination mastered.
     """
     found = []
     for arm in dict.fromkeys(cell["arm"] for cell in cells):
         grid = [cell for cell in cells if cell["arm"] == arm and {ENCODING, POOLING} <= cell["settings"].keys()]
-        for name in sets_of(grid):
-            tables = complete_tables(grid, name)
-            if tables:
-                found.append({"arm": arm, "set": name, **comparison(grid, tables)})
+        varied = all(len({cell["settings"][key] for cell in grid}) > 1 for key in (ENCODING, POOLING))
+        found += [{"arm": arm, "set": name, **comparison(grid, name)} for name in sets_of(grid) if varied]
     return found
 
 
@@ -134,53 +146,104 @@ Table = dict[tuple[str, str], float]
 
 
 def complete_tables(grid: Sequence[Document], name: str) -> dict[int, Table]:
-    """For each seed that has every combination: its table; none unless both settings have two values."""
-    encodings = {cell["settings"][ENCODING] for cell in grid}
-    poolings = {cell["settings"][POOLING] for cell in grid}
+    """For each seed whose every combination mastered the set: its table."""
     tables: dict[int, Table] = {}
     for cell in grid:
         place = (cell["settings"][ENCODING], cell["settings"][POOLING])
         for run in cell["runs"]:
             mean = past_training(run, name)
-            if mean is not None:
+            if mean is not None and mastered(run, name):
                 tables.setdefault(run["seed"], {})[place] = mean
-    size = len(encodings) * len(poolings)
-    return {
-        seed: table for seed, table in tables.items() if min(len(encodings), len(poolings)) > 1 and len(table) == size
-    }
+    size = len({(cell["settings"][ENCODING], cell["settings"][POOLING]) for cell in grid})
+    return {seed: table for seed, table in tables.items() if len(table) == size}
 
 
-def comparison(grid: Sequence[Document], tables: Mapping[int, Table]) -> dict[str, Any]:
-    encodings = list(dict.fromkeys(cell["settings"][ENCODING] for cell in grid))
-    poolings = list(dict.fromkeys(cell["settings"][POOLING] for cell in grid))
-    values = [[[table[one, other] for other in poolings] for one in encodings] for table in tables.values()]
-    means = {place: fmean(table[place] for table in tables.values()) for place in next(iter(tables.values()))}
-    shares = [two_way_shares(table) for table in values]
+def comparison(grid: Sequence[Document], name: str) -> dict[str, Any]:
+    """What the runs that mastered a set have past training, by encoding and by pooling, and who did not master it."""
+    tested = [(cell, run) for cell in grid for run in cell["runs"] if past_training(run, name) is not None]
+    learned = [(cell["settings"], past_training(run, name) or 0.0) for cell, run in tested if mastered(run, name)]
+    reached = [value for _, run in tested if (value := at_training(run, name)) is not None]
+    tables = complete_tables(grid, name)
+    shares = [two_way_shares(as_table(table)) for table in tables.values()]
+    parts = enumerate(("encoding", "pooling", "together"))
     return {
+        "gate": MASTERED,
+        "runs": len(tested),
+        "mastered": len(learned),
+        "best_at_training": max(reached, default=None),
+        "not_mastered": not_mastered(grid, name),
+        "lowest": min((mean for _, mean in learned), default=None),
+        "highest": max((mean for _, mean in learned), default=None),
+        "encoding": by_value(learned, ENCODING),
+        "pooling": by_value(learned, POOLING),
+        "runs_by": {key: counts_by(learned, path) for key, path in (("encoding", ENCODING), ("pooling", POOLING))},
         "seeds": list(tables),
-        "lowest": min(means.values()),
-        "highest": max(means.values()),
-        "encoding": {one: fmean(means[one, other] for other in poolings) for one in encodings},
-        "pooling": {other: fmean(means[one, other] for one in encodings) for other in poolings},
-        "shares": {
-            key: [share[place] for share in shares] for place, key in enumerate(("encoding", "pooling", "together"))
-        },
+        "shares": {key: [share[place] for share in shares] for place, key in parts} if shares else None,
     }
+
+
+def as_table(table: Table) -> list[list[float]]:
+    encodings, poolings = (list(dict.fromkeys(place[axis] for place in table)) for axis in (0, 1))
+    return [[table[one, other] for other in poolings] for one in encodings]
+
+
+def not_mastered(grid: Sequence[Document], name: str) -> dict[str, list[float]]:
+    """For every combination: the accuracy at training lengths of its runs that did not master the set."""
+    found = {}
+    for cell in grid:
+        values = [at_training(run, name) for run in cell["runs"] if not mastered(run, name)]
+        if known := [value for value in values if value is not None]:
+            found[cell["label"] if "label" in cell else cell["cell"]] = known
+    return found
+
+
+Learned = Sequence[tuple[Mapping[str, str], float]]
+
+
+def by_value(learned: Learned, path: str) -> dict[str, float]:
+    """Mean accuracy past training of the runs with each value of a setting."""
+    values = dict.fromkeys(settings[path] for settings, _ in learned)
+    return {one: fmean(mean for settings, mean in learned if settings[path] == one) for one in values}
+
+
+def counts_by(learned: Learned, path: str) -> dict[str, int]:
+    return {one: sum(settings[path] == one for settings, _ in learned) for one in by_value(learned, path)}
 
 
 def decision_text(found: Document) -> str:
-    """How much each explains, which of the two explains more, and the means behind it."""
+    """How much each explains where every combination mastered the set; otherwise the means of those that did."""
     where = f"{found['arm']}, on {found['set']}"
+    if not found["mastered"]:
+        best = found["best_at_training"]
+        return (
+            f"{where}: none of {found['runs']:,} runs mastered the training lengths "
+            f"(at least {found['gate']:.0%} there; the best has {0 if best is None else best:.3f}), so nothing is said of what decides the length"
+        )
+    gate = f"{found['mastered']:,} of {found['runs']:,} runs mastered the training lengths"
     low, high = found["lowest"], found["highest"]
     if high - low < WORTH_EXPLAINING:
-        return f"{where}: nothing decides; every combination has {low:.3f} to {high:.3f} past training"
+        return f"{where}: nothing decides; {gate}, and those have {low:.3f} to {high:.3f} past training{without(found)}"
+    levels = "; ".join(
+        ", ".join(f"{one} {mean:.3f} ({found['runs_by'][key][one]})" for one, mean in by_size(found[key]))
+        for key in ("pooling", "encoding")
+    )
+    means = f"mean accuracy of those past training (runs): {levels}"
+    if found["shares"] is None:
+        return f"{where}: {gate}; {means}{without(found)}"
     words = {"encoding": "the encoding", "pooling": "the pooling", "together": "only the two in combination"}
     parts = {key: fmean(values) for key, values in found["shares"].items()}
     shares = ", ".join(f"{words[key]} {100 * parts[key]:.0f} %" for key in sorted(parts, key=lambda key: -parts[key]))
-    levels = "; ".join(
-        ", ".join(f"{one} {mean:.3f}" for one, mean in by_size(found[key])) for key in ("pooling", "encoding")
-    )
-    return f"{where}: {more_text(found)}; of the differences past training {shares}; mean accuracy there: {levels}"
+    return f"{where}: {more_text(found)}; of the differences past training {shares}; {gate}; {means}{without(found)}"
+
+
+def without(found: Document) -> str:
+    """Which combinations have runs that did not master the set, with their accuracy at training lengths."""
+    names = [
+        f"{name} ({min(values):.3f})" if len(values) == 1 else f"{name} ({min(values):.3f} to {max(values):.3f})"
+        for name, values in found["not_mastered"].items()
+    ]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"; did not master them: {', '.join(names[:MOST_NAMED])}{more}" if names else ""
 
 
 def more_text(found: Document) -> str:

@@ -101,15 +101,16 @@ class Lengths(Piece):
 
     what: ClassVar[str] = "lengths"
     file: ClassVar[str] = "lengths"
-    holds: ClassVar[Mapping[str, type]] = {"lengths": list, "certified": dict, "training": dict, "positions": dict}
+    holds: ClassVar[Mapping[str, type]] = {"lengths": list, "held": dict, "training": dict, "positions": dict}
 
     def fitting(self, found: Document) -> Document | None:
         from headway.lengths.measure import FORM
 
         if found.get("form") != FORM or "checkpoint" not in found:
             return None
-        wanted = (self.best_step, self.study.n, sorted(set(self.study.at)))
-        return found if (found["checkpoint"]["step"], found["n"], found.get("at")) == wanted else None
+        wanted = (self.best_step, self.study.n, self.study.whole, sorted(set(self.study.at)))
+        have = (found["checkpoint"]["step"], found["n"], found.get("whole"), found.get("at"))
+        return found if have == wanted else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import load
@@ -117,7 +118,11 @@ class Lengths(Piece):
 
         trained = load(self.run, device=device)
         measured = measure_lengths(
-            trained, at=self.study.at, n=self.study.n, report=lambda done, total: tell(done / total)
+            trained,
+            at=self.study.at,
+            n=self.study.n,
+            whole=self.study.whole,
+            report=lambda done, total: tell(done / total),
         )
         found: Document = measured.to_json()
         self.run.replace_analysis(self.file, found)

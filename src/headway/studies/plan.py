@@ -53,7 +53,8 @@ class HeadsOf:
 class Study:
     """Arms and seeds, and how every run is measured: its accuracy, or accuracy against length.
 
-    `at` are the lengths past training, with `n` examples of each set at each length. `mechanism` says for which runs
+    `at` are the lengths past training, with `n` examples of each set at each length; sets of at most `whole` members
+    are measured whole at the shortest one. `mechanism` says for which runs
     it is asked why they fail: the one that loses most, or one of every cell that fails. `heads` says which runs have
     their heads analysed; the doctor examines all.
     """
@@ -63,6 +64,7 @@ class Study:
     measured: Literal["accuracy", "lengths"] = "lengths"
     at: tuple[int, ...] = ()
     n: int = 2_000
+    whole: int = 200_000
     mechanism: Literal["none", "worst", "failing"] = "none"
     heads: HeadsOf = HeadsOf()
 
@@ -123,6 +125,7 @@ class Plan:
     def to_json(self, experiment: str, preset: str) -> dict[str, Any]:
         """Everything that decides what is trained and measured."""
         measured = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
+        measured["whole"] = self.study.whole
         return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": self.arms()}
 
 

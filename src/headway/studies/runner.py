@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from headway.sweeps.plan import Trial
 
 Document = dict[str, Any]
-RIGHT = 0.9
-"""A run that is less often right at the lengths of training has not learned the task, and cannot lose it."""
+RIGHT = 0.99
+"""A run that is less often right at the longest training length has not learned the task, and cannot lose it."""
 LOST = 0.1
 """Accuracy that a run must lose past training for the question why."""
 

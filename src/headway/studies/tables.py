@@ -8,6 +8,8 @@ from headway.studies.answer import measured, sets_of
 
 Document = Mapping[str, Any]
 Table = list[list[str]]
+RIPPLE = "ripple"
+"""The set of sums with one ripple of carries each, and their twins without."""
 HIT = 0.005
 """Accuracy below which it is not worth asking which sums are right."""
 
@@ -18,21 +20,21 @@ def shown_lengths(cells: Sequence[Document], name: str) -> list[int]:
     return sorted({row["length"] for longest, row in rows if row["negatives"] == name and row["length"] >= longest})
 
 
-def certified_table(cells: Sequence[Document]) -> Table:
-    """For each cell and set: every seed's certified length, and the median of several."""
+def held_table(cells: Sequence[Document]) -> Table:
+    """For each cell and set: every seed's length held, and the median of several."""
     there = measured(cells)
     names = sets_of(there)
     table = [["combination", *names]]
     for cell in there:
         found = [cell["together"]["sets"].get(name) for name in names]
-        table.append([cell["cell"], *("" if one is None else certified_text(one) for one in found)])
+        table.append([cell["cell"], *("" if one is None else held_text(one) for one in found)])
     return table
 
 
-def certified_text(found: Document) -> str:
+def held_text(found: Document) -> str:
     """`16 16 64 (median 16)`."""
-    seeds = " ".join(map(str, found["certified"]))
-    return f"{seeds} (median {found['median']:g})" if len(found["certified"]) > 1 else seeds
+    seeds = " ".join(map(str, found["held"]))
+    return f"{seeds} (median {found['median']:g})" if len(found["held"]) > 1 else seeds
 
 
 def reach_table(cells: Sequence[Document]) -> Table:
@@ -48,15 +50,20 @@ def reach_table(cells: Sequence[Document]) -> Table:
     return table
 
 
-def chain_table(cells: Sequence[Document]) -> Table:
-    """Mean accuracy over seeds by the longest chain of carries, where any sum of that length is right."""
+def ripple_table(cells: Sequence[Document]) -> Table:
+    """Mean accuracy over seeds on the ripple set, by how many columns a carry must pass, where any sum is right."""
     values: dict[str, int] = {}
     lines: list[tuple[str, dict[str, list[float]]]] = []
     for cell in measured(cells):
-        for length in shown_lengths([cell], sets_of([cell])[0]):
-            rows = [row for run in cell["runs"] for row in run["lengths"] if row["length"] == length]
+        for length in shown_lengths([cell], RIPPLE):
+            rows = [
+                row
+                for run in cell["runs"]
+                for row in run["lengths"]
+                if (row["negatives"], row["length"]) == (RIPPLE, length)
+            ]
             found: dict[str, list[float]] = {}
-            for part in (part for row in rows for part in row["by"].get("longest_chain", [])):
+            for part in (part for row in rows for part in row["by"].get("longest_ripple", [])):
                 words = str(part["value"]) if part["from"] == part["value"] else f"{part['from']}-{part['value']}"
                 values[words] = part["value"]
                 found.setdefault(words, []).append(part["accuracy"])
@@ -64,7 +71,7 @@ def chain_table(cells: Sequence[Document]) -> Table:
                 lines.append((f"{cell['cell']} at {length:,}", found))
     columns = sorted(values, key=values.__getitem__)
     body = [[name, *(f"{fmean(found[one]):.3f}" if one in found else "" for one in columns)] for name, found in lines]
-    return [["longest chain of carries", *columns], *body] if columns else []
+    return [["columns a carry passes", *columns], *body] if columns else []
 
 
 def seed_table(cells: Sequence[Document]) -> Table:

@@ -17,7 +17,15 @@ from torch import Tensor
 from headway.config import setting
 from headway.errors import InputError
 from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, PositionKind, Prefix, Rows, Task, Vocabulary
-from headway.tasks.columns import ChainSampler, add, longest_chain, order, propagates, written_columns
+from headway.tasks.columns import (
+    ChainSampler,
+    add,
+    longest_chain,
+    longest_ripple,
+    order,
+    propagates,
+    written_columns,
+)
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
 
@@ -32,9 +40,10 @@ class AdditionOptions:
     order: Literal["most-significant-first", "least-significant-first"] = setting(
         "most-significant-first", "order in which the answer is written"
     )
-    sampling: Literal["uniform", "balanced", "propagating"] = setting(
+    sampling: Literal["uniform", "carry-chains", "ripples"] = setting(
         "uniform",
         "all pairs alike, equally many of each longest carry chain, or a third of the columns sum to base - 1",
+        formerly={"balanced": "carry-chains", "propagating": "ripples"},
     )
     swap: bool = setting(False, "training shows a + b as b + a half of the time")
     leading_zeros: bool = setting(False, "operands may begin with 0 (0-999 instead of 100-999)")
@@ -62,12 +71,12 @@ class Addition(Task):
         return ChainSampler(self.digits, self.base, self.options.leading_zeros)
 
     def draw(self, random: np.random.Generator, n: int) -> Examples:
-        if self.options.sampling == "balanced":
+        if self.options.sampling == "carry-chains":
             return self._encode(*self._chains.draw(random, random.choice(self.groups(), size=n)))
         a, b = random.integers(0, self.base, size=(2, n, self.digits))
         if not self.options.leading_zeros:
             a[:, -1], b[:, -1] = random.integers(1, self.base, size=(2, n))
-        if self.options.sampling == "propagating":
+        if self.options.sampling == "ripples":
             a, b = self._propagate(random, a, b)
         return self._encode(a, b)
 
@@ -109,15 +118,20 @@ class Addition(Task):
         return {
             "carries": carries.sum(1),
             "longest_chain": longest_chain(carries),
+            "longest_ripple": longest_ripple(a, b, self.base),
             "carry_out": carries[:, -1].astype(np.int64),
             "propagating_columns": propagates(a, b, self.base).sum(1),
         }
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
-        return self.features(source)["longest_chain"] if self.options.sampling == "balanced" else super().strata(source)
+        return (
+            self.features(source)["longest_chain"]
+            if self.options.sampling == "carry-chains"
+            else super().strata(source)
+        )
 
     def groups(self) -> tuple[int, ...]:
-        return self._chains.lengths() if self.options.sampling == "balanced" else super().groups()
+        return self._chains.lengths() if self.options.sampling == "carry-chains" else super().groups()
 
     def _operand_range(self) -> range:
         low = 0 if self.options.leading_zeros else self.base ** (self.digits - 1)

@@ -30,10 +30,22 @@ from headway.tasks.base import (
     Rows,
     Task,
     Vocabulary,
+    check_set,
 )
-from headway.tasks.columns import add, digit_counts, longest_chain, operands, order, propagates, written_columns
+from headway.tasks.columns import (
+    add,
+    digit_counts,
+    longest_chain,
+    longest_ripple,
+    longest_unstarted_ripple,
+    operands,
+    order,
+    propagates,
+    written_columns,
+)
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
+from headway.tasks.ripples import FAMILIES
 
 CHARACTERS = "0123456789+= "
 EOS = len(CHARACTERS) + 1
@@ -130,6 +142,7 @@ class AdditionText(Task):
             "characters": (source != self.vocabulary.pad).sum(1),
             "carries": carries.sum(1),
             "longest_chain": longest_chain(carries),
+            "longest_ripple": longest_ripple(a, b, 10),
             "propagating_columns": propagates(a, b, 10).sum(1),
         }
 
@@ -143,10 +156,25 @@ class AdditionText(Task):
         longest = 2 * self.longest + AROUND
         inside = {min(longest, max(SHORTEST_TESTED, longest * quarters // 8 * 2)) for quarters in (2, 3, 4)}
         longer = tuple(longest * times for times in (2, 4, 8))
-        return LengthPlan("characters", "characters", ("sums",), SHORTEST, longest, tuple(sorted(inside)), longer)
+        sets = ("sums", *FAMILIES)
+        return LengthPlan(
+            "characters", "characters", sets, SHORTEST, longest, tuple(sorted(inside)), longer, tuple(FAMILIES)
+        )
+
+    def for_lengths(self, name: str, length: int) -> "AdditionText":
+        """Random sums of exactly this length, or sums of a family of ripples with numbers of as many digits."""
+        check_set(self.name, name, self.length_plan())
+        exact = self.at_length(length)
+        return exact if name not in FAMILIES else RippleSums(exact.options, name)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        return {"longest_chain": self.features(source)["longest_chain"]}
+        """How far a carry must travel, and how far it would if it started; the other one is -1 where one is longer."""
+        a, b = operands(source, 10)
+        ripple, unstarted = longest_ripple(a, b, 10), longest_unstarted_ripple(a, b, 10)
+        return {
+            "longest_ripple": np.where(ripple >= unstarted, ripple, -1),
+            "longest_unstarted_ripple": np.where(unstarted > ripple, unstarted, -1),
+        }
 
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)
@@ -229,6 +257,17 @@ class AdditionText(Task):
         if record["target"] != right:
             raise InputError(f"target {record['target']!r:.60} is not the sum, which is {right!r:.60}")
         return source, answer
+
+
+class RippleSums(AdditionText):
+    """A family of `ripples` at a length: the longer number has (length - 6) / 2 digits, as in random sums of it."""
+
+    def __init__(self, options: AdditionTextOptions, family: str):
+        super().__init__(options)
+        self.family = family
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        return self._encode(*FAMILIES[self.family](random, n, self.longest))
 
 
 def _without_leading_zeros(digits: np.ndarray) -> np.ndarray:

@@ -93,7 +93,8 @@ class LengthPlan:
     """At which lengths a task can be measured, and the kinds of set that it makes at each.
 
     `feature` is the task's feature that is the length; `trained` are the tested lengths that training saw (they lie
-    in `shortest` to `longest`), `longer` those past it.
+    in `shortest` to `longest`), `longer` those past it. The `rare` ones of the sets have a structure that few examples
+    have: where there are fewer than asked for, all that can be found are taken.
     """
 
     feature: str
@@ -103,6 +104,7 @@ class LengthPlan:
     longest: int
     trained: tuple[int, ...]
     longer: tuple[int, ...]
+    rare: tuple[str, ...] = ()
 
 
 def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:
@@ -201,6 +203,14 @@ class Task(ABC):
         """The same task, drawing the set of this name (one of the plan's) at exactly this length."""
         check_set(self.name, name, self.length_plan())
         return self.at_length(length)
+
+    def set_size(self, name: str, length: int) -> int | None:
+        """How many members the set of this name has at a length, where `list_set` can list them all; else None."""
+        return None
+
+    def list_set(self, name: str, length: int) -> Iterator[Examples]:
+        """Every member of a set that has a `set_size`, in chunks."""
+        raise InputError(f"set {name!r} of {self.name} cannot be listed")
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """The features that confound length with difficulty; -1 where a row has none, such as no inverted pair."""

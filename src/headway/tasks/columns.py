@@ -28,7 +28,10 @@ def add(a: Digits, b: Digits, base: int) -> tuple[Int[np.ndarray, "batch column+
 
 
 def longest_chain(carries: Carries) -> Int[np.ndarray, " batch"]:
-    """The largest number of neighbouring columns that all carry out: 555 + 555 has 3, 505 + 505 has 1."""
+    """The largest number of neighbouring columns that all carry out: 555 + 555 has 3, 505 + 505 has 1.
+
+    Each of those columns may carry by itself, so a long chain need not be hard; see `longest_ripple`.
+    """
     run = np.zeros(len(carries), dtype=np.int64)
     longest = run.copy()
     for column in carries.T:
@@ -44,6 +47,22 @@ def propagates(a: Digits, b: Digits, base: int) -> Carries:
     [[False, True, False]]
     """
     return a + b == base - 1
+
+
+def longest_ripple(a: Digits, b: Digits, base: int) -> Int[np.ndarray, " batch"]:
+    """The most neighbouring columns that one carry must pass: each sums to base - 1 and a carry comes in.
+
+    364 + 839 has 1 (4 + 9 starts a carry, 6 + 3 passes it on). 555 + 555 has 0: every column carries by itself.
+
+    >>> longest_ripple(np.array([[4, 6, 3], [5, 5, 5], [1, 9, 9]]), np.array([[9, 3, 8], [5, 5, 5], [9, 0, 0]]), 10)
+    array([1, 0, 2])
+    """
+    return longest_chain(propagates(a, b, base) & add(a, b, base)[1])
+
+
+def longest_unstarted_ripple(a: Digits, b: Digits, base: int) -> Int[np.ndarray, " batch"]:
+    """The most neighbouring columns that sum to base - 1 while no carry comes in: 361 + 832 has 1, 364 + 839 has 0."""
+    return longest_chain(propagates(a, b, base) & ~add(a, b, base)[1])
 
 
 def lowest_origins(a: Digits, b: Digits, base: int) -> Int[np.ndarray, "batch column+1"]:

@@ -4,7 +4,7 @@
 2 7 31 7 90  ->  0    (one adjacent inversion: 31 before 7)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -31,8 +31,9 @@ from headway.tasks.base import (
 MOST_TRAINED_LENGTHS = 16
 """Training lengths that are tested, at most; of a wider range, as many spread evenly."""
 
-
-LENGTH_SETS = ("swaps", "adjacent", "matched")
+RUNS = {"plateaus": 1, "descents": 0}
+"""Sets of sequences made of constant runs, and the class of all their members; see `SortednessOfRuns`."""
+LENGTH_SETS = ("swaps", "adjacent", "matched", *RUNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,15 +187,26 @@ class Sortedness(Task):
         shortest, longest = self.options.min_length, self.options.max_length
         inside = np.unique(np.linspace(shortest, longest, MOST_TRAINED_LENGTHS).round().astype(int))
         longer = tuple(longest * 2**doubling for doubling in range(1, 7))
-        return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, tuple(inside.tolist()), longer)
+        trained = tuple(inside.tolist())
+        return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, trained, longer, tuple(RUNS))
 
     def for_lengths(self, name: str, length: int) -> "Sortedness":
-        """Natural sequences with random swaps or one adjacent inversion, or matched ones with one inversion."""
+        """Natural sequences with random swaps or one adjacent inversion, matched ones, or constant runs."""
         check_set(self.name, name, self.length_plan())
         natural = replace(self.options, spread="whole")
         if name == "matched":
             return MatchedSortedness(natural, length)
+        if name in RUNS:
+            return SortednessOfRuns(natural, name, length)
         return Sortedness(replace(natural, negatives=name)).at_length(length)
+
+    def set_size(self, name: str, length: int) -> int | None:
+        made = self.for_lengths(name, length)
+        return made.size() if isinstance(made, SortednessOfRuns) else None
+
+    def list_set(self, name: str, length: int) -> Iterator[Examples]:
+        made = self.for_lengths(name, length)
+        return made.members() if isinstance(made, SortednessOfRuns) else super().list_set(name, length)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """The gap of the inverted pair (the largest, where there are several): 2 31 7 90 has 24."""
@@ -288,6 +300,68 @@ class MatchedSortedness(Sortedness):
 
     def widths(self) -> tuple[int, ...]:
         return (self.length,)
+
+
+class SortednessOfRuns(Sortedness):
+    """Sequences whose middle stands between two constant runs; random sequences hardly ever hold such neighbourhoods.
+
+        plateaus   x x x y z z z      x <= y <= z: all of them are sorted
+        descents   l l l y z r r r    y > z, l and r any values: none of them is sorted
+
+    With values 0 to 99 there are 171,700 plateaus and 49,500,000 descents at every length. The runs left and right are
+    of equal length, the right one longer by one where that cannot be.
+    """
+
+    def __init__(self, options: SortednessOptions, family: str, length: int):
+        super().__init__(replace(options, min_length=length, max_length=length))
+        self.at_length(length)  # refuses what has no unsorted sequence
+        self.family, self.label, self.length = family, RUNS[family], length
+        middle = 1 if family == "plateaus" else 2
+        left = max(0, (length - middle) // 2)
+        kinds = np.repeat(np.arange(middle + 2), [left, *[1] * middle, max(0, length - middle - left)])
+        self.kind_of_place = kinds[:length]
+
+    def groups(self) -> tuple[int, ...]:
+        return (self.label,)
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        """Every member is equally likely."""
+        values = self.options.values
+        if self.family == "descents":
+            outer, one = random.integers(0, values, size=(n, 2)), random.integers(0, values, size=n)
+            other = (one + random.integers(1, values, size=n)) % values
+            return self._between(outer, np.stack([np.maximum(one, other), np.minimum(one, other)], axis=1))
+        # Three different numbers below values + 2, in order, less 0, 1 and 2: every x <= y <= z once.
+        chosen = np.sort(random.integers(0, values + 2, size=(n, 3)), axis=1)
+        while len(redo := np.flatnonzero((np.diff(chosen, axis=1) == 0).any(1))):
+            chosen[redo] = np.sort(random.integers(0, values + 2, size=(len(redo), 3)), axis=1)
+        return self._examples(chosen - np.arange(3))
+
+    def size(self) -> int | None:
+        """How many different members there are; None at lengths where two of them would be the same sequence."""
+        v = self.options.values
+        if self.family == "plateaus":
+            return v * (v + 1) * (v + 2) // 6 if self.length >= 3 else None
+        return v * v * v * (v - 1) // 2 if self.length >= 4 else None
+
+    def members(self) -> Iterator[Examples]:
+        """All of them: those with the same x at once, or with the same y."""
+        v = self.options.values
+        for value in range(v):
+            if self.family == "plateaus":
+                y, z = np.triu_indices(v - value)
+                yield self._examples(value + np.stack([np.zeros_like(y), y, z], axis=1))
+            elif value:
+                lower, left, right = (grid.ravel() for grid in np.indices((value, v, v)))
+                inner = np.stack([np.full_like(lower, value), lower], axis=1)
+                yield self._between(np.stack([left, right], axis=1), inner)
+
+    def _between(self, outer: np.ndarray, inner: np.ndarray) -> Examples:
+        return self._examples(np.concatenate([outer[:, :1], inner, outer[:, 1:]], axis=1))
+
+    def _examples(self, values: np.ndarray) -> Examples:
+        source = values[:, self.kind_of_place]
+        return Examples(source, self.answer(source))
 
 
 def _swap(source: np.ndarray, rows: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:

@@ -165,9 +165,10 @@ const PageTour = (() => {
   const lengthStop = (page) => {
     const { run } = page;
     const longest = run.task.longest;
-    const certified = run.lengths?.certified ? ` headway lengths certifies it to ${run.lengths.certified}.` : "";
+    const reached = run.lengths?.held ?? run.lengths?.certified;  // models exported by earlier versions say certified
+    const held = reached ? ` On every set that was tested it holds to ${reached} elements.` : "";
     const text =
-      `It was trained on ${run.task.trained.join(" to ")} elements.${certified} Make this sequence ${longest} long: ` +
+      `It was trained on ${run.task.trained.join(" to ")} elements.${held} Make this sequence ${longest} long: ` +
       "the chart shows how sure it is of the right answer at each length.";
     const grow = () => page.go({ input: PageSequence.lengthened(page.source, longest).join(" ") });
     return {

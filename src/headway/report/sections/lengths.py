@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from headway.report.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
-from headway.report.evidence import Evidence, percent, written
+from headway.report.evidence import Evidence, listed, percent, written
 from headway.report.length_groups import FEWEST_FOR_INTERVAL, groups_of, set_name
 from headway.report.lengths import planned
 from headway.report.mechanism import draw_mechanism
@@ -19,13 +19,20 @@ ALT = {
     "lengths-curves": "Accuracy against length with its interval, the training lengths shaded.",
     "lengths-answers": "Share of each answer against length.",
     "lengths-bars": "Bars of accuracy at each length past training.",
-    "lengths-certified": "Certified length of every seed.",
+    "lengths-held": "Length held of every seed.",
     "positions-table": "Heat map of the learned positions.",
     "positions-bias": "The bias that each head adds to its scores, against distance.",
     "positions-identities": "The two identities of the sinusoid.",
     "mechanism": "What changes in each head as sequences grow.",
 }
-COLOURED = ("lengths-gap", "lengths-longest-chain", "positions-table", "mechanism")
+COLOURED = (
+    "lengths-gap",
+    "lengths-longest-ripple",
+    "lengths-longest-unstarted-ripple",
+    "lengths-longest-chain",
+    "positions-table",
+    "mechanism",
+)
 """Figures whose colours are values."""
 
 
@@ -64,7 +71,7 @@ def sentences(evidence: Evidence, run: str) -> list[Markup]:
             evidence.text(f"{place}/checkpoint/chosen_on"),
             evidence.number(f"{place}/n"),
         ),
-        *(partial(certified, evidence, run, name) for name in evidence.find(f"{place}/certified", {})),
+        *(partial(held, evidence, run, name) for name in evidence.find(f"{place}/held", {})),
         lambda: constant(evidence, run),
         *(
             partial(evidence.text, f"{place}/positions/words/{i}")
@@ -73,19 +80,21 @@ def sentences(evidence: Evidence, run: str) -> list[Markup]:
     )
 
 
-def certified(evidence: Evidence, run: str, name: str) -> Markup:
-    """How far a run is certified on a set."""
+def held(evidence: Evidence, run: str, name: str) -> Markup:
+    """How far a run holds on a set, and which shorter lengths it does not hold."""
     place = f"{run}/lengths"
-    reached, longest = f"{place}/certified/{name}", f"{place}/training/longest"
+    reached, longest = f"{place}/held/{name}", f"{place}/training/longest"
     words = set_name(name)
     if evidence.get(reached) == 0:
-        return Markup("On {} it is certified at no length.").format(words)
+        return Markup("On {} it holds at no length.").format(words)
     times = Markup("")
     if evidence.get(reached) > evidence.get(longest):
         times = Markup(", {} times the longest training length").format(evidence.ratio(reached, longest))
     tested = max(row["length"] for row in evidence.get(f"{place}/lengths") if row["negatives"] == name)
     limit = ", the longest that was tested" if tested == evidence.get(reached) else ""
-    return Markup("On {} it is certified to {}{}{}.").format(words, evidence.number(reached), times, limit)
+    gaps = [f"{place}/not_held/{name}/{index}" for index in range(len(evidence.find(f"{place}/not_held/{name}", [])))]
+    but = Markup(", but not at {}").format(listed([evidence.number(gap) for gap in gaps])) if gaps else ""
+    return Markup("On {} it holds to {}{}{}{}.").format(words, evidence.number(reached), times, limit, but)
 
 
 def constant(evidence: Evidence, run: str) -> Markup | None:
@@ -104,13 +113,13 @@ def table(evidence: Evidence, runs: list[str], name: str) -> Table:
     for run in runs:
         cells = [Cell(evidence.text(f"{run}/name", "code"))]
         cells += [accuracy_cell(evidence, run, indices[run].get(length)) for length in there]
-        reached = f"{run}/lengths/certified/{name}"
+        reached = f"{run}/lengths/held/{name}"
         known = evidence.has(reached)
         cells.append(Cell(evidence.number(reached), evidence.get(reached)) if known else Cell(Markup("–")))
         rows.append(cells)
     places = {length: f"{run}/lengths/lengths/{index}/length" for run in runs for length, index in indices[run].items()}
     heads = [Column(evidence.number(places[length])) for length in there]
-    columns = [Column("run", numeric=False), *heads, Column("certified")]
+    columns = [Column("run", numeric=False), *heads, Column("length held")]
     return Table(f"Accuracy against length: {set_name(name)} (* always the same answer)", columns, rows)
 
 
@@ -140,7 +149,7 @@ def over_seeds(evidence: Evidence, name: str) -> list[Block]:
     first = {length: path for places_of in places.values() for length, path in places_of.items()}
     columns = [Column("combination", numeric=False), Column("seeds")]
     columns += [Column(evidence.number(f"{first[length]}/length")) for length in there]
-    return [Table(f"Means over seeds: {set_name(name)}", [*columns, Column("certified, median")], rows)]
+    return [Table(f"Means over seeds: {set_name(name)}", [*columns, Column("length held, median")], rows)]
 
 
 def seed_rows(evidence: Evidence, cell: str, name: str) -> dict[int, str]:

@@ -89,8 +89,9 @@ def of_lengths(evidence: Evidence) -> list[Pair]:
     threshold = evidence.number(f"{runs[0]}/lengths/threshold", percent_short)
     return [
         term(
-            "certified length",
-            "The largest tested length up to which, at every tested length, the interval of accuracy is above {}.{}",
+            "length held",
+            "The largest tested length with an interval of accuracy above {} there and at every shorter tested length "
+            "past training; where none past training has it, the same inside. It is measured on samples, not proved.{}",
             threshold,
             strictness(evidence, f"{runs[0]}/lengths"),
         ),
@@ -104,7 +105,7 @@ def strictness(evidence: Evidence, place: str) -> Markup:
     if not evidence.has(n):
         return Markup("")
     if evidence.allowed(n, threshold) < 0:
-        return Markup(" With {} examples a length nothing can be certified.").format(evidence.number(n))
+        return Markup(" With {} examples a length none can be held.").format(evidence.number(n))
     return Markup(" With {} examples a length that allows at most {} wrong.").format(
         evidence.number(n), evidence.errors_allowed(n, threshold)
     )

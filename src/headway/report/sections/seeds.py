@@ -132,7 +132,7 @@ COLUMNS: dict[str, Write] = {
     "heads chosen to go together": go_together,
     "their cost on other examples": cost_together,
     "cost together of all heads under the limit alone": plain("heads/joint/removable/0/alone_under_limit/drop", points),
-    "certified length": plain("lengths/certified_length"),
+    "length held": plain("lengths/length_held"),
     "doctor: errors": level("error"),
     "doctor: warnings": level("warning"),
 }
