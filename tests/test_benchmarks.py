@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import __main__ as program
-from benchmarks import heads, machine, measuring, population, training
+from benchmarks import course_files, heads, machine, measuring, population, training
 
 from headway.evaluation import evaluate, load
 from headway.heads import ablation
@@ -176,6 +176,22 @@ def test_a_wrong_sum_in_a_thousand_is_allowed_and_one_more_is_not() -> None:
 
     assert without(8) == 1 - 8 / 8_000
     assert without(9) < training.WANTED
+
+
+# The course's data
+
+
+def test_the_reports_round_numbers_are_counts_of_the_courses_own_files() -> None:
+    """41.2, 34.9 and 73.0 % of the test sums, 25 known ones, and the class shares at four lengths."""
+    found = course_files.course_files()
+    test = found["addition"]["test"]
+    names = ("below_1000", "below_1000_no_other_zero", "no_zero_in_last_three")
+    assert [test[name]["count"] for name in names] == [824, 698, 1_460] and test["n"] == 2_000
+    assert found["test_also_in_train"]["as_written"] == 25
+    assert list(found["sorted_share"].values()) == [0.454, 0.514, 0.518, 0.512]
+    assert found["addition"]["all pairs"]["below_1000"]["count"] == 320_400
+    committed = json.loads(Path("docs/results/course-files.json").read_text())
+    assert committed == json.loads(json.dumps(found))
 
 
 # The population

@@ -217,7 +217,8 @@ def decision_text(found: Document) -> str:
         best = found["best_at_training"]
         return (
             f"{where}: none of {found['runs']:,} runs mastered the training lengths "
-            f"(at least {found['gate']:.0%} there; the best has {0 if best is None else best:.3f}), so nothing is said of what decides the length"
+            f"(at least {found['gate']:.0%} there; the best has {0 if best is None else best:.3f}), "
+            "so nothing is said of what decides the length"
         )
     gate = f"{found['mastered']:,} of {found['runs']:,} runs mastered the training lengths"
     low, high = found["lowest"], found["highest"]

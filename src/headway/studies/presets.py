@@ -6,6 +6,8 @@ LONG = (32, 64, 128, 256, 512, 1_024)
 """Lengths past the 16 of training: up to 64 times as long."""
 CHARACTERS = (64, 128, 256)
 """Inputs past the 32 characters of training: 29, 61 and 125 digits."""
+BY_KIND = {"model.window": None, "model.encoder_window": 0, "model.decoder_window": 0, "model.cross_window": 1}
+"""Windows of their own: only cross-attention reaches a neighbouring column."""
 POOLINGS = ("mean", "max", "multi-feature")
 FRESH = {
     "data.fresh": True,
@@ -117,7 +119,46 @@ LONG_ADDITION = {
                 },
                 seeds=range(3),
             ),
+            # One thing else each time: what makes it hold?
             Arm(name="without-window", recipe="long-addition", set={"model.window": None}),
+            Arm(name="window", recipe="long-addition", vary={"model.window": (2, 4, 8)}, seeds=range(3)),
+            Arm(name="windows-by-kind", recipe="long-addition", set=BY_KIND),
+            Arm(
+                name="windows-by-kind-one-layer",
+                recipe="long-addition",
+                set={**BY_KIND, "model.encoder_layers": 1, "model.decoder_layers": 1},
+            ),
+            Arm(
+                name="without-clipping",
+                recipe="long-addition",
+                set={"model.encoding.clip": 1_024},
+                seeds=range(3),
+            ),
+            Arm(
+                name="coupled-table",
+                recipe="long-addition",
+                set={ENCODING: "coupled", "model.encoding.table_size": 1_024, "model.encoding.max_offset": 600},
+                seeds=range(3),
+            ),
+            Arm(
+                name="without-coupling",
+                recipe="long-addition",
+                set={"model.encoding.positions": "index"},
+                seeds=range(3),
+            ),
+            # Cross-attention sees everything, since places in the text do not say which digits belong together.
+            Arm(
+                name="without-coupling-self-windows",
+                recipe="long-addition",
+                set={
+                    "model.window": None,
+                    "model.encoder_window": 1,
+                    "model.decoder_window": 1,
+                    "model.encoding.positions": "index",
+                    "model.encoding.clip": 16,
+                },
+                seeds=range(3),
+            ),
             Arm(name="most-significant-first", recipe="addition-text", seeds=(0,)),
             # Without the window, which counts places for every encoding that does not count columns.
             Arm(
