@@ -5,8 +5,8 @@
 The course's public starter code draws both data sets with Python's `random`; this makes the same examples from a
 description of it.
 
-Addition: seeds 641, 642 and 643 for train, validation and test. A sum is two calls of randint(100, 999); an ordered pair
-that the split already has is drawn again. Splits are not compared with each other.
+Addition: seeds 641, 642 and 643 for train, validation and test. A sum is two calls of randint(100, 999); an ordered
+pair that the split already has is drawn again. Splits are not compared with each other.
 
 Sortedness: 500 sequences for each length, seed 1641 + length. A row is a length, a coin for its class and its values,
 sorted; an unsorted one then has max(2, length // 3) swaps of two places.

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from headway.config import Choice
 from headway.errors import InputError
+from headway.tasks import make_task
 from headway.tasks.addition import Addition, AdditionOptions
 from headway.tasks.splits import problem_keys, split_of
 
@@ -244,3 +246,11 @@ def test_propagating_sampling_makes_a_third_of_the_columns_sum_to_base_minus_1(b
     assert passes_on == pytest.approx(expected, abs=0.03)  # five standard errors of 6,000 draws
     assert min(a[:, 0].min(), b[:, 0].min()) == (0 if leading_zeros else 1)
     assert max(a.max(), b.max()) == base - 1
+
+
+def test_samplings_are_read_under_the_names_they_had() -> None:
+    """`balanced` and `propagating` stand in the recipes and runs of earlier versions."""
+    for before, now in (("balanced", "carry-chains"), ("propagating", "ripples")):
+        assert make_task(Choice(name="addition", options={"sampling": before})).options.sampling == now
+    with pytest.raises(InputError, match=r"task\.sampling = 'balancd'; known: carry-chains, ripples, uniform"):
+        make_task(Choice(name="addition", options={"sampling": "balancd"}))

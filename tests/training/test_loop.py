@@ -209,6 +209,15 @@ def test_another_recipe_does_not_continue_a_run(tmp_path: Path) -> None:
         train(config(ADDITION, train={"lr": 0.02}), tmp_path / "run", device="cpu", resume=True)
 
 
+def test_a_run_of_an_earlier_version_continues_under_todays_names(tmp_path: Path) -> None:
+    chains = config(ADDITION, task={**ADDITION["task"], "sampling": "carry-chains"})
+    train(chains, tmp_path / "run", device="cpu")
+    written = tmp_path / "run" / "config.json"
+    written.write_text(written.read_text().replace('"carry-chains"', '"balanced"'))
+    train(chains, tmp_path / "run", device="cpu", resume=True)
+    assert '"balanced"' in written.read_text()
+
+
 def test_swapped_operands_are_the_same_problems_with_the_same_answers() -> None:
     settings = config(ADDITION, task={"name": "addition", "digits": 2, "swap": True}, data={"train": 400})
     task = make_task(settings.task)

@@ -22,7 +22,7 @@ from headway.model.encodings import ENCODINGS, position_kind_of
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
 from headway.runs import RunDirectory
-from headway.tasks import Examples, Task
+from headway.tasks import Examples, Task, make_task
 from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_splits
 from headway.tasks.splits import Split
 
@@ -118,6 +118,7 @@ def _files_in(data: Path) -> list[Path]:
 
 def _check_same(directory: RunDirectory, config: RunConfig, data: Path | None) -> None:
     there = directory.config()
+    there = resolve(there, make_task(there.task))  # an earlier version may have named values otherwise
     apart = differences(there, config)
     if apart:
         raise InputError(f"{directory.path} was begun with other settings ({'; '.join(apart)}); use another --out")
