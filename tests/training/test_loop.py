@@ -210,7 +210,7 @@ def test_another_recipe_does_not_continue_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_earlier_version_continues_under_todays_names(tmp_path: Path) -> None:
-    chains = config(ADDITION, task={**ADDITION["task"], "sampling": "carry-chains"})
+    chains = config(ADDITION, task={"name": "addition", "digits": 2, "sampling": "carry-chains"})
     train(chains, tmp_path / "run", device="cpu")
     written = tmp_path / "run" / "config.json"
     written.write_text(written.read_text().replace('"carry-chains"', '"balanced"'))
