@@ -80,6 +80,7 @@ def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written:
         "heads-example-0",
         "head-dec0.self.h0-examples",
         "importance-zero",
+        "loss-zero",
         "elimination",
         "shapley",
         "interventions-carry",
@@ -170,7 +171,7 @@ def overlapping(boxes: list[tuple[str, float, float, float, float]]) -> list[tup
     return [(boxes[i][0], boxes[j][0]) for i, j in combinations(range(len(boxes)), 2) if shared[i, j]]
 
 
-ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "carry")
+ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "loss-mean", "carry")
 """Figures that are drawn like others of their kind; the long version of the test looks at them too."""
 
 

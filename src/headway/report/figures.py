@@ -10,6 +10,7 @@ from headway.report.anatomy import anatomy
 from headway.report.elimination import elimination
 from headway.report.importance import importance, shapley
 from headway.report.interventions import interventions
+from headway.report.loss import has_losses, loss_changes
 from headway.report.style import Document, kinds_of, part, save
 from headway.report.weights import first_drop, head_over_examples, head_sheet
 
@@ -21,6 +22,7 @@ __all__ = [
     "head_sheet",
     "importance",
     "interventions",
+    "loss_changes",
     "shapley",
 ]
 
@@ -39,6 +41,8 @@ def planned(found: Document) -> Plan:
     ablations = dict.fromkeys(kind for head in found["heads"] for kind in head.get("ablation", {}))
     for ablation in ablations:
         yield f"importance-{ablation}", partial(importance, found, ablation)
+        if has_losses(found, ablation):
+            yield f"loss-{ablation}", partial(loss_changes, found, ablation)
     if part(found, "joint", "elimination"):
         yield "elimination", partial(elimination, found)
     if part(found, "joint", "shapley"):
