@@ -22,6 +22,7 @@ from headway.statistics import (
     mcnemar,
     median_interval,
     paired_interval,
+    ratio_interval,
     t_interval,
     welch_interval,
     wilson_interval,
@@ -443,3 +444,34 @@ def test_shares_outside_0_to_1_are_refused():
         above_share(1, 2, 1.5)
     with pytest.raises(ValueError, match=r"^share must lie in 0\.\.1, got -1$"):
         binomial_between(0, 1, 2, -1.0)
+
+
+# Ratios of means
+
+
+def test_the_interval_of_a_ratio_of_paired_means_covers_it_19_times_in_20() -> None:
+    """Losses of lognormal examples, three quarters of whose logarithm both share; 2,000 samples of 200.
+
+    The standard error of a coverage of 0.95 is then 0.005; three of them, and 0.01 for tails that are not normal.
+    """
+    random = np.random.default_rng(0)
+    shared = random.normal(size=(2_000, 200))
+    before, after = (np.exp(0.75 * shared + 0.25 * random.normal(size=shared.shape)) for _ in range(2))
+    after *= 3
+    ends = np.array([ratio_interval(*pair) for pair in zip(before, after, strict=True)])
+    covered = ((ends[:, 0] <= 3) & (ends[:, 1] >= 3)).mean()
+    assert covered == pytest.approx(0.95, abs=0.025)
+    unpaired = np.array([ratio_interval(one, random.permutation(two)) for one, two in zip(before, after, strict=True)])
+    assert np.ptp(ends, axis=1).mean() < 0.5 * np.ptp(unpaired, axis=1).mean(), "pairs tell more"
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=20), st.floats(0.1, 10))
+def test_twice_as_much_of_everything_is_a_ratio_of_two_without_doubt(losses: list[float], factor: float) -> None:
+    assert ratio_interval(np.array(losses), factor * np.array(losses)) == pytest.approx((factor, factor))
+
+
+def test_a_ratio_to_nothing_has_no_interval() -> None:
+    nothing, something = np.zeros(3), np.ones(3)
+    assert ratio_interval(nothing, something) is ratio_interval(something, nothing) is None
+    with pytest.raises(ValueError, match=r"two lists of the same length from 2 up needed, got \(3,\) and \(2,\)"):
+        ratio_interval(nothing, np.ones(2))

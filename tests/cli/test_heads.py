@@ -295,6 +295,26 @@ def test_a_new_analysis_has_new_figures(option: str, after: Shell, drawn: list[P
     assert len(drawn) == 2
 
 
+def test_as_many_examples_are_drawn_as_asked_for(shell: Shell, drawn: list[Path]) -> None:
+    found = shell.json("heads zero --maps 5")
+    assert len(found["capture"]["examples"]) == found["settings"]["maps"] == 5
+    names = {path.stem for path in drawn[0].iterdir()}
+    assert {f"heads-example-{index}" for index in range(5)} | {"heads-mean"} <= names
+    assert not {"heads-example-5", "heads-encoder-mean"} & names
+
+
+def test_another_number_of_maps_needs_no_new_analysis(
+    after: Shell, drawn: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = stored("zero")
+    forbid(monkeypatch)
+    more, less, same = (after.json(f"heads zero --maps {maps}") for maps in (4, 2, 3))
+    assert [len(found["capture"]["examples"]) for found in (more, less, same)] == [4, 2, 3]
+    assert same == before == stored("zero")
+    assert len(drawn) == 3
+    assert {path.stem for path in drawn[0].glob("heads-example-*")} == {f"heads-example-{index}" for index in range(3)}
+
+
 # Several runs
 
 
@@ -333,6 +353,8 @@ WRONG = {
     "too few examples asked for": ("heads zero --examples 19", "19 examples of the test split; at least 20 needed"),
     "too few examples there": ("heads few", "12 examples of the test split; at least 20 needed"),
     "no examples": ("heads zero --examples 0", "--examples"),
+    "no maps": ("heads zero --maps 0", "'--maps': Input should be greater than or equal to 1"),
+    "too many maps": ("heads zero --maps 21", "'--maps': Input should be less than or equal to 20"),
     "examples that are no number": ("heads zero --examples many", "--examples"),
     "unknown split": ("heads zero --split tset", "--split 'tset'; did you mean test?"),
     "the whole domain": ("heads zero --split all", "--split all: the domain of sortedness is too large to list"),

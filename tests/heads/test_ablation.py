@@ -32,7 +32,7 @@ from headway.heads.ablation import (
 from headway.heads.handles import intervene
 from headway.heads.variants import Outcomes, heads_of, run_variants, zero
 from headway.heads.walk import Walk, run_tree
-from headway.statistics import equivalence, paired_interval, wilson_interval
+from headway.statistics import equivalence, paired_interval, ratio_interval, wilson_interval
 from tests.heads.numpy_transformer import NumpyTransformer
 from tests.heads.small import SHAPES, TEXT_ACROSS, half_trained
 from tests.heads.test_variants import CPU, one_at_a_time, projections, randomised
@@ -159,6 +159,10 @@ def test_every_number_of_a_drop_is_what_a_slow_count_finds() -> None:
         losses = [float(outcomes.loss[row].sum()) / there.sum() for row in (0, index + 1)]
         assert drop.loss == pytest.approx(losses[1], rel=1e-5)
         assert drop.loss_change == pytest.approx(100 * (losses[1] / losses[0] - 1), abs=1e-3)
+        around = ratio_interval(outcomes.loss[0], outcomes.loss[index + 1])
+        assert around is not None
+        assert drop.loss_change_interval == pytest.approx([100 * (end - 1) for end in around])
+        assert around[0] <= 1 + drop.loss_change / 100 + 1e-6 <= around[1] + 2e-6
         needed = n_to_decide(lost, gained, n, 2 * len(changes)) if drop.verdict == "undecided" else None
         assert drop.n_to_decide == needed
     found = [drop.verdict for drop in drops]

@@ -366,9 +366,25 @@ def test_progress_is_told_for_every_part(quick: None) -> None:
 def test_long_examples_are_not_stored(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
     monkeypatch.setattr(analysis, "LONGEST_SHOWN", 4)
     trained = untrained(SORTEDNESS)
-    found = analysis._capture(trained, trained.examples("test"))
-    lengths = (trained.examples("test").source[:3] != trained.task.vocabulary.pad).sum(1)
-    assert [len(one["source"]) for one in found["examples"]] == [length for length in lengths if length <= 4]
+    found = analysis.capture_examples(trained, trained.examples("test"), 6)
+    lengths = (trained.examples("test").source[:6] != trained.task.vocabulary.pad).sum(1)
+    assert [len(one["source"]) for one in found] == [length for length in lengths if length <= 4]
+
+
+@pytest.mark.parametrize("maps", [0, 21])
+def test_too_few_or_too_many_maps_are_refused(maps: int) -> None:
+    trained = untrained(SORTEDNESS)
+    with pytest.raises(InputError, match=rf"^attention maps of {maps} examples; 1 to 20 can be kept$"):
+        analysis.capture_examples(trained, trained.examples("test"), maps)
+
+
+def test_where_lengths_differ_the_mean_is_over_the_whole_split() -> None:
+    trained = untrained(SORTEDNESS)
+    everything = trained.examples("test")
+    found = analysis._capture(trained, everything.take(slice(0, 20)), "test", 1)["mean"]
+    lengths = (everything.source != trained.task.vocabulary.pad).sum(1)
+    assert found["n"] == np.bincount(lengths).max()
+    assert found["alike"] == f"{np.bincount(lengths).argmax()} tokens"
 
 
 # Roles

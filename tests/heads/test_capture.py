@@ -13,7 +13,7 @@ from headway import evaluation
 from headway.batches import make_batch
 from headway.evaluation import Trained
 from headway.heads import capture as room
-from headway.heads.capture import Capture, capture, commonest_length, mean_weights
+from headway.heads.capture import Capture, capture, commonest_layout, mean_weights
 from headway.model.transformer import Inputs
 from headway.tasks import Examples
 from tests.heads.small import ADDITION, SHAPES, SORTEDNESS, TEXT, TEXT_ACROSS, favour, untrained
@@ -202,13 +202,13 @@ def test_the_json_form_has_rounded_weights_and_no_outputs() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("tokens", [8_192, 40])
-def test_the_mean_is_the_plain_mean_over_the_commonest_lengths(
+def test_the_mean_is_the_plain_mean_over_the_commonest_layout(
     shape: str, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(evaluation.TOKENS_A_BATCH, "cpu", tokens)
     trained = untrained(SHAPES[shape])
     examples = trained.examples("test")
-    rows = commonest_length(trained, examples)
+    rows = commonest_layout(trained, examples)
     sums: dict[str, Any] = defaultdict(float)
     for row in rows:
         batch = make_batch(trained.task, trained.model, examples.take([row]), torch.device("cpu"))
@@ -243,24 +243,39 @@ def test_the_names_of_the_mean_are_the_places_of_a_sum() -> None:
     assert found["written"] == ["column 2", "column 1", "column 0", "end"]
 
 
-def test_the_commonest_length_counts_source_and_answer_together() -> None:
-    trained = untrained(TEXT_ACROSS)
+def sums(trained: Trained, *texts: str) -> Examples:
     task = trained.task
-    texts = ["95 + 7 = ", "12 + 3 = ", "1 + 2 = ", "12 + 7 = ", "3 + 4 = ", "91 + 9 = ", "5 + 52 = "]
     pieces = []
     for text in texts:
         source = np.array([[task.vocabulary.tokens.index(character) for character in text]])
         pieces.append(Examples(source, task.answer(source)))
-    examples = Examples.join(pieces, task.vocabulary.pad)
-    # 9 characters: two answers have three digits, three have two; 8 characters: two of one digit.
-    assert commonest_length(trained, examples).tolist() == [1, 3, 6]
+    return Examples.join(pieces, task.vocabulary.pad)
 
 
-def test_the_commonest_length_of_classes_is_that_of_the_source() -> None:
+def test_the_commonest_layout_counts_source_answer_and_where_the_signs_stand() -> None:
+    trained = untrained(TEXT_ACROSS)
+    # 9 characters: 2 + 1 digits with two answers of three and three of two digits, 1 + 2 digits twice; 8 characters.
+    texts = ["95 + 7 = ", "12 + 3 = ", "1 + 2 = ", "12 + 7 = ", "3 + 4 = ", "91 + 9 = ", "5 + 52 = ", "5 + 12 = "]
+    assert commonest_layout(trained, sums(trained, *texts, "43 + 5 = ")).tolist() == [1, 3, 8]
+
+
+def test_the_mean_of_sums_of_any_length_is_over_sums_written_alike_and_says_so() -> None:
+    trained = untrained(TEXT_ACROSS)
+    found = mean_weights(trained, sums(trained, "12 + 3 = ", "12 + 7 = ", "5 + 52 = ", "43 + 5 = "))
+    assert found is not None
+    assert (found["n"], found["alike"]) == (3, "2 + 1 digits, sum of 2")
+    assert found["source"] == ["a1", "a0", " ", "+", " ", "b0", " ", "=", " "]
+    assert found["written"][-1] == "end"
+    alone = mean_weights(trained, sums(trained, "12 + 3 = ", "12 + 7 = "))
+    assert alone is not None
+    assert alone["alike"] is None
+
+
+def test_the_commonest_layout_of_classes_is_that_of_the_source() -> None:
     trained = untrained(SORTEDNESS)
     pad = trained.task.vocabulary.pad
     source = np.array([[1, 2, 3, pad], [1, 2, 3, 4], [5, 4, 3, pad], [1, 2, pad, pad]])
-    assert commonest_length(trained, Examples(source, np.array([1, 1, 0, 1]))).tolist() == [0, 2]
+    assert commonest_layout(trained, Examples(source, np.array([1, 1, 0, 1]))).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(("longest", "shown"), [(3, False), (4, False), (5, True)])

@@ -7,9 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config import Choice
+from headway.config import Choice, ModelConfig
 from headway.errors import InputError
 from headway.model.encodings import Sizes, make_encoding
+from headway.model.transformer import Inputs, Transformer
 
 SIZES = Sizes(d_model=12, n_heads=4, d_head=6, kinds={"encoder": False, "decoder": True, "cross": False})
 
@@ -59,6 +60,31 @@ def test_learned_positions_past_the_table_take_its_last_row() -> None:
     assert torch.equal(rows[1], rows[2])
     assert torch.equal(rows[1], rows[3])
     assert not torch.equal(rows[0], rows[1])
+
+
+def test_past_a_clamped_table_a_model_without_a_mask_cannot_see_the_order() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(
+        shape="encoder",
+        d_model=12,
+        n_heads=4,
+        d_ff=20,
+        encoder_layers=2,
+        decoder_layers=0,
+        encoding=Choice(name="learned", options={"table_size": 16, "past": "clamp"}),
+        pooling=Choice(name="mean"),
+    )
+    model = Transformer(config, n_tokens=40, n_classes=2).double().eval()
+    source = torch.arange(32)[None]
+
+    def swapped(one: int, other: int) -> torch.Tensor:
+        other_order = source.clone()
+        other_order[0, [one, other]] = source[0, [other, one]]
+        return model(Inputs(other_order, torch.arange(32)[None], None))
+
+    plain = model(Inputs(source, torch.arange(32)[None], None))
+    assert torch.allclose(swapped(15, 31), plain, atol=1e-12, rtol=0)  # rounding of float64 in another order of sums
+    assert not torch.allclose(swapped(14, 15), plain, atol=1e-6)
 
 
 def test_untrained_positions_have_rows_of_their_own_up_to_4096() -> None:

@@ -41,7 +41,9 @@ def ablation(drop: float, n: int = 2000) -> dict[str, Any]:
     verdict = (
         "critical" if ends[0] > 10 else "important" if ends[0] > 1 else "redundant" if ends[1] < 1 else "undecided"
     )
-    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100}
+    change = 40 * drop**2 - 0.5
+    losses = {"loss_change": change, "loss_change_interval": [0.7 * change - 0.4, 1.4 * change + 0.4]}
+    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100, **losses}
 
 
 def make_head(random: np.random.Generator, kind: str, layer: int, index: int) -> dict[str, Any]:
@@ -194,7 +196,8 @@ def make_document(
         "form": 1,
         "split": "test",
         "n": 2000,
-        "baseline": {"n": 2000, "wrong": wrong, "exact_match": 1 - wrong / 2000, "interval": [0.996, 0.9995]},
+        "baseline": {"n": 2000, "wrong": wrong, "exact_match": 1 - wrong / 2000, "interval": [0.996, 0.9995]}
+        | {"loss": 0.0125},
         "heads": heads,
         "joint": {
             "elimination": make_elimination(heads),

@@ -14,12 +14,17 @@ import pytest
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
-from headway.report.figures import draw_all, planned
+from headway.report.figures import draw_all, head_sheet, planned
 from headway.report.style import style
 from tests.report.documents import make_document
 
 EXAMPLE = ("3 7 4 + 8 1 4", "1 1 8 8 EOS", "1 1 8 8 EOS")
 SMALL = make_document(n_layers=1, n_heads=1, examples=[EXAMPLE])
+TEXT = (
+    "1 2 3 4 5 6 7 8 9 0 1 2 3 _ + _ 1 2 3 4 5 6 7 8 9 0 1 2 3 _ = _",
+    "2 4 6 9 1 3 5 7 8 0 2 4 6 EOS",
+    "2 4 6 9 1 3 5 7 8 0 2 4 6 EOS",
+)
 SENTENCE = "2 7 7 31 90 91 92 93 94 95 96 97 98 98 99 99"
 
 
@@ -44,6 +49,9 @@ SHAPES: dict[str, Callable[[], dict[str, Any]]] = {
     "decoder alone": lambda: make_document(("decoder",), n_layers=1),
     "one head": lambda: make_document(("encoder",), 1, 1),
     "forty heads": lambda: make_document(("encoder",), 5, 8),
+    "144 heads": lambda: make_document(n_layers=6, n_heads=8, examples=[EXAMPLE]),
+    "text": lambda: make_document(n_layers=1, examples=[TEXT]),
+    "text alone": lambda: make_document(("decoder",), n_layers=1, examples=[TEXT]),
     "pruned": pruned,
 }
 
@@ -68,10 +76,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written: list[Path]) -> None:
     assert sorted(written) == sorted(written[0].parent.iterdir())
     expected = [
-        "heads-decoder-example-0",
-        "heads-decoder-mean",
+        "heads-mean",
+        "heads-example-0",
         "head-dec0.self.h0-examples",
         "importance-zero",
+        "loss-zero",
         "elimination",
         "shapley",
         "interventions-carry",
@@ -83,7 +92,7 @@ def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written:
 
 
 def test_text_is_text_in_an_svg_and_carries_no_date(written: list[Path]) -> None:
-    text = written[1].read_text()
+    text = written[3].read_text()
     assert "BOS→1" in [element.text for element in ElementTree.fromstring(text).iter() if element.tag.endswith("}text")]
     assert "date" not in text
 
@@ -113,7 +122,7 @@ def test_only_the_most_important_head_of_each_kind_is_shown_by_itself() -> None:
         ({"joint": {}}, "elimination"),
         ({"joint": None}, "shapley"),
         ({"capture": None}, "head"),
-        ({"capture": {"examples": SMALL["capture"]["examples"], "mean": None}}, "heads-cross-mean"),
+        ({"capture": {"examples": SMALL["capture"]["examples"], "mean": None}}, "heads-mean"),
         ({"heads": [{**head, "ablation": {}} for head in SMALL["heads"]]}, "importance"),
     ],
 )
@@ -126,7 +135,8 @@ def test_parts_that_are_missing_are_left_out(without: dict[str, Any], gone: str)
 
 
 def test_a_kind_that_the_model_does_not_have_is_left_out() -> None:
-    assert {name.split("-")[1] for name in names_of(sortedness()) if name.startswith("heads-")} == {"encoder"}
+    headings = {text.get_text() for text in head_sheet(sortedness(), 0).texts}
+    assert {heading for heading in headings if heading.endswith("attention")} == {"Encoder self-attention"}
 
 
 class Typesetter(RendererAgg):
@@ -161,7 +171,7 @@ def overlapping(boxes: list[tuple[str, float, float, float, float]]) -> list[tup
     return [(boxes[i][0], boxes[j][0]) for i, j in combinations(range(len(boxes)), 2) if shared[i, j]]
 
 
-ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "carry", "cross-mean", "encoder-mean")
+ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "loss-mean", "carry")
 """Figures that are drawn like others of their kind; the long version of the test looks at them too."""
 
 
@@ -171,6 +181,8 @@ ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "carry", 
         ("one layer of each", ALIKE),
         ("encoder alone", ("example-1", *ALIKE[2:])),
         ("one head", ALIKE),
+        ("text", ALIKE[1:]),
+        ("text alone", ALIKE[1:]),
         *(pytest.param(shape, ("nothing",), marks=pytest.mark.long) for shape in SHAPES),
     ],
 )

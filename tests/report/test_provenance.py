@@ -26,7 +26,7 @@ def told(run: Path, **documents: Any) -> Evidence:
 
 
 def test_options_that_are_not_the_default_are_repeated() -> None:
-    heads = {"settings": {"split": "validation", "examples": 500, "thorough": True}}
+    heads = {"settings": {"split": "validation", "examples": 500, "thorough": True, "maps": 5}}
     lengths = {"at": [32, 64], "n": 300, "mechanism": {"words": []}}
     evidence = told(
         Path("a"), evaluation={"test": {}, "all": {}}, heads=heads, lengths=lengths, doctor={"findings": []}
@@ -35,7 +35,7 @@ def test_options_that_are_not_the_default_are_repeated() -> None:
         "headway train addition",
         "headway evaluate a",
         "headway evaluate a --split all",
-        "headway heads a --split validation --examples 500 --thorough",
+        "headway heads a --split validation --examples 500 --maps 5 --thorough",
         "headway lengths a --at 32,64 --n 300 --mechanism",
         "headway doctor a",
         "headway report a",

@@ -34,6 +34,15 @@ def test_the_full_grid_of_sortedness_has_every_encoding_that_the_task_allows() -
     assert "has no abacus positions" in plan.refused["course"]["abacus"]
 
 
+def test_the_full_grid_of_sortedness_has_the_table_of_16_rows_that_clamps() -> None:
+    cells = [cell for cell in plan_study(PRESETS["sortedness"]["full"]).cells if cell.arm == "course-learned-16"]
+    assert [cell.label for cell in cells] == ["mean", "max", "multi-feature"]
+    encodings = [cell.config.model.encoding for cell in cells]
+    assert {encoding.name for encoding in encodings} == {"learned"}
+    assert all(encoding.options == {"table_size": 16, "past": "clamp"} for encoding in encodings)
+    assert cells[0].config.task.options["max_length"] == 16, "training reaches every row"
+
+
 def test_an_arm_changes_its_recipe_and_has_its_own_seeds_unless_told_otherwise() -> None:
     arm = Arm(name="a", recipe="quick-sortedness", set={"train.epochs": 1}, vary={POOLING: ("max",)}, seeds=(7,))
     study = Study(

@@ -21,6 +21,7 @@ def heads(
     ],
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     examples: Annotated[int, typer.Option(help="How many examples of the split are used.", min=1)] = 2_000,
+    maps: Annotated[int, typer.Option(help="How many examples have every head's attention drawn.", min=1, max=20)] = 3,
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
@@ -47,7 +48,7 @@ def heads(
         for warning in trained.warnings:
             say(f"headway: warning: {warning}")
         settings = {"split": split, "examples": examples, "thorough": thorough}
-        found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
+        found.append(_analyse(trained, settings, maps, again=again, figures=figures, quiet=quiet))
     if scores and not json:
         for document in found:
             print("\n".join([document["run"], *definitions_of(document)]))
@@ -82,16 +83,20 @@ def _check_alike(opened: "list[Trained]") -> None:
 
 
 def _analyse(
-    trained: "Trained", settings: Mapping[str, Any], *, again: bool, figures: bool, quiet: bool
+    trained: "Trained", settings: Mapping[str, Any], maps: int, *, again: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.heads.analysis import FORM, PARTS, analyse_and_keep, settings_of
+    from headway.heads.analysis import FORM, MAPS, PARTS, analyse_and_keep, keep_maps, maps_setting, settings_of
 
-    key = settings_of(trained, settings)
     earlier = (None if again else trained.directory.read_analysis("heads")) or {}
-    if (earlier.get("form"), earlier.get("settings")) == (FORM, key):
+    before = dict(earlier.get("settings") or {})
+    had = before.pop("maps", MAPS)
+    if (earlier.get("form"), before) == (FORM, settings_of(trained, settings)):
         if not quiet:
             say(f"{trained.directory.path}: already analysed; --again does it anew")
+        if had != maps:
+            _remove_figures(trained.directory.figures)
+            earlier = keep_maps(trained, earlier, maps)
         if figures:
             _draw(earlier, trained.directory.figures, anew=False)
         return earlier
@@ -100,13 +105,18 @@ def _analyse(
         def note(part: str, done: int, total: int) -> None:
             meter(PARTS.index(part), len(PARTS), f"{part} {done:,} of {total:,}" if total > 1 else part)
 
-        document = analyse_and_keep(trained, settings, note)
-    for drawn in trained.directory.figures.glob("*"):
-        if not drawn.name.startswith(FIGURES_OF_LENGTHS):  # what was drawn before shows another analysis
-            drawn.unlink()
+        document = analyse_and_keep(trained, {**settings, **maps_setting(maps)}, note)
+    _remove_figures(trained.directory.figures)
     if figures:
         _draw(document, trained.directory.figures, anew=True)
     return document
+
+
+def _remove_figures(folder: Path) -> None:
+    """What was drawn before shows another analysis."""
+    for drawn in folder.glob("*"):
+        if not drawn.name.startswith(FIGURES_OF_LENGTHS):
+            drawn.unlink()
 
 
 def _draw(document: Mapping[str, Any], folder: Path, *, anew: bool) -> None:

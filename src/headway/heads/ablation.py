@@ -31,7 +31,7 @@ from headway.heads.variants import (
 )
 from headway.model.sites import Head
 from headway.randomness import generator
-from headway.statistics import equivalence, holm, mcnemar, paired_interval, wilson_interval
+from headway.statistics import equivalence, holm, mcnemar, paired_interval, ratio_interval, wilson_interval
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
@@ -63,6 +63,8 @@ class Drop:
     by_token: list[dict[str, Any]]
     loss: float
     loss_change: float | None
+    loss_change_interval: tuple[float, float] | None = None
+    """95 %, in per cent like the change; of a model without errors it covers too little (docs/heads.md)."""
 
 
 @dataclass(frozen=True)
@@ -219,9 +221,18 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
             by_token=_by_token(outcomes, i + 1, names),
             loss=float(losses[i]),
             loss_change=100 * (float(losses[i]) / baseline - 1) if baseline > 0 else None,
+            loss_change_interval=_loss_change_interval(outcomes, i + 1),
         )
         for i in range(len(after))
     ]
+
+
+def _loss_change_interval(outcomes: Outcomes, variant: int) -> tuple[float, float] | None:
+    """Of the change of the mean loss, in per cent; examples are the same before and after, so token counts cancel."""
+    if outcomes.loss.shape[1] < 2:
+        return None
+    found = ratio_interval(outcomes.loss[0], outcomes.loss[variant])
+    return None if found is None else (100 * (found[0] - 1), 100 * (found[1] - 1))
 
 
 def count_changes(

@@ -14,7 +14,7 @@ from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
 from headway.heads.ablation import KINDS, Ablation, ablate
 from headway.heads.anatomy import dissect
-from headway.heads.capture import DECIMALS, LONGEST_SHOWN, capture, mean_weights
+from headway.heads.capture import DECIMALS, LONGEST_SHOWN, capture, commonest_layout, mean_weights
 from headway.heads.checks import check_instruments
 from headway.heads.interventions import groups_of, intervene_on_contrasts
 from headway.heads.scores import HeadScores, definitions, score_heads
@@ -29,7 +29,8 @@ FORM = 1
 EXAMPLES = 2_000
 """Examples of the split that are used, unless told otherwise."""
 FEWEST = 20
-SHOWN_EXAMPLES = 3
+MAPS, MOST_MAPS = 3, 20
+"""Examples whose attention is kept with the analysis, unless told otherwise, and the most that may be asked for."""
 CHECKED = 32
 """Examples on which the instruments are checked by real decoding."""
 PERMUTATIONS = 20
@@ -98,9 +99,12 @@ def analyse(
     split: str = "test",
     examples: int = EXAMPLES,
     thorough: bool = False,
+    maps: int = MAPS,
     progress: Progress = lambda part, done, total: None,
 ) -> HeadAnalysis:
     """Scores, ablation, heads together, interventions and error anatomy of a run; nothing is written.
+
+    `maps` examples are captured with the attention of every head while they were decoded.
 
     >>> found = hw.heads("addition-seed0")   # doctest: +SKIP
     >>> found.top(3)                         # doctest: +SKIP
@@ -112,7 +116,7 @@ def analyse(
     sizes = choose_sizes(trained, chosen, thorough=thorough)
     clock = _Clock(progress)
     with clock("capture"):
-        captured = _capture(trained, chosen)
+        captured = _capture(trained, chosen, split, maps)
     with clock("scores"):
         scores = score_heads(trained, chosen)
     with clock("ablation") as report:
@@ -165,6 +169,21 @@ def analyse_and_keep(
     document = {"settings": settings_of(trained, settings), **analyse(trained, progress=progress, **settings).to_json()}
     trained.directory.replace_analysis("heads", document)
     return document
+
+
+def keep_maps(trained: Trained, document: Mapping[str, Any], maps: int) -> dict[str, Any]:
+    """An analysis with the attention of another number of examples; everything else stays as it was found."""
+    settings = {key: value for key, value in document["settings"].items() if key != "maps"}
+    examples = choose_examples(trained, settings["split"], settings["examples"])
+    captured = {**document["capture"], "examples": capture_examples(trained, examples, maps)}
+    changed = {**document, "settings": settings | maps_setting(maps), "capture": captured}
+    trained.directory.replace_analysis("heads", changed)
+    return changed
+
+
+def maps_setting(maps: int) -> dict[str, int]:
+    """How many examples were asked for, where it is not the default: then settings are as they were without it."""
+    return {} if maps == MAPS else {"maps": maps}
 
 
 def warnings_of(ablation: Ablation) -> list[str]:
@@ -263,10 +282,22 @@ def _by_kind(trained: Trained) -> dict[str, list[Any]]:
     return {kind: [h for s in trained.model.sites if s.kind == kind for h in s.heads] for kind in kinds}
 
 
-def _capture(trained: Trained, examples: Examples) -> dict[str, Any]:
-    shown = [found.to_json() for found in capture(trained, examples.take(slice(0, SHOWN_EXAMPLES)))]
-    short = [one for one in shown if max(len(one["source"]), len(one["prefix"])) <= LONGEST_SHOWN]
-    return {"decimals": DECIMALS, "examples": short, "mean": mean_weights(trained, examples)}
+def _capture(trained: Trained, examples: Examples, split: str, maps: int) -> dict[str, Any]:
+    """Some examples, and the mean over those of one layout: of the whole split, where layouts differ."""
+    captured = capture_examples(trained, examples, maps)
+    if len(commonest_layout(trained, examples)) < len(examples) and split != "all":
+        everything = trained.examples(cast(Split, split))
+    else:
+        everything = examples
+    return {"decimals": DECIMALS, "examples": captured, "mean": mean_weights(trained, everything)}
+
+
+def capture_examples(trained: Trained, examples: Examples, maps: int) -> list[dict[str, Any]]:
+    """The first so many examples while they are decoded; those too long to show are left out."""
+    if not 1 <= maps <= MOST_MAPS:
+        raise InputError(f"attention maps of {maps} examples; 1 to {MOST_MAPS} can be kept")
+    shown = [found.to_json() for found in capture(trained, examples.take(slice(0, maps)))]
+    return [one for one in shown if max(len(one["source"]), len(one["prefix"])) <= LONGEST_SHOWN]
 
 
 def _joint(trained: Trained, examples: Examples, sizes: Mapping[str, int], clock: "_Clock") -> dict[str, Any]:

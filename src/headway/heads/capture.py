@@ -1,6 +1,5 @@
 """Attention weights and head outputs, example by example during real greedy decoding, and their mean over a split."""
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,11 +118,13 @@ def _by_head(sites: list[HeadSite], tables: dict[str, Tensor]) -> dict[str, np.n
 
 @torch.inference_mode()
 def mean_weights(trained: Trained, examples: Examples) -> dict[str, Any] | None:
-    """The mean weights of every head over the examples of the commonest length; None if those are too long to show.
+    """The mean weights of every head over the examples of the commonest layout; None if those are too long to show.
 
-    They come from the parallel pass over the right answers.
+    They come from the parallel pass over the right answers. `alike` says in words what the examples have in common,
+    where not all of them have it.
     """
-    chosen = examples.take(commonest_length(trained, examples))
+    rows = commonest_layout(trained, examples)
+    chosen = examples.take(rows)
     sums: dict[str, Tensor] = {}
     for piece in parts_of(chosen, trained):
         record: dict[str, Tensor] = {}
@@ -136,19 +137,54 @@ def mean_weights(trained: Trained, examples: Examples) -> dict[str, Any] | None:
     if max(width, answer) > LONGEST_SHOWN:
         return None
     tables = _by_head(trained.model.sites, {name: table / len(chosen) for name, table in sums.items()})
+    source, names = place_names(trained, chosen.source[0, :width]), answer_names(trained, answer)
     bos = trained.task.vocabulary.tokens[trained.task.vocabulary.bos or 0]
-    names = trained.task.answer_names(answer) if answer else []
     return {
         "n": len(chosen),
-        "source": trained.task.token_names(width),
+        "alike": None if len(rows) == len(examples) else in_common(source, names),
+        "source": source,
         "prefix": [bos, *names[:-1]] if answer else [],
         "written": names,
         "weights": {head: rounded(table) for head, table in tables.items()},
     }
 
 
-def commonest_length(trained: Trained, examples: Examples) -> np.ndarray:
-    """The rows whose source and answer have the lengths that occur most often."""
-    rows = list(map(tuple, lengths_of(trained, examples).tolist()))
-    common = Counter(rows).most_common(1)[0][0]
-    return np.flatnonzero([row == common for row in rows])
+def commonest_layout(trained: Trained, examples: Examples) -> np.ndarray:
+    """The rows of the layout that occurs most often: as long a source and answer, and signs in the same places."""
+    layout = np.concatenate([lengths_of(trained, examples), is_sign(trained)[examples.source]], axis=1)
+    _, group, counts = np.unique(layout, axis=0, return_inverse=True, return_counts=True)
+    return np.flatnonzero(group.reshape(-1) == counts.argmax())
+
+
+def is_sign(trained: Trained) -> np.ndarray:
+    """For each token whether it is a sign such as + or a space, and not a digit, an element or a special token."""
+    return np.array([not token.isalnum() for token in trained.task.vocabulary.tokens])
+
+
+def place_names(trained: Trained, source: np.ndarray) -> list[str]:
+    """`a2`, `a1`, `a0`, `+`, `b1`, `b0` where signs stand between numbers; else the task's own names of places."""
+    signs = is_sign(trained)[source]
+    if not signs.any():
+        return trained.task.token_names(len(source))
+    names, letter = [], 0
+    for place, token in enumerate(source):
+        if signs[place]:
+            names.append(trained.task.vocabulary.tokens[token])
+            letter += bool(place and not signs[place - 1])
+        else:
+            rest = signs[place:]
+            names.append(f"{'abcdefgh'[letter % 8]}{(int(rest.argmax()) if rest.any() else len(rest)) - 1}")
+    return names
+
+
+def answer_names(trained: Trained, width: int) -> list[str]:
+    """The task's names of answer tokens; of answers of one length the last is the end, where answers have one."""
+    names = trained.task.answer_names(width) if width else []
+    return [*names[:-1], "end"] if names and trained.task.vocabulary.eos is not None else names
+
+
+def in_common(source: list[str], answer: list[str]) -> str:
+    """`9 + 4 digits, sum of 10`, or `12 tokens`."""
+    numbers = [name for name in source if name[0].isalpha()]
+    counts = [sum(name.startswith(letter) for name in numbers) for letter in sorted({name[0] for name in numbers})]
+    return f"{' + '.join(map(str, counts))} digits, sum of {len(answer) - 1}" if counts else f"{len(source)} tokens"

@@ -99,7 +99,7 @@ def close_up(axes: Axes, steps: Sequence[Entry], removable: Sequence[Entry]) -> 
 
 def name_steps(axes: Axes, steps: Sequence[Entry], below: float) -> None:
     """Heads left below each step, and the name of the head that was removed for it where all have room."""
-    every = 1 + len(steps) // MOST_NAMES
+    every = 1 + len(steps) // (MOST_NAMES if len(steps) <= 100 else MOST_NAMES // 2)  # three digits are wider
     axes.set_xticks(range(0, len(steps), every), [str(step["left"]) for step in steps[::every]])
     axes.set_xlabel(
         "heads left" + (", and which was removed last" if below else ""), labelpad=7 + 72 * below if below else 3

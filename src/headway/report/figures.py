@@ -10,17 +10,19 @@ from headway.report.anatomy import anatomy
 from headway.report.elimination import elimination
 from headway.report.importance import importance, shapley
 from headway.report.interventions import interventions
+from headway.report.loss import has_losses, loss_changes
 from headway.report.style import Document, kinds_of, part, save
-from headway.report.weights import head_grid, head_over_examples
+from headway.report.weights import first_drop, head_over_examples, head_sheet
 
 __all__ = [
     "anatomy",
     "draw_all",
     "elimination",
-    "head_grid",
     "head_over_examples",
+    "head_sheet",
     "importance",
     "interventions",
+    "loss_changes",
     "shapley",
 ]
 
@@ -39,6 +41,8 @@ def planned(found: Document) -> Plan:
     ablations = dict.fromkeys(kind for head in found["heads"] for kind in head.get("ablation", {}))
     for ablation in ablations:
         yield f"importance-{ablation}", partial(importance, found, ablation)
+        if has_losses(found, ablation):
+            yield f"loss-{ablation}", partial(loss_changes, found, ablation)
     if part(found, "joint", "elimination"):
         yield "elimination", partial(elimination, found)
     if part(found, "joint", "shapley"):
@@ -51,21 +55,20 @@ def planned(found: Document) -> Plan:
 
 
 def planned_weights(found: Document) -> Plan:
-    """Each kind of attention on every captured example and in the mean, and its most important head by itself."""
+    """All heads in the mean and on every captured example, and the most important head of each kind by itself."""
     examples = part(found, "capture", "examples") or []
-    for kind in kinds_of(found):
-        for example in range(len(examples)):
-            yield f"heads-{kind}-example-{example}", partial(head_grid, found, kind, example)
-        if part(found, "capture", "mean"):
-            yield f"heads-{kind}-mean", partial(head_grid, found, kind, None)
-        if examples:
-            head = most_important(found, kind)
+    if part(found, "capture", "mean"):
+        yield "heads-mean", partial(head_sheet, found, None)
+    for example in range(len(examples)):
+        yield f"heads-example-{example}", partial(head_sheet, found, example)
+    if examples:
+        for head in (most_important(found, kind) for kind in kinds_of(found)):
             yield f"head-{head}-examples", partial(head_over_examples, found, head)
 
 
 def most_important(found: Document, kind: str) -> str:
     """The head of one kind with the largest drop in the first ablation that was done; the first head if none was."""
     heads = [head for head in found["heads"] if head["kind"] == kind]
-    drops = [next(iter(head.get("ablation", {}).values()), {"drop": 0.0})["drop"] for head in heads]
+    drops = [first_drop(head) or 0.0 for head in heads]
     name: str = heads[drops.index(max(drops))]["head"]
     return name

@@ -61,6 +61,13 @@ SORTEDNESS = {
     "full": Study(
         arms=(
             Arm(name="course", recipe="sortedness-grid", vary={ENCODING: ALLOWED, POOLING: POOLINGS}),
+            # As one report has it: as many rows as the longest training sequence, and past them the last row for all.
+            Arm(
+                name="course-learned-16",
+                recipe="sortedness-grid",
+                set={ENCODING: "learned", "model.encoding.table_size": 16, "model.encoding.past": "clamp"},
+                vary={POOLING: POOLINGS},
+            ),
             Arm(
                 name="fresh",
                 recipe="sortedness-grid",

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from headway.report.blocks import Block, Cell, Column, Figure, HeatMap, HeatMaps, Table
 from headway.report.evidence import Evidence, thousandths
 from headway.report.sections.accuracy import figure_name
-from headway.report.style import KINDS, kinds_of, part, sentence
-from headway.report.weights import captured, example_text, head_grid, make_panel
+from headway.report.style import KINDS, part, sentence
+from headway.report.weights import captured, example_line, head_sheet, make_panel, worth
 
 
 def looks(evidence: Evidence, run: str) -> list[Block]:
@@ -30,16 +30,13 @@ def heat_maps(evidence: Evidence, run: str) -> HeatMaps:
     chosen += range(len(part(found, "capture", "examples") or []))
     examples = [(example_name(found, example), maps_of(found, example)) for example in chosen]
     first = chosen[0]
-    still = [
-        Figure(
-            figure_name(evidence, run, f"heads-{kind}-{'mean' if first is None else f'example-{first}'}"),
-            f"Heat maps of the attention weights of every head ({KINDS[kind]}): queries downwards, keys across.",
-            partial(head_grid, found, kind, first),
-            colours=True,
-        )
-        for kind in kinds_of(found)
-    ]
-    return HeatMaps(evidence.get(f"{run}/name"), examples, still)
+    still = Figure(
+        figure_name(evidence, run, "heads-mean" if first is None else f"heads-example-{first}"),
+        "Heat maps of the attention weights of every head, by kind of attention: queries downwards, keys across.",
+        partial(head_sheet, found, first),
+        colours=True,
+    )
+    return HeatMaps(evidence.get(f"{run}/name"), examples, [still])
 
 
 def maps_of(found: Any, example: int | None) -> list[HeatMap]:
@@ -56,7 +53,7 @@ def maps_of(found: Any, example: int | None) -> list[HeatMap]:
             panel.keys,
             [[None if cell is None else round(float(cell), 3) for cell in row] for row in panel.weights.tolist()],
             sentence(KINDS[head["kind"]]),
-            " · ".join(str(head[key]) for key in ("verdict", "role") if head.get(key)),
+            " · ".join(filter(None, [worth(head), head.get("role")])),
         )
         for head, panel in panels
     ]
@@ -65,7 +62,7 @@ def maps_of(found: Any, example: int | None) -> list[HeatMap]:
 def example_name(found: Any, example: int | None) -> str:
     if example is None:
         return "mean over the split"
-    return " ".join(example_text(captured(found, example)))
+    return example_line(found, captured(found, example))
 
 
 def score_table(evidence: Evidence, run: str) -> Table:

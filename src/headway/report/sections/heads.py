@@ -7,6 +7,7 @@ from markupsafe import Markup
 from headway.report.blocks import Block, Cell, Column, Figure, Section, Table, paragraph
 from headway.report.evidence import Evidence, listed, percent, points, written
 from headway.report.importance import importance
+from headway.report.loss import has_losses, loss_changes
 from headway.report.sections.accuracy import SPLITS, figure_name, percent_short
 from headway.report.sections.head_maps import looks
 from headway.report.sections.head_sets import brings, together, unlearned
@@ -41,6 +42,7 @@ def part_of(evidence: Evidence, run: str, *, folded: bool) -> Section:
         kind = next(iter(kinds))
         alt = f"Bars of the accuracy lost without each head ({kind} ablation), with intervals, by kind of attention."
         blocks.append(Figure(figure_name(evidence, run, f"importance-{kind}"), alt, partial(importance, found, kind)))
+        blocks += losses(evidence, run, kind)
         blocks.append(ablation_table(evidence, run, list(kinds)))
     parts = [
         Section(f"{anchor}-{run.replace('/', '-')}", title, own)
@@ -130,6 +132,27 @@ def ranked(evidence: Evidence, run: str) -> tuple[str, str, bool] | None:
     best = max(range(len(heads)), key=lambda index: float(drops[index]["drop"]))
     others = [drop["interval"][1] for index, drop in enumerate(drops) if index != best]
     return f"{run}/heads/heads/{best}", kind, drops[best]["interval"][0] > max(others, default=-100.0)
+
+
+def losses(evidence: Evidence, run: str, kind: str) -> list[Block]:
+    """What the loss becomes without each head, and how many heads it hardly needs by that measure."""
+    found = evidence.get(f"{run}/heads")
+    if not has_losses(found, kind) or not evidence.has(f"{run}/heads/baseline/loss"):
+        return []
+    share = f"{run}/heads/prunable/{kind}/under_1_percent_of_loss"
+    alt = f"Bars of the change of the mean loss in per cent without each head ({kind} ablation), largest first."
+    told = Markup("Judged by the loss, which is {} a token, {} of the heads raise it by less than a hundredth.")
+    blocks: list[Block] = []
+    if evidence.has(share) and unlearned(evidence, run) is None:
+        loss = evidence.number(f"{run}/heads/baseline/loss", two_figures)
+        blocks = paragraph([told.format(loss, evidence.number(share, percent))])
+    name = figure_name(evidence, run, f"loss-{kind}")
+    return [*blocks, Figure(name, alt, partial(loss_changes, found, kind))]
+
+
+def two_figures(value: float) -> str:
+    """`0.052`, `3.4e-06`."""
+    return f"{value:.2g}"
 
 
 def caveats(evidence: Evidence, run: str) -> list[Markup]:

@@ -145,6 +145,7 @@ def heads_options(settings: dict[str, Any]) -> str:
     examples = settings.get("examples", EXAMPLES)
     chosen = split_option(str(settings.get("split", "test")))
     chosen += f" --examples {examples}" if examples != EXAMPLES else ""
+    chosen += f" --maps {settings['maps']}" if "maps" in settings else ""
     return chosen + (" --thorough" if settings.get("thorough") else "")
 
 
