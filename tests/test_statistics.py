@@ -4,12 +4,13 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import binom, binomtest, norm, sem, ttest_ind
+from scipy.stats import binom, binomtest, multinomial, norm, sem, ttest_ind
 from scipy.stats import t as student
 
+from headway import statistics
 from headway.statistics import (
     above_share,
     binomial_between,
@@ -19,6 +20,7 @@ from headway.statistics import (
     drop_above,
     equivalence,
     holm,
+    holm_at_once,
     mcnemar,
     median_interval,
     paired_interval,
@@ -196,7 +198,7 @@ def test_the_paired_interval_reaches_1_when_all_are_lost_or_gained():
 
 def test_the_paired_interval_of_nothing_says_nothing():
     assert paired_interval(0, 0, 0) == (-1, 1)
-    assert drop_above(0, 0, 0, 0.01) == equivalence(0, 0, 0, 0.01) == 0.5
+    assert drop_above(0, 0, 0, 0.01) == equivalence(0, 0, 0, 0.01) == 1
 
 
 @given(pairs, confidences)
@@ -259,28 +261,90 @@ def test_the_paired_interval_covers_a_drop_of_a_fraction_of_a_question_where_tha
     assert coverage(*paired_interval(lost, 0, n)) > 0.9999
 
 
-@given(pairs, st.floats(-1, 1))
-def test_a_drop_is_above_the_threshold_exactly_where_the_lower_end_is(pair, shift):
-    low, high = paired_interval(*pair)
-    threshold = np.clip(low + shift * (high - low), -1, 1)
-    p = drop_above(*pair, threshold)
-    assume(abs(p - 0.025) > 1e-9)
-    assert (p < 0.025) == (low > threshold)
+def slow_drop_above(lost, gained, n, threshold):
+    """The tail from its definition: P(gained) by maximising the likelihood, then every pair of counts added up."""
+
+    def likelihood(q):
+        chances = [(lost, q + threshold), (gained, q), (n - lost - gained, 1 - 2 * q - threshold)]
+        return sum(count * log(max(chance, 1e-300)) for count, chance in chances if count)
+
+    bounds = (max(0, -threshold), (1 - threshold) / 2)
+    q = minimize_scalar(lambda q: -likelihood(q), bounds=bounds, method="bounded", options={"xatol": 1e-13}).x
+    ls, gs = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
+    inside = (ls + gs <= n) & (ls - gs >= lost - gained)
+    ls, gs = ls[inside], gs[inside]
+    return multinomial.pmf(np.stack([ls, gs, n - ls - gs], -1), n, [q + threshold, q, 1 - 2 * q - threshold]).sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs_up_to(60), st.sampled_from([-0.3, -0.1, -0.01, 0.01, 0.05, 0.1, 0.4]))
+def test_a_drop_above_a_threshold_agrees_with_slow_code_that_follows_the_definition(pair, threshold):
+    # A maximum is flat, so a search finds q to about the root of 1e-16, and the tail to about as much.
+    assert drop_above(*pair, threshold) == pytest.approx(slow_drop_above(*pair, threshold), abs=2e-6)
+
+
+@pytest.mark.parametrize("n", [300, 2_000, 20_000])
+@pytest.mark.parametrize("threshold", [0.01, 0.1, 0.5])
+def test_with_none_gained_the_tail_is_that_of_a_binomial(n, threshold):
+    lost = np.unique(np.linspace(0, 2 * n * threshold / (1 + threshold), 12).astype(int))
+    lost = lost[lost <= n]
+    expected = binom.sf(lost - 1, n, threshold)
+    # Summed term by term up to 100 expected changes; a saddlepoint beyond is right to 1 part in 1,000 of a tail.
+    assert drop_above(lost, 0, n, threshold) == pytest.approx(expected, rel=1e-3, abs=1e-20)
+    below = drop_above(0, lost, n, -threshold)
+    assert below == pytest.approx(binom.cdf(lost, n, threshold), rel=1e-3, abs=1e-20)
+
+
+def test_sums_and_saddlepoints_agree_where_both_can_be_had(monkeypatch):
+    lost, gained = (np.ravel(one) for one in np.meshgrid(np.arange(20, 140, 7), np.arange(0, 60, 7)))
+    thresholds = np.array([-0.01, 0.01, 0.03])[:, None]
+    honest = drop_above(lost, gained, 2_000, thresholds)
+    monkeypatch.setattr(statistics, "MOST_SUMMED", 1_000)
+    summed = drop_above(lost, gained, 2_000, thresholds)
+    assert np.abs(honest / summed - 1).max() < 1e-3
+    monkeypatch.setattr(statistics, "MOST_SUMMED", 15)
+    assert np.abs(drop_above(lost, gained, 2_000, thresholds) / summed - 1).max() < 0.02
+    assert np.abs(honest - summed).max() > 0, "beyond 100 changes it is a saddlepoint"
+
+
+@pytest.mark.parametrize("n", [500, 2_000, 5_000])
+@pytest.mark.parametrize("threshold", [0.01, 0.1])
+@pytest.mark.parametrize("gained", [0.0, 0.0005, 0.002, 0.02, 0.1])
+def test_at_the_border_small_p_values_are_as_rare_as_they_say(n, threshold, gained):
+    """Exact sums over all counts at the p-value that a family of 96 drops asks for, in both tails."""
+    wanted = 0.05 / 192
+
+    def around(share):
+        spread = 6.5 * sqrt(n * share * (1 - share)) + 12
+        return np.arange(max(0, int(n * share - spread)), int(n * share + spread) + 1)
+
+    ls, gs = np.meshgrid(around(gained + threshold), around(gained) if gained else [0])
+    chances = binom.pmf(gs, n, gained) * binom.pmf(ls, n - gs, (gained + threshold) / (1 - gained))
+    ls, gs, chances = (one[chances > 1e-12] for one in (ls, gs, chances))
+    for p in (drop_above(ls, gs, n, threshold), drop_above(gs, ls, n, -threshold)):
+        assert chances[p <= wanted].sum() <= 1.01 * wanted
+
+
+def test_the_normal_tail_of_the_score_is_not_what_a_family_can_use():
+    n, threshold, lost, wanted = 2_000, 0.01, np.arange(100), 0.05 / 192
+    scores = (lost - n * threshold) / sqrt(n * threshold * (1 - threshold))
+    chances = binom.pmf(lost, n, threshold)
+    assert chances[norm.sf(scores) <= wanted].sum() > 2.5 * wanted
+    assert chances[drop_above(lost, 0, n, threshold) <= wanted].sum() <= wanted
 
 
 @given(pairs, st.lists(st.floats(-1, 1), min_size=2, max_size=10).map(sorted))
 def test_the_higher_the_threshold_the_higher_the_p_value(pair, thresholds):
-    # Neighbouring floats may round to scores in the wrong order, by some 1e-12 of a million questions' score.
-    assert np.diff(drop_above(*pair, np.array(thresholds))).min() >= -1e-12
+    # Sums and saddlepoints meet at 100 changes, where they differ by 1 part in 1,000; P(gained) is estimated anew.
+    p = drop_above(*pair, np.array(thresholds))
+    assert (np.diff(p) >= -1e-3 * p[:-1] - 1e-12).all()
 
 
-@given(pairs, st.floats(0.5, 2))
-def test_models_are_equivalent_exactly_where_the_interval_of_90_percent_lies_within_the_margin(pair, factor):
-    low, high = paired_interval(*pair, 0.90)
-    margin = np.minimum(1, factor * max(-low, high))
-    p = equivalence(*pair, margin)
-    assume(abs(p - 0.05) > 1e-9)
-    assert (p < 0.05) == (-margin < low and high < margin)
+@given(pairs, st.floats(0.001, 1))
+def test_models_are_equivalent_where_neither_is_better_by_the_margin(pair, margin):
+    lost, gained, n = pair
+    expected = max(float(drop_above(lost, gained, n, -margin)), float(drop_above(gained, lost, n, -margin)))
+    assert equivalence(*pair, margin) == expected == equivalence(gained, lost, n, margin)
 
 
 @pytest.mark.parametrize("call", [paired_interval, lambda *pair: drop_above(*pair, 0.1)])
@@ -321,6 +385,20 @@ def test_holm_agrees_with_slow_code_that_looks_at_all_pairs(p):
 
     expected = [min(1, max(step(other) for other in p if other <= value)) for value in p]
     assert holm(p) == pytest.approx(expected, rel=1e-15)
+
+
+@given(p_values)
+def test_where_all_can_be_true_at_once_it_is_holm(p):
+    assert holm_at_once(p, len(p), [True] * len(p)) == pytest.approx(holm(p), rel=1e-15)
+    assert (holm_at_once(p, 2, [False] * len(p)) == np.minimum(1, 2 * np.array(p))).all()
+
+
+def test_fewer_that_can_be_true_at_once_ask_for_less_and_only_marked_ones_free_the_rest():
+    p = [0.001, 0.01, 0.02]
+    assert holm_at_once(p, 2, [True, True, False]) == pytest.approx([0.002, 0.01, 0.02])
+    assert holm_at_once(p, 2, [False, True, True]) == pytest.approx([0.002, 0.02, 0.02])
+    with pytest.raises(ValueError, match="one axis of one length"):
+        holm_at_once(p, 2, [True])
 
 
 @given(p_values)

@@ -152,12 +152,21 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 
 
 def _prunable(found: Mapping[str, Any]) -> str:
-    shares = found["prunable"]["zero"]
+    shares, n_heads = found["prunable"]["zero"], len(found["heads"])
     return (
-        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point, "
-        f"{shares['under_5_points']:.0%} under 5, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
+        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point"
+        f"{_sure(shares, 'under_1_point', n_heads)}, {shares['under_5_points']:.0%} under 5"
+        f"{_sure(shares, 'under_5_points', n_heads)}, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
         f"({found['baseline']['loss']:.2g} a token)"
     )
+
+
+def _sure(shares: Mapping[str, Any], limit: str, n_heads: int) -> str:
+    """How many heads surely are under a limit, and how many may be; earlier analyses did not say."""
+    if f"{limit}_interval" not in shares:
+        return ""
+    low, high = (round(share * n_heads) for share in shares[f"{limit}_interval"])
+    return f" (surely {low} of {n_heads}, at most {high})"
 
 
 def _row(row: Mapping[str, Any]) -> str:

@@ -70,7 +70,11 @@ def _verdict_of(kind: str, row: Mapping[str, Any]) -> str:
 def _prunable(documents: Sequence[Document]) -> dict[str, Any]:
     first = documents[0]["prunable"]
     return {
-        kind: {limit: over_seeds([document["prunable"][kind][limit] for document in documents]) for limit in limits}
+        kind: {
+            limit: over_seeds([document["prunable"][kind][limit] for document in documents])
+            for limit, share in limits.items()
+            if isinstance(share, int | float)
+        }
         for kind, limits in first.items()
     }
 
