@@ -1,6 +1,6 @@
 """Intervals and tests agree with SciPy's own, with published values, and with slow code that follows a definition."""
 
-from math import inf, log, sqrt
+from math import log, sqrt
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import binom, binomtest, multinomial, norm, sem, ttest_ind
-from scipy.stats import t as student
 
 from headway import statistics
 from headway.statistics import (
@@ -19,12 +18,13 @@ from headway.statistics import (
     differs_by_more,
     drop_above,
     equivalence,
+    flip_test,
     holm,
     holm_at_once,
     mcnemar,
     median_interval,
     paired_interval,
-    t_interval,
+    shares_apart,
     welch_interval,
     wilson_interval,
 )
@@ -92,24 +92,6 @@ def test_the_clopper_pearson_interval_covers_every_proportion_at_least_as_often_
     low, high = np.array([clopper_pearson(successes, n, 0.9) for successes in range(n + 1)]).T[:, :, None]
     covered = (low <= proportions) & (proportions <= high)
     assert (covered * binom.pmf(np.arange(n + 1)[:, None], n, proportions)).sum(0).min() >= 0.9
-
-
-@given(st.lists(st.integers(-1000, 1000).map(lambda value: value / 100), min_size=2, unique=True), confidences)
-def test_the_t_interval_agrees_with_scipy(values, confidence):
-    expected = student.interval(confidence, len(values) - 1, loc=np.mean(values), scale=sem(values))
-    # The tail of 0.0005 comes from 1 - 0.9995, right to 2e-13 of itself; values reach 10 and an end may lie near 0.
-    assert t_interval(values, confidence) == pytest.approx(expected, rel=1e-12, abs=1e-11)
-    assert t_interval(np.array(values), confidence) == t_interval(values, confidence)
-
-
-@given(st.floats(-10, 10), st.integers(2, 20))
-def test_equal_values_give_a_t_interval_of_no_width(value, times):
-    assert t_interval([value] * times) == (value, value)
-
-
-@pytest.mark.parametrize("values", [[], [0.9]])
-def test_the_t_interval_of_fewer_than_two_values_says_nothing(values):
-    assert t_interval(values) == (-inf, inf)
 
 
 @given(st.integers(0, 2000), st.integers(0, 2000))
@@ -463,6 +445,43 @@ def test_the_interval_of_a_median_covers_it_at_least_as_often_as_it_says() -> No
     inside = [end is not None and end[0] <= np.log(2) <= end[1] for end in ends]
     # The exact coverage for 11 values is 0.988; four standard errors of 3,000 are 0.008.
     assert abs(np.mean(inside) - 0.988) < 0.008
+
+
+def test_the_interval_of_a_median_keeps_the_error_of_the_examples_too() -> None:
+    own = [wilson_interval(right, 100) for right in (90, 91, 93, 95, 97, 100)]
+    assert median_interval([0.9, 0.91, 0.93, 0.95, 0.97, 1.0], own=own) == (own[0][0], 1.0)
+    nine = [wilson_interval(right, 100) for right in range(90, 99)]
+    assert median_interval(np.arange(90, 99) / 100, own=nine) == (nine[1][0], nine[-2][1])
+    equal = median_interval([1.0] * 8, own=[wilson_interval(500, 500)] * 8)
+    assert equal == wilson_interval(500, 500), "equal seeds are as sure as one set of examples, and no surer"
+    assert median_interval([1.0] * 5, own=[wilson_interval(500, 500)] * 5) is None
+    with pytest.raises(ValueError, match="6 values have 6 intervals of their own, got 5"):
+        median_interval([1.0] * 6, own=[(0.9, 1.0)] * 5)
+
+
+def test_two_shares_are_compared_as_newcombe_does() -> None:
+    # Newcombe (1998), method 10: 56 of 70 against 48 of 80 is 0.0524 to 0.3339; here both are of the same number.
+    low, high = shares_apart(56 / 70, 42 / 70, 70)
+    assert (low, high) == pytest.approx((0.0487, 0.3402), abs=0.01)
+    assert shares_apart(0.6, 0.8, 70) == pytest.approx((-shares_apart(0.8, 0.6, 70)[1], -shares_apart(0.8, 0.6, 70)[0]))
+    lost = 1 - wilson_interval(500, 500)[0]
+    assert shares_apart(1.0, 1.0, 500) == pytest.approx((-lost, lost))
+    assert shares_apart(1.0, 0.0, 10)[1] == 1.0
+
+
+@pytest.mark.parametrize(("ones", "twos"), [(0, 0), (6, 0), (5, 2), (0, 4), (7, 3)])
+def test_the_flip_test_counts_every_way_of_throwing_signs(ones: int, twos: int) -> None:
+    sizes = np.array([1] * ones + [2] * twos)
+    signs = 1 - 2 * ((np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes))) & 1)
+    sums = (signs * sizes).sum(1)
+    for found in range(-(ones + 2 * twos), ones + 2 * twos + 1):
+        # Where the sum is 0 both tails hold it, and p is cut at 1.
+        assert flip_test(found, ones, twos) == pytest.approx((np.abs(sums) >= abs(found)).mean())
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_where_all_sizes_are_1_the_flip_test_is_the_sign_test(up: int, down: int) -> None:
+    assert flip_test(up - down, up + down, 0) == pytest.approx(float(mcnemar(up, down)), rel=1e-9)
 
 
 def two_samples(seed: int) -> tuple[float, tuple[float, float], tuple[int, int], np.ndarray, np.ndarray]:

@@ -60,39 +60,51 @@ def clopper_pearson(successes: int, n: int, confidence: float = 0.95) -> tuple[f
     return (low, high)
 
 
-def t_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's t interval for a mean, such as over seeds; (-inf, inf) for fewer than two values.
-
-    The ends are mean ± t s / √m, with s the standard deviation of the m values (divisor m - 1) and t the
-    quantile of Student's distribution with m - 1 degrees of freedom. It takes the values to be normal.
-
-    >>> [round(end, 4) for end in t_interval([0.90, 0.92, 0.97])]
-    [0.8404, 1.0196]
-    """
-    if len(values) < 2:
-        return (-np.inf, np.inf)
-    # Measured from the first value, equal values differ by exactly 0, whatever the rounding of their mean.
-    first = float(values[0])
-    shifted = np.asarray(values, dtype=float) - first
-    mean = first + float(shifted.mean())
-    error = float(shifted.std(ddof=1)) / len(values) ** 0.5
-    half = float(student.ppf(0.5 + confidence / 2, len(values) - 1)) * error
-    return (mean - half, mean + half)
-
-
-def median_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float] | None:
+def median_interval(
+    values: Sequence[float] | np.ndarray,
+    confidence: float = 0.95,
+    *,
+    own: Sequence[Sequence[float]] | np.ndarray | None = None,
+) -> tuple[float, float] | None:
     """Interval of the median from order statistics, whatever the distribution; None where too few values are there.
 
     The ends are the k-th smallest and the k-th largest of m values, with k the largest number for which
     2 P(X < k) ≤ 1 - confidence, X ~ Binomial(m, 1/2). For 95 % that takes 6 values, and then they are the extremes.
 
+    Values that were measured on examples have an error of their own, which all share if they share the examples. With
+    `own`, the interval of each value, the ends are the k-th smallest lower end and the k-th largest upper end: both
+    errors are kept, and equal values do not make them certain.
+
     >>> median_interval([16, 32, 64, 64, 128, 256]), median_interval([16, 32, 64, 64, 128])
     ((16.0, 256.0), None)
+    >>> low, high = median_interval([1.0] * 6, own=[wilson_interval(2000, 2000)] * 6)
+    >>> round(low, 4), high
+    (0.9981, 1.0)
     """
-    ordered = np.sort(np.asarray(values, dtype=float))
-    m = len(ordered)
+    m = len(values)
+    lows, highs = (values, values) if own is None else zip(*own, strict=True) if m else ((), ())
+    if len(lows) != m:
+        raise ValueError(f"{m} values have {m} intervals of their own, got {len(lows)}")
     k = next(k for k in range(m + 2) if 2 * binom.cdf(k, m, 0.5) > 1 - confidence)
-    return None if k == 0 else (float(ordered[k - 1]), float(ordered[m - k]))
+    return None if k == 0 else (float(np.sort(lows)[k - 1]), float(np.sort(highs)[m - k]))
+
+
+def shares_apart(first: float, second: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Newcombe's (1998) interval of first - second, two shares of n each, from the Wilson interval of either.
+
+    With d the difference the ends are d - √((first - low₁)² + (high₂ - second)²) and
+    d + √((high₁ - first)² + (second - low₂)²). It takes the two to be independent; of shares of the same questions,
+    which rise and fall together, it is wider than it must be.
+
+    >>> [round(end, 4) for end in shares_apart(0.9, 0.8, 100)]
+    [0.0004, 0.1985]
+    """
+    (low, high), (other_low, other_high) = (
+        wilson_interval(round(share * n), n, confidence) for share in (first, second)
+    )
+    down = np.hypot(max(first - low, 0.0), max(other_high - second, 0.0))
+    up = np.hypot(max(high - first, 0.0), max(second - other_low, 0.0))
+    return float(max(first - second - down, -1)), float(min(first - second + up, 1))
 
 
 def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -163,6 +175,25 @@ def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
     """
     lost, gained = _counts(lost=lost, gained=gained)
     return np.asarray(np.minimum(1, 2 * binom.cdf(np.minimum(lost, gained), lost + gained, 0.5)))
+
+
+def flip_test(sums: Counts, ones: Counts, twos: Counts) -> np.ndarray:
+    """Two-sided p-value of "the mean of numbers in -2..2 is 0", from their sum and how many are of size 1 and 2.
+
+    It is P(|S| ≥ |sum|) where S adds up the sizes, each with a sign thrown like a coin: exact where a value is as
+    likely as its negative. Where all sizes are 1 it is the sign test, `mcnemar`.
+
+    >>> flip_test(np.array([6, 8, 8]), np.array([6, 12, 4]), np.array([0, 0, 2])).round(4)
+    array([0.0312, 0.0386, 0.0312])
+    """
+    sums, ones, twos = _counts(sums=np.abs(sums), ones=ones, twos=twos)
+    shape = sums.shape
+    sums, ones, twos = sums.ravel(), ones.ravel(), twos.ravel()
+    # S = (2X - ones) + 2 (2Y - twos), X and Y binomial with 1/2; the tail is summed over Y.
+    y = np.arange(int(twos.max(initial=0)) + 1)
+    fewest = np.ceil((sums[:, None] - 2 * (2 * y - twos[:, None]) + ones[:, None]) / 2)
+    chances = binom.pmf(y, twos[:, None], 0.5) * binom.sf(fewest - 1, ones[:, None], 0.5)
+    return np.asarray(np.minimum(1, 2 * chances.sum(1))).reshape(shape)
 
 
 def paired_interval(lost: Counts, gained: Counts, n: Counts, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:

@@ -36,9 +36,11 @@ def everywhere(evidence: Evidence) -> list[Pair]:
             [
                 term(
                     "interval over seeds",
-                    "Student's t on one value a seed: covers the mean over all seeds {} of the time, if values of "
-                    "seeds are about normal.",
+                    "Of the median seed, from order statistics: covers it at least {} of the time, whatever the "
+                    "distribution of seeds, from {} seeds on. Where every value has an interval of its own over "
+                    "examples, those widen it. With fewer seeds only the seeds are shown.",
                     sure,
+                    seeds,
                 )
             ]
             * (len(evidence.runs) > 1)
