@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import __main__ as program
-from benchmarks import course_files, heads, machine, measuring, population, training
+from benchmarks import course_files, coverage, heads, machine, measuring, population, training
 
 from headway.evaluation import evaluate, load
 from headway.heads import ablation
@@ -252,6 +252,60 @@ def test_an_interval_that_is_too_narrow_is_seen(monkeypatch: pytest.MonkeyPatch)
     random = np.random.default_rng(1)
     found = population.check_statistics(made_up_population(), samples=100, size=2_000, random=random)
     assert found["mean_coverage"] < 0.9
+
+
+# Coverage
+
+
+def test_intervals_over_seeds_hold_the_truth_at_toy_size() -> None:
+    rows = coverage.check_accuracies(150, np.random.default_rng(0), n=300)
+    rows += coverage.check_drops(150, np.random.default_rng(1), n=300)
+    rows += coverage.check_differences(100, np.random.default_rng(2), n=300)
+    rows += coverage.check_counts(300, np.random.default_rng(3))
+    summary = coverage.worst(rows)
+    # Three standard errors of a share of 0.95 of 150 are 0.053.
+    assert min(row["least"] for row in summary) >= 0.95 - 0.053
+    assert {row["seeds"] for row in summary if row["interval"] != "share of seeds"} == set(range(6, 11))
+    assert {row["seeds"] for row in summary if row["interval"] == "share of seeds"} == set(range(3, 11))
+    assert min(row["t_before"]["coverage"] for row in rows if row.get("t_before")) < 0.3, "what was used before is not"
+
+
+def test_an_interval_over_seeds_that_forgets_the_examples_is_seen() -> None:
+    rows = coverage.check_accuracies(100, np.random.default_rng(0), n=300, narrow=1.0)
+    assert coverage.worst(rows)[0]["least"] < 0.3
+
+
+def test_few_sweeps_hold_a_false_verdict_and_without_correction_most_do() -> None:
+    corrected = coverage.check_borders(60, np.random.default_rng(0), sizes=[2_000])
+    # 5 % and three standard errors of 60 sweeps.
+    assert max(row["false"] for row in corrected) <= 0.05 + 0.084
+    bare = coverage.check_borders(20, np.random.default_rng(0), sizes=[2_000], correction=lambda claims: claims)
+    at_1 = [row for row in bare if row["border"] == 1.0 and row["examples_shared"] == 0.0]
+    assert min(row["false"] for row in at_1) > 0.8
+
+
+def test_sweeps_are_judged_as_an_analysis_judges() -> None:
+    random = np.random.default_rng(0)
+    lost, gained = coverage.counts_of(np.tile([0.0, 0.02, 0.05, 0.3], (5, 6)), 0.01, 2_000, 0.0, random)
+    found = coverage.judge_sweeps(lost, gained, 2_000)
+    for sweep in range(5):
+        assert (found[sweep] == ablation.judge(lost[sweep], gained[sweep], 2_000).verdict).all()
+    assert {*found[:, 3::4].ravel()} == {"critical"}
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.9])
+def test_counts_have_the_drop_that_they_are_given(shared: float) -> None:
+    lost, gained = coverage.counts_of(np.full((400, 5), 0.03), 0.1, 2_000, shared, np.random.default_rng(2))
+    assert float((lost - gained).mean() / 2_000) == pytest.approx(0.03, abs=0.003)
+    assert float(gained.mean() / 2_000) == pytest.approx(0.1, abs=0.003)
+    alike = np.corrcoef((lost - gained).T)[0, 1]
+    assert (alike > 0.8) == (shared > 0)
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_seeds_have_the_rate_that_they_are_given(shared: float) -> None:
+    right = coverage.right_answers(np.tile([0.5, 0.9, 1.0], (300, 1)), shared, 400, np.random.default_rng(3)) / 400
+    assert right.mean(0) == pytest.approx([0.5, 0.9, 1.0], abs=0.01)
 
 
 def test_a_commit_that_is_told_counts_more_than_what_git_finds() -> None:

@@ -138,7 +138,8 @@ def test_the_document_of_one_run_is_on_stdout_and_in_the_run(shell: Shell) -> No
     assert found == stored("zero")
     assert (found["form"], found["run"], found["split"], found["n"]) == (1, "zero", "test", 30)
     assert found["settings"] == {"split": "test", "examples": 2_000, "thorough": False, "step": found["step"]} | {
-        "device": found["device"]
+        "device": found["device"],
+        "rules": 2,
     }
     assert "{" not in shell.err  # progress, and nothing of the document
     assert not Path("zero/report").exists()

@@ -126,7 +126,7 @@ def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) 
     text = shell(f"lengths zero one {FEW} --quiet")
     assert "2 seeds together; fewer than 6: descriptive" in text
     assert "  adjacent: held 0, 0; median 0; no multiple of the training length was tested" in text
-    assert "  mean over seeds  5" in text
+    assert "  median over seeds  5" in text
     assert "  adjacent: held 0, 0; median 0; 0 of 2 reach 4x (0% to 84%)" in shell(
         "lengths zero one --at 7,20 --n 20 --no-figures --quiet"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headway.heads.ablation import KINDS
-from headway.heads.seeds import VERDICTS, over_seeds, put_together
+from headway.heads.seeds import VERDICTS, over_seeds, put_together, rates_over_seeds
 from headway.statistics import ENOUGH_SEEDS
 
 SITES = {"encoder.0.self": 3, "decoder.0.self": 2, "decoder.0.cross": 4}
@@ -61,7 +61,7 @@ def make_document(seed: int) -> dict[str, Any]:
     groups |= {f"all {kind}": [row["head"] for row in rows if row["kind"] == kind] for kind in KIND.values()}
     return {
         "run": f"runs/made-up-seed{seed}",
-        "baseline": {"exact_match": float(random.uniform(0.9, 1))},
+        "baseline": {"exact_match": (share := float(random.uniform(0.9, 1))), "interval": [share - 0.02, 1.0]},
         "heads": rows,
         "prunable": {kind: {"under_1_point": float(random.random())} for kind in KINDS},
         "joint": {
@@ -167,19 +167,53 @@ def test_fewer_than_six_seeds_are_descriptive(count: int) -> None:
     assert found["descriptive"] == (count < 6)
     assert ENOUGH_SEEDS == 6
     assert found["seeds"] == count == len(found["runs"]) == len(found["exact_match"]["values"])
-    assert (found["exact_match"]["interval"] is None) == (count == 1)
+    assert (found["exact_match"]["interval"] is None) == (count < 6)
     json.dumps(found, allow_nan=False)
 
 
-def test_a_mean_over_seeds_has_a_t_interval() -> None:
-    values = [0.9, 0.92, 0.97, 0.95]
+def test_over_seeds_the_interval_is_that_of_the_median_and_keeps_both_errors() -> None:
+    values = [0.9, 0.92, 0.97, 0.95, 0.93, 0.99]
     found = over_seeds(values)
     assert found["values"] == values
-    assert found["mean"] == pytest.approx(np.mean(values))
-    expected = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    assert found["interval"] == pytest.approx(list(expected))
-    assert over_seeds([3]) == {"values": [3.0], "mean": 3.0, "interval": None}
-    assert over_seeds([2, 2, 2]) == {"values": [2, 2, 2], "mean": 2, "interval": [2, 2]}
+    assert (found["mean"], found["median"]) == pytest.approx((np.mean(values), np.median(values)))
+    assert (found["interval"], found["errors"]) == ([0.9, 0.99], ["seeds"])
+    own = [(value - 0.01, value + 0.005) for value in values]
+    widened = over_seeds(values, own)
+    assert (widened["interval"], widened["errors"]) == (pytest.approx([0.89, 0.995]), ["seeds", "examples"])
+    assert over_seeds(values, [None, *own[1:]]) == found, "what one run does not say cannot be kept"
+    assert over_seeds(values[:5], own[:5])["interval"] is None
+    assert over_seeds([3]) == {"values": [3.0], "mean": 3.0, "median": 3.0, "interval": None, "errors": None}
+
+
+def test_rates_of_seeds_are_counted_and_never_averaged() -> None:
+    found = rates_over_seeds([1, 1, 0.89, 0.99, 0.02, 1, 0, 1])
+    assert found["values"] == [1, 1, 0.89, 0.99, 0.02, 1, 0, 1]
+    assert found["counts"] == {"above_90_percent": 5, "between": 1, "below_10_percent": 2}
+    assert found.keys() == {"values", "counts"}
+
+
+def test_intervals_of_examples_reach_the_seeds_of_a_study() -> None:
+    documents = [make_document(seed) for seed in range(6)]
+    for document in documents:
+        for row in document["heads"]:
+            row["ablation"]["zero"]["interval"] = [
+                row["ablation"]["zero"]["drop"] - 2,
+                row["ablation"]["zero"]["drop"] + 3,
+            ]
+        document["prunable"]["zero"]["under_1_point_interval"] = [0.0, 1.0]
+        for row in document["joint"]["removable"]:
+            row["interval"], row["drop_interval"] = [0.5, 0.6], [row["drop"] - 1, row["drop"] + 1]
+    found = put_together(documents)
+    assert found["exact_match"]["errors"] == ["seeds", "examples"]
+    assert found["prunable"]["zero"]["under_1_point"]["interval"] == [0.0, 1.0]
+    assert list(found["prunable"]["zero"]) == ["under_1_point"]
+    rank = found["by_rank"]["cross"][0]
+    assert rank["interval"] == pytest.approx([min(rank["values"]) - 2, max(rank["values"]) + 3])
+    site = found["by_layer"]["encoder.0.self"]
+    assert site["interval"] == pytest.approx([min(site["values"]) - 2, max(site["values"]) + 3])
+    drop = found["removable"][0]["drop"]
+    assert drop["interval"] == pytest.approx([min(drop["values"]) - 1, max(drop["values"]) + 1])
+    assert found["removable"][0]["heads"]["errors"] == ["seeds"]
 
 
 # By hand

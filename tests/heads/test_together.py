@@ -396,6 +396,22 @@ def test_single_drops_that_overlap_interact_negatively() -> None:
     assert pair["p_holm"] == pytest.approx(2 * 0.5**12)
 
 
+def test_what_is_tested_is_the_mean_that_is_reported() -> None:
+    """Eight interactions of +2 and sixteen of -1: the mean is 0, though twice as many speak against as for."""
+
+    def rule(there: np.ndarray) -> np.ndarray:
+        which = np.arange(100)
+        mended_by_either = ~(there[0] & there[1]) & (there[0] | there[1])
+        needs_both = there[0] & there[1]
+        return np.where(which < 8, mended_by_either, np.where(which < 24, needs_both, True))
+
+    (pair,) = measure_pairs(Game(rule, named(2), 100))["pairs"]
+    assert pair["interaction"] == pytest.approx(0)
+    assert pair["interval"][0] < 0 < pair["interval"][1]
+    assert pair["p_holm"] == 1
+    assert mcnemar(8, 16) < 0.16, "the sign test would have asked another question"
+
+
 @given(st.integers(0, 1_000), st.integers(2, 4))
 def test_pairs_agree_with_counting(seed: int, size: int) -> None:
     random = np.random.default_rng(seed)

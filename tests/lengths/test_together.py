@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 from headway.errors import InputError
 from headway.lengths.held import constant_answer, fewest_examples, held_from_shortest, length_held, not_held
 from headway.lengths.together import together
-from headway.statistics import t_interval, wilson_interval
+from headway.statistics import median_interval, wilson_interval
 
 LENGTHS = (8, 16, 32, 64, 256, 1024)
 
@@ -71,12 +71,15 @@ def test_a_multiple_that_nobody_was_tested_at_is_not_counted_as_unreached() -> N
     assert [row["times"] for row in together(short)["sets"]["adjacent"]["reach"]] == [4]
 
 
-def test_accuracies_are_averaged_over_seeds_with_a_t_interval() -> None:
+def test_accuracies_have_the_interval_of_the_median_seed_with_both_errors() -> None:
     found = {(row["negatives"], row["length"]): row for row in together(SIX)["lengths"]}
     row = found["adjacent", 1024]
     values = [0.5 + seed / 2_000 if reached < 1024 else 1.0 for seed, reached in enumerate(REACHED)]
     assert row["accuracies"] == values
-    assert row["interval"] == list(t_interval(values))
+    own = [one["lengths"][-1]["interval"] for one in SIX]
+    assert row["interval"] == list(median_interval(values, own=own) or ())
+    assert row["interval"][0] < min(values) <= row["median"] <= row["interval"][1] <= 1
+    assert {one["interval"] for one in together(SIX[:5])["lengths"]} == {None}, "five seeds have none"
     assert row["mean"] == pytest.approx(sum(values) / 6)
 
 

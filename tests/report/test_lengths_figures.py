@@ -16,7 +16,7 @@ from headway.errors import InputError
 from headway.report.length_bars import bar_lengths, bars, draw_held, lengths_held, spread
 from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import count, maps
-from headway.report.length_groups import constant_words, default_name, groups_of, over_seeds, points, seeds_remark
+from headway.report.length_groups import constant_words, default_name, groups_of, points, seeds_remark
 from headway.report.lengths import length_table, markdown, planned, write_encodings, write_figures
 from headway.report.positions import biases, encodings, identities, learned_table
 from headway.report.style import style
@@ -105,7 +105,7 @@ def test_more_lines_than_styles_have_a_panel_each() -> None:
 
 
 def named_lines(axes: Axes) -> list[Any]:
-    """The mean of each group; other lines have no name."""
+    """The median of each group; other lines have no name."""
     return [line for line in axes.lines if not str(line.get_label()).startswith("_")]
 
 
@@ -121,20 +121,24 @@ def test_curves_show_the_numbers_of_the_document() -> None:
     ]
     axes = figure.axes[1]
     rows = [[row["accuracy"] for row in one["lengths"] if row["negatives"] == "adjacent"] for one in documents]
-    (mean,) = named_lines(axes)
-    assert mean.get_ydata() == pytest.approx(np.mean(rows, axis=0))
-    assert 2 ** np.asarray(mean.get_xdata()) == pytest.approx([*TRAINED, *LONG]), "8 to 16 each shown"
+    (middle,) = named_lines(axes)
+    assert middle.get_ydata() == pytest.approx(np.median(rows, axis=0))
+    assert 2 ** np.asarray(middle.get_xdata()) == pytest.approx([*TRAINED, *LONG]), "8 to 16 each shown"
     seeds = [line.get_ydata() for line in axes.lines if line.get_linewidth() == 0.5]
     assert np.asarray(seeds) == pytest.approx(np.asarray(rows))
     texts = [text.get_text() for text in axes.texts]
     assert {"trained", "99 %", "chance"} <= set(texts)
 
 
-def test_a_single_seed_has_the_interval_of_its_examples_and_several_that_of_the_mean() -> None:
+def test_a_single_seed_has_the_interval_of_its_examples_and_six_that_of_the_median() -> None:
     (group,) = groups_of([make_lengths(curve=holds(60))])
     assert points(group, "swaps")[-1].interval == tuple(group.documents[0]["lengths"][14]["interval"])
-    assert over_seeds([0.9, 0.92]) is None, "two seeds have no interval worth drawing"
-    assert over_seeds([0.9, 0.92, 0.97]) == (pytest.approx(0.8404, abs=1e-4), 1.0)
+    several = [make_lengths("rotary", "mean", curve=holds(100 * seed)) for seed in range(1, 7)]
+    assert {one.interval for one in points(groups_of(several[:5])[0], "swaps")} == {None}, "five seeds are only shown"
+    last = points(groups_of(several)[0], "swaps")[-1]
+    own = [document["lengths"][14]["interval"] for document in several]
+    assert last.interval == (min(low for low, _ in own), max(high for _, high in own))
+    assert last.median == pytest.approx(np.median(last.values))
     assert seeds_remark([group]) == "rotary, mean; one seed"
     assert seeds_remark(groups_of([*group.documents] * 6)) == "rotary, mean; 6 seeds"
     assert seeds_remark(groups_of([*group.documents] * 5)) == "rotary, mean; 5 seeds (fewer than 6: descriptive)"

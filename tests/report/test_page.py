@@ -235,21 +235,22 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     made.add_to_analysis("lengths", {"mechanism": make_mechanism()})
     (study / "study.json").write_text(json.dumps({"experiment": "sortedness", "preset": "quick", "arms": []}))
     (study / "analysis").mkdir()
-    row = {"length": 64, "negatives": "swaps", "trained": False, "mean": 0.75, "interval": [-0.25, 1.75]}
-    whole = {"n_seeds": 3, "sets": {"swaps": {"median": 48.0}}, "lengths": [row]}
+    row = {"length": 64, "negatives": "swaps", "trained": False, "mean": 0.75, "median": 0.8, "interval": [0.25, 0.95]}
+    whole = {"n_seeds": 6, "sets": {"swaps": {"median": 48.0}}, "lengths": [row]}
     cell = {"cell": "arm: rotary", "runs": [{"run": str(made.path)}], "together": whole}
     (study / "analysis" / "lengths.json").write_text(json.dumps({"cells": [cell], "answer": ["swaps: held to 64"]}))
     found = gather([study])
     told = writing.compose(found.evidence, found.name)
     assert [line.striptags() for line in told.answer[:1]] == ["swaps: held to 64"]
     captions = [block.caption for block in blocks_of(told.sections) if isinstance(block, Table)]
-    assert "Means over seeds: random swaps" in captions
+    assert "Medians over seeds: random swaps" in captions
     assert f"headway study sortedness --preset quick --out {study}" in str(told.sections[-1])
     assert found.place.path == study / "report"
     text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
     assert complaints(text, Files(made.path, study=study)) == []
     assert make_mechanism()["words"][0] in Page(text).text
-    assert "−25.0 %" in text, "an interval over seeds is shown as it is"
+    assert all(number in text for number in ("80.0 %", "25.0 %", "95.0 %")), "the median and its interval"
+    assert "75.0 %" not in text, "which is not of the mean"
 
 
 def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -> None:
@@ -320,7 +321,7 @@ def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_pa
 def put_together_small(heads: list[Any]) -> dict[str, Any]:
     """The form of `headway.heads.seeds.put_together`, of what the report reads."""
     counts = [sum(head["verdict"] == "redundant" for head in one["heads"]) for one in heads]
-    redundant = {"values": counts, "mean": sum(counts) / len(counts), "interval": [-1.25, 7.5]}
+    redundant = {"values": counts, "mean": sum(counts) / len(counts), "median": 3.5, "interval": [1.25, 7.5]}
     removable = [{"limit": 1.0, "heads": {"values": [1, 1], "mean": 1.0, "interval": None}}]
     return {"verdicts": {"overall": {"redundant": redundant}}, "removable": removable}
 

@@ -17,7 +17,8 @@ def record(trial: Trial, accuracy: float | str, **more: float) -> dict[str, Any]
     line = {"name": trial.name, "settings": dict(trial.settings), "seed": trial.seed, "seconds": 2.0}
     if isinstance(accuracy, str):
         return {**line, "state": "failed", "metrics": {}, "error": accuracy}
-    metrics = {"steps": 4, "accuracy": accuracy, "loss": 1 - accuracy, "wrong": round(16 * (1 - accuracy)), **more}
+    counts = {"n": 1_000, "wrong": round(1_000 * (1 - accuracy))}
+    metrics = {"steps": 4, "accuracy": accuracy, "loss": 1 - accuracy, **counts, **more}
     return {**line, "state": "finished", "metrics": metrics, "error": None}
 
 

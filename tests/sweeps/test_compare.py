@@ -7,7 +7,7 @@ import pytest
 
 from headway.errors import InputError
 from headway.runs import SweepDirectory
-from headway.statistics import clopper_pearson, t_interval
+from headway.statistics import clopper_pearson, shares_apart, wilson_interval
 from headway.sweeps.compare import compare
 from headway.sweeps.comparison import Comparison, effect_table, shown, table_of
 from tests.sweeps.made_up import ENCODINGS, RATES, by_settings, make_sweep, record
@@ -34,7 +34,9 @@ def test_a_row_holds_the_numbers_of_its_seeds(sweep: SweepDirectory) -> None:
     assert best.seeds == tuple(range(6))
     assert best.values == pytest.approx(values)
     assert best.mean == pytest.approx(0.9925)
-    assert best.interval == pytest.approx(t_interval(values))
+    assert best.median == pytest.approx(0.9925)
+    both = wilson_interval(990, 1_000)[0], wilson_interval(995, 1_000)[1]
+    assert best.interval == pytest.approx(both), "of the median seed, with the error of the examples"
     assert (best.min, best.max) == pytest.approx((0.99, 0.995))
     assert (best.successes, best.success, best.success_interval) == (6, 1.0, clopper_pearson(6, 6))
     assert found.rows[1].success == 0.0
@@ -80,15 +82,31 @@ def test_fewer_than_six_seeds_are_descriptive(tmp_path: Path) -> None:
 
 
 def test_an_interval_of_a_share_does_not_leave_it(tmp_path: Path) -> None:
-    (row,) = compare(make_sweep(tmp_path, [], 3, lambda trial: [0.9, 1.0, 1.0][trial.seed])).rows
-    assert t_interval([0.9, 1.0, 1.0])[1] > 1
-    assert row.interval is not None
-    assert row.interval[1] == 1.0
+    (row,) = compare(make_sweep(tmp_path, [], 6, lambda trial: [0.9, 1.0, 1.0, 1.0, 1.0, 1.0][trial.seed])).rows
+    assert row.interval == (wilson_interval(900, 1_000)[0], 1.0)
+
+
+def test_fewer_than_six_seeds_have_no_interval(tmp_path: Path) -> None:
+    (row,) = compare(make_sweep(tmp_path, [], 5, lambda trial: 1.0)).rows
+    assert (row.mean, row.median, row.interval) == (1.0, 1.0, None)
+
+
+def test_without_the_number_of_examples_an_accuracy_has_no_interval(tmp_path: Path) -> None:
+    """Six equal seeds would look certain; of a number that is no share the seeds are all there is."""
+    directory = make_sweep(tmp_path, [], 6, lambda trial: None)
+    for trial in directory.plan()["trials"]:
+        metrics = {"accuracy": 1.0, "validation_accuracy": 1.0, "loss": 0.25}
+        line = {"name": trial["name"], "settings": {}, "seed": trial["seed"], "state": "finished", "error": None}
+        directory.append_result({**line, "metrics": metrics, "seconds": 2.0})
+    assert [compare(directory, metric=one).rows[0].interval for one in ("accuracy", "validation_accuracy")] == [
+        None
+    ] * 2
+    assert compare(directory, metric="loss").rows[0].interval == (0.25, 0.25)
 
 
 def test_equal_seeds_have_exactly_their_value_as_mean(tmp_path: Path) -> None:
-    (row,) = compare(make_sweep(tmp_path, [], 3, lambda trial: 0.1)).rows
-    assert (row.mean, row.interval) == (0.1, (0.1, 0.1))
+    (row,) = compare(make_sweep(tmp_path, [], 6, lambda trial: 0.1)).rows
+    assert (row.mean, row.interval) == (0.1, wilson_interval(100, 1_000))
 
 
 # Metrics and order
@@ -205,9 +223,13 @@ def test_pairs_take_away_what_the_values_share(tmp_path: Path) -> None:
     assert (best.difference, best.difference_interval) == (0.0, (0.0, 0.0))
     per_seed = [seed % 2 / 1000 - 0.1 for seed in range(6)]
     assert other.difference == pytest.approx(-0.0995)
-    assert other.difference_interval == pytest.approx(t_interval(per_seed)), "over six seeds, not over twelve pairs"
+    assert other.difference_median == pytest.approx(-0.0995)
+    means = [0.2 + 0.15 + [0.0, 0.17, 0.05, 0.11, 0.02, 0.2][seed] for seed in range(6)]
+    own = [shares_apart(mean + 0.1 + one, mean + 0.1, 1_000) for mean, one in zip(means, per_seed, strict=True)]
+    expected = min(low for low, _ in own), max(high for _, high in own)
+    assert other.difference_interval == pytest.approx(expected), "over six seeds, not over twelve pairs"
     assert best.mean == pytest.approx(0.2 + 0.15 + 0.1 + sum([0.0, 0.17, 0.05, 0.11, 0.02, 0.2]) / 6)
-    assert effect_table(effect, "accuracy")[1][3:] == ["best", ""]
+    assert effect_table(effect, "accuracy")[1][4:] == ["best", ""]
 
 
 def test_a_pair_of_which_one_failed_is_left_out_for_both(tmp_path: Path) -> None:
@@ -275,8 +297,9 @@ def test_in_a_notebook_it_is_a_table_and_names_cannot_break_it(tmp_path: Path) -
 def test_the_table_says_how_many_of_how_many(tmp_path: Path) -> None:
     directory = make_sweep(tmp_path, [RATES], 3, lambda t: {0: 1.0, 1: "no"}.get(t.seed))
     header, first, _ = table_of(compare(directory))
-    assert header == ["lr", "seeds", "failed", "mean", "95 % interval", "min", "max", "≥ 99 %", "95 % interval"]
-    assert first == ["0.001", "1 of 3", "1", "100 %", "-", "100 %", "100 %", "1 of 2", "1.26 % to 98.74 %"]
+    numbers = ["seeds", "failed", "mean", "median", "95 % interval of it", "min", "max"]
+    assert header == ["lr", *numbers, "≥ 99 %", "95 % interval"]
+    assert first == ["0.001", "1 of 3", "1", "100 %", "100 %", "-", "100 %", "100 %", "1 of 2", "1.26 % to 98.74 %"]
 
 
 def test_numbers_keep_the_digits_that_matter() -> None:

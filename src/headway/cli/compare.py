@@ -41,7 +41,7 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the settings of a sweep: mean and interval over seeds, and how many seeds succeed.
+    """Compare the settings of a sweep: mean, median and its interval over seeds, and how many seeds succeed.
 
     Example: headway compare encodings --where model.encoding.name=rotary --by model.pooling.name
     """
@@ -99,7 +99,7 @@ def remarks(found: "Comparison") -> list[str]:
 
     lines = list(found.notes)
     if found.descriptive:
-        lines.append(f"settings with fewer than {ENOUGH_SEEDS} finished seeds are descriptive")
+        lines.append(f"settings with fewer than {ENOUGH_SEEDS} finished seeds are descriptive, and have no interval")
     if found.trials_failed:
         counted = "" if found.success_at is None else "; a failed trial is no success"
         lines.append(f"means are over finished trials{counted}")
@@ -170,7 +170,19 @@ def as_csv(found: "Comparison") -> str:
     """One line a setting, numbers in full; what is not there is empty."""
     from headway.sweeps.plan import value_text
 
-    numbers = ["planned", "n", "failed", "mean", "interval", "min", "max", "successes", "success", "success_interval"]
+    numbers = [
+        "planned",
+        "n",
+        "failed",
+        "mean",
+        "median",
+        "interval",
+        "min",
+        "max",
+        "successes",
+        "success",
+        "success_interval",
+    ]
     numbers += ["stopped", "stopped_at", "stopped_mean"] if found.trials_stopped else []
     names = [name for number in numbers for name in _ends(number)]
     handle = io.StringIO()

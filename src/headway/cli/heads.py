@@ -162,12 +162,21 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 
 
 def _prunable(found: Mapping[str, Any]) -> str:
-    shares = found["prunable"]["zero"]
+    shares, n_heads = found["prunable"]["zero"], len(found["heads"])
     return (
-        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point, "
-        f"{shares['under_5_points']:.0%} under 5, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
+        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point"
+        f"{_sure(shares, 'under_1_point', n_heads)}, {shares['under_5_points']:.0%} under 5"
+        f"{_sure(shares, 'under_5_points', n_heads)}, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
         f"({found['baseline']['loss']:.2g} a token)"
     )
+
+
+def _sure(shares: Mapping[str, Any], limit: str, n_heads: int) -> str:
+    """How many heads surely are under a limit, and how many may be; earlier analyses did not say."""
+    if f"{limit}_interval" not in shares:
+        return ""
+    low, high = (round(share * n_heads) for share in shares[f"{limit}_interval"])
+    return f" (surely {low} of {n_heads}, at most {high})"
 
 
 def _row(row: Mapping[str, Any]) -> str:
@@ -261,26 +270,50 @@ def definitions_of(found: Mapping[str, Any]) -> list[str]:
 
 
 def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
-    """What several seeds say together."""
+    """What several seeds say together: every seed, then the median and its interval; flip rates seed by seed."""
     few = ", fewer than 6: descriptive only" if together["descriptive"] else ""
-    lines = [f"{together['seeds']} seeds together{few}; mean (95 % t interval over seeds)"]
+    told = "every seed (median)" if together["descriptive"] else "every seed (median and its 95 % interval)"
+    lines = [f"{together['seeds']} seeds together{few}; {told}"]
     for verdict, counts in together["verdicts"]["overall"].items():
-        lines.append(f"  heads whose verdict is {verdict}: {_mean(counts)}")
+        lines.append(f"  heads whose verdict is {verdict}: {over_seeds_text(counts)}")
+    shares = together["prunable"].get("zero", {})
+    if "under_1_point" in shares:
+        lines.append(
+            f"  share of heads that cost under 1 point alone (zero): {over_seeds_text(shares['under_1_point'])}"
+        )
     for row in together["removable"]:
         lines.append(
-            f"  removable together for less than {_points(row['limit'])}: {_mean(row['heads'])}; "
-            f"under it one at a time: {_mean(row['alone_under_limit']['heads'])}, "
-            f"which together cost {_mean(row['alone_under_limit']['drop_together'])} points"
+            f"  removable together for less than {_points(row['limit'])}: {over_seeds_text(row['heads'])}; "
+            f"under it one at a time: {over_seeds_text(row['alone_under_limit']['heads'])}, "
+            f"which together cost {over_seeds_text(row['alone_under_limit']['drop_together'])} points"
         )
     for contrast in together["interventions"]:
-        rates = ", ".join(f"{kind} {_mean(value)}" for kind, value in contrast["strongest"].items())
+        rates = "; ".join(f"{kind} {rates_text(value)}" for kind, value in contrast["strongest"].items())
         some = f" ({contrast['seeds']} seeds)" if contrast["seeds"] < together["seeds"] else ""
         lines.append(f"  {contrast['name']}, flips by the strongest head{some}: {rates or 'no pair is right'}")
     return lines
 
 
-def _mean(value: Mapping[str, Any]) -> str:
-    if value["interval"] is None:
-        return f"{value['mean']:.2f}"
-    low, high = value["interval"]
-    return f"{value['mean']:.2f} ({low:.2f} to {high:.2f})"
+def over_seeds_text(found: Mapping[str, Any]) -> str:
+    """`2 1 2 3 (median 2)`, with the interval of the median where there is one.
+
+    >>> over_seeds_text({"values": [2.0, 1.0, 2.25], "median": 2.0, "interval": None})
+    '2 1 2.25 (median 2)'
+    """
+    every = " ".join(_short(value) for value in found["values"])
+    if found["interval"] is None:
+        return f"{every} (median {_short(found['median'])})" if len(found["values"]) > 1 else every
+    low, high = found["interval"]
+    return f"{every} (median {_short(found['median'])}, {_short(low)} to {_short(high)})"
+
+
+def _short(value: float) -> str:
+    """At most two decimals, and none that say nothing."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def rates_text(found: Mapping[str, Any]) -> str:
+    """Flip rates of every seed, and how many nearly always and hardly ever flip."""
+    counts = found["counts"]
+    every = " ".join(f"{value:.2f}" for value in found["values"])
+    return f"{every} ({counts['above_90_percent']} above 0.9, {counts['below_10_percent']} below 0.1)"

@@ -272,19 +272,19 @@ def summary_of_seeds(whole: Document) -> list[str]:
         interval = "" if found["interval"] is None else " ({:g} to {:g})".format(*found["interval"])
         every = ", ".join(f"{value:,}" for value in found["held"])
         lines.append(f"  {name}: held {every}; median {found['median']:,g}{interval}; {_reach(found, whole)}")
-    lines += ["  " + line for line in mean_table(whole)]
+    lines += ["  " + line for line in median_table(whole)]
     if whole["constant_seeds"]:
         lines.append(f"  {whole['constant_seeds']} of {whole['n_seeds']} give one answer at the longest lengths")
     return lines
 
 
-def mean_table(whole: Document) -> list[str]:
-    """The mean accuracy over seeds of every set, from the longest training length on."""
+def median_table(whole: Document) -> list[str]:
+    """The median accuracy over seeds of every set, from the longest training length on."""
     longest = max(row["length"] for row in whole["lengths"] if row["trained"])
     shown = sorted({row["length"] for row in whole["lengths"] if row["length"] >= longest})
-    means = {(row["negatives"], row["length"]): short(row["mean"]) for row in whole["lengths"]}
-    lines = [["mean over seeds", *(f"{length:,}" for length in shown)]]
-    return aligned(lines + [[name, *(means[name, length] for length in shown)] for name in whole["sets"]])
+    medians = {(row["negatives"], row["length"]): short(row["median"]) for row in whole["lengths"]}
+    lines = [["median over seeds", *(f"{length:,}" for length in shown)]]
+    return aligned(lines + [[name, *(medians[name, length] for length in shown)] for name in whole["sets"]])
 
 
 def _reach(found: Document, whole: Document) -> str:

@@ -186,7 +186,7 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
 
 
 def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[str]]:
-    """Mean accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
+    """Median accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
     from headway.report.length_table import length_table
 
     pairs = [(cell["cell"], run) for cell in cells for run in cell["runs"]]
@@ -194,7 +194,7 @@ def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[s
     rows = [row for row in rows if row.set == name]
     table = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
     for row in rows:
-        numbers = ["" if one is None else f"{one.mean:.3f}{'c' * one.constant}" for one in row.at.values()]
+        numbers = ["" if one is None else f"{one.median:.3f}{'c' * one.constant}" for one in row.at.values()]
         table.append([row.group, str(row.seeds), *numbers])
     return table
 

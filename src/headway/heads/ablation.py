@@ -9,8 +9,8 @@ The drop of whole-answer accuracy is in points (100 = everything). Every example
 counts those right before and wrong after, `gained` those wrong before and right after.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -31,20 +31,38 @@ from headway.heads.variants import (
 )
 from headway.model.sites import Head
 from headway.randomness import generator
-from headway.statistics import equivalence, holm, mcnemar, paired_interval, ratio_interval, wilson_interval
+from headway.statistics import (
+    drop_above,
+    holm,
+    holm_at_once,
+    mcnemar,
+    paired_interval,
+    ratio_interval,
+    wilson_interval,
+)
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
 CRITICAL, IMPORTANT = 10.0, 1.0
 """Points of drop above which a head is critical or important; within IMPORTANT either way it is redundant."""
 ALPHA = 0.05
+TAILS = 2
+"""Claims of one drop that can be false at once."""
+DEPENDS = "depends on the ablation"
+LIMITS = {1.0: "under_1_point", 5.0: "under_5_points"}
+"""Points of drop under which heads are counted that can go one at a time."""
 LARGEST_N = 10_000_000
 """More examples than this would not be a plan."""
 
 
 @dataclass(frozen=True)
 class Drop:
-    """What one change costs: the paired drop in points with its interval and tests, and the loss."""
+    """What one change costs: the paired drop in points with its interval and tests, and the loss.
+
+    `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
+    its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
+    `p_equivalence_holm`.
+    """
 
     n: int
     lost: int
@@ -56,6 +74,9 @@ class Drop:
     p_holm: float
     p_equivalence: float
     p_equivalence_holm: float
+    p_critical_holm: float
+    p_important_holm: float
+    p_harmful_holm: float
     verdict: str
     n_to_decide: int | None
     exact_match: float
@@ -91,12 +112,18 @@ class Ablation:
     without_donor: int = 0
     family: int = field(default=0)
 
-    def prunable(self) -> dict[str, dict[str, float]]:
-        """The share of heads that can go, one at a time, by three measures."""
+    def prunable(self) -> dict[str, dict[str, Any]]:
+        """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
         return {
             kind: {
-                "under_1_point": _share(drop.drop < 1 for drop in drops.values()),
-                "under_5_points": _share(drop.drop < 5 for drop in drops.values()),
+                **{
+                    name: value
+                    for limit, words in LIMITS.items()
+                    for name, value in (
+                        (words, _share(drop.drop < limit for drop in drops.values())),
+                        (f"{words}_interval", share_under(*_counts(drops.values()), limit)),
+                    )
+                },
                 "under_1_percent_of_loss": _share(
                     drop.loss_change is not None and drop.loss_change < 1 for drop in drops.values()
                 ),
@@ -108,9 +135,27 @@ class Ablation:
         return asdict(self)
 
 
+def share_under(lost: np.ndarray, gained: np.ndarray, n: int | np.ndarray, limit: float) -> tuple[float, float]:
+    """Between which shares the share of drops that are truly under a limit lies, with 95 %.
+
+    The ends are those that are shown to be under it, and all but those that are shown not to be. Of each drop one of
+    the two is false, so as many can be as there are drops: p-values are multiplied by their number.
+    """
+    if not len(lost):
+        return (0.0, 0.0)
+    above, under = drop_above(lost, gained, n, limit / 100), drop_above(gained, lost, n, -limit / 100)
+    return _share(len(lost) * under < ALPHA), 1 - _share(len(lost) * above < ALPHA)
+
+
+def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = [(drop.lost, drop.gained, drop.n) for drop in drops]
+    lost, gained, n = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return lost, gained, n
+
+
 def _share(flags: Any) -> float:
     flags = list(flags)
-    return sum(flags) / len(flags) if flags else 0.0
+    return float(sum(flags) / len(flags)) if flags else 0.0
 
 
 def make_fillings(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> tuple[list[FillingOf], int]:
@@ -148,7 +193,7 @@ def ablate(
         kind: {str(head): drops[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
     }
     verdicts = {str(head): overall([table[kind][str(head)].verdict for kind in kinds]) for head in heads}
-    return Ablation(baseline_of(outcomes, names), [str(h) for h in heads], table, verdicts, without, 2 * len(drops))
+    return Ablation(baseline_of(outcomes, names), [str(h) for h in heads], table, verdicts, without, TAILS * len(drops))
 
 
 def ablate_together(
@@ -193,13 +238,13 @@ def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> list[dict[s
 
 
 def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
-    """Every variant against the first, one family of tests: each difference and each equivalence is in it."""
+    """Every variant against the first, as one family of claims."""
     before, after = outcomes.right[0], outcomes.right[1:]
     lost, gained = count_changes(before, after)
     n, judged = len(before), judge(lost, gained, len(before))
     losses, baseline = outcomes.mean_loss[1:], float(outcomes.mean_loss[0])
     needed = [
-        n_to_decide(int(lost[i]), int(gained[i]), n, 2 * len(after)) if verdict == "undecided" else None
+        n_to_decide(int(lost[i]), int(gained[i]), n, TAILS * len(after)) if verdict == "undecided" else None
         for i, verdict in enumerate(judged.verdict)
     ]
     return [
@@ -214,6 +259,9 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
             p_holm=float(judged.p_holm[i]),
             p_equivalence=float(judged.p_equivalence[i]),
             p_equivalence_holm=float(judged.p_equivalence_holm[i]),
+            p_critical_holm=float(judged.p_critical_holm[i]),
+            p_important_holm=float(judged.p_important_holm[i]),
+            p_harmful_holm=float(judged.p_harmful_holm[i]),
             verdict=str(judged.verdict[i]),
             n_to_decide=needed[i],
             exact_match=float(outcomes.accuracy[i + 1]),
@@ -250,8 +298,45 @@ def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " 
 
 
 @dataclass(frozen=True)
+class Claims:
+    """P-values of what verdicts claim of paired drops, uncorrected; arrays of any one shape."""
+
+    critical: np.ndarray
+    important: np.ndarray
+    harmful: np.ndarray
+    redundant: np.ndarray
+
+
+def claims_of(lost: Any, gained: Any, n: Any) -> Claims:
+    """Test "above 10 points", "above 1", "below -1" and "within 1 either way".
+
+    Who is above 10 is above 1, and who is below -1 is below 1: no p-value is smaller than that of what follows from it.
+    """
+    above, below = drop_above(lost, gained, n, IMPORTANT / 100), drop_above(gained, lost, n, -IMPORTANT / 100)
+    return Claims(
+        critical=np.maximum(drop_above(lost, gained, n, CRITICAL / 100), above),
+        important=above,
+        harmful=np.maximum(drop_above(gained, lost, n, IMPORTANT / 100), below),
+        redundant=np.maximum(drop_above(lost, gained, n, -IMPORTANT / 100), below),
+    )
+
+
+def correct(claims: Claims) -> Claims:
+    """The claims of a sweep as one family, one axis: if those below ALPHA are made, P(any of them is false) ≤ ALPHA.
+
+    Whatever a true drop is, what is false of it comes from at most two tails (at a drop of 1 point: "above 1" from the
+    upper, "below -1" and "within 1" both from the lower), and from one if it is above 10 or below -1. So two claims a
+    drop can be false at once, one fewer for each that is shown to be critical or harmful: Holm's steps with it.
+    """
+    p = np.concatenate([claims.critical, claims.important, claims.harmful, claims.redundant])
+    tests = len(claims.critical)
+    frees = np.repeat([True, False, True, False], tests)
+    return Claims(*holm_at_once(p, TAILS * tests, frees).reshape(4, -1))
+
+
+@dataclass(frozen=True)
 class Judged:
-    """A family of paired drops: intervals in points, tests with and without Holm's correction, verdicts."""
+    """A family of paired drops: intervals in points, tests with and without correction, verdicts."""
 
     low: np.ndarray
     high: np.ndarray
@@ -261,6 +346,9 @@ class Judged:
     p_holm: np.ndarray
     p_equivalence: np.ndarray
     p_equivalence_holm: np.ndarray
+    p_critical_holm: np.ndarray
+    p_important_holm: np.ndarray
+    p_harmful_holm: np.ndarray
     verdict: np.ndarray
 
     def ends(self, index: int) -> tuple[float, float]:
@@ -271,60 +359,64 @@ class Judged:
 
 
 def judge(lost: Int[np.ndarray, " test"], gained: Int[np.ndarray, " test"], n: int) -> Judged:
-    """Judge drops as one family: every difference and every equivalence counts in Holm's correction."""
-    p, p_same = mcnemar(lost, gained), equivalence(lost, gained, n, IMPORTANT / 100)
-    p_holm, p_same_holm = holm(np.concatenate([p, p_same])).reshape(2, -1)
+    """Judge drops as one family: a verdict is made where its own claim survives the correction."""
+    p = mcnemar(lost, gained)
+    claims = claims_of(lost, gained, n)
+    corrected = correct(claims)
     low, high = (100 * end for end in paired_interval(lost, gained, n))
     low_90, high_90 = (100 * end for end in paired_interval(lost, gained, n, confidence=0.90))
-    verdict = decide(low, high, low_90, high_90, p_holm, p_same_holm)
-    return Judged(low, high, low_90, high_90, p, p_holm, p_same, p_same_holm, verdict)
-
-
-def decide(
-    low: np.ndarray,
-    high: np.ndarray,
-    low_90: np.ndarray,
-    high_90: np.ndarray,
-    p_holm: np.ndarray,
-    p_same_holm: np.ndarray,
-) -> np.ndarray:
-    """The verdicts from the intervals of the drops, in points.
-
-    `critical` all above 10, `important` all above 1, `harmful` all below -1, each with a difference that survives
-    Holm's correction; `redundant` the 90 % interval inside -1 to 1, with an equivalence that survives it; else
-    `undecided`.
-    """
-    differs, same = p_holm < ALPHA, p_same_holm < ALPHA
-    return np.select(
-        [
-            (low > CRITICAL) & differs,
-            (low > IMPORTANT) & differs,
-            (high < -IMPORTANT) & differs,
-            (low_90 > -IMPORTANT) & (high_90 < IMPORTANT) & same,
-        ],
-        ["critical", "important", "harmful", "redundant"],
-        "undecided",
+    return Judged(
+        low=low,
+        high=high,
+        low_90=low_90,
+        high_90=high_90,
+        p=p,
+        p_holm=holm(p),
+        p_equivalence=claims.redundant,
+        p_equivalence_holm=corrected.redundant,
+        p_critical_holm=corrected.critical,
+        p_important_holm=corrected.important,
+        p_harmful_holm=corrected.harmful,
+        verdict=decide(corrected),
     )
 
 
+def decide(corrected: Claims) -> np.ndarray:
+    """The verdict of each drop: the strongest claim whose corrected p-value is below ALPHA, else `undecided`."""
+    made = [p < ALPHA for p in (corrected.critical, corrected.important, corrected.harmful, corrected.redundant)]
+    return np.select(made, ["critical", "important", "harmful", "redundant"], "undecided")
+
+
 def overall(verdicts: Sequence[str]) -> str:
-    """The verdict that all kinds share, or that it depends on the kind."""
-    return verdicts[0] if len(set(verdicts)) == 1 else "depends on the ablation"
+    """A head's verdict over the kinds of ablation; their order does not matter.
+
+    Kinds that contradict each other (redundant beside important, critical or harmful; harmful beside important or
+    critical) make it depend on the ablation. `redundant` and `critical` must be shown by every kind. `important` and
+    `harmful` must be shown by some kind, and the others may be undecided; critical counts as important.
+    """
+    found = set(verdicts)
+    sides = [found & {"critical", "important"}, found & {"redundant"}, found & {"harmful"}]
+    if sum(map(bool, sides)) > 1:
+        return DEPENDS
+    if len(found) == 1:
+        return verdicts[0]
+    if sides[0]:
+        return "important"
+    return "harmful" if sides[2] else "undecided"
 
 
-def n_to_decide(lost: int, gained: int, n: int, family: int = 1) -> int | None:
+def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | None:
     """How many examples would decide, if the rates stayed as they are; None if no number within reason would.
 
-    Its p-value must then stay below ALPHA when multiplied by all tests of the family, which is the most Holm can ask.
+    Its p-value must then stay below ALPHA when multiplied by all that can be false at once in the family, which is the
+    most that the correction can ask.
     """
     sizes = [n]
     while (larger := int(sizes[-1] * 1.2) + 1) <= LARGEST_N:
         sizes.append(larger)
     size = np.array(sizes[1:], dtype=np.int64)
     scaled_lost = np.rint(lost * size / n)
-    scaled = scaled_lost, np.minimum(np.rint(gained * size / n), size - scaled_lost)
-    low, high = (100 * end for end in paired_interval(*scaled, size))
-    low_90, high_90 = (100 * end for end in paired_interval(*scaled, size, confidence=0.90))
-    p, p_same = family * mcnemar(*scaled), family * equivalence(*scaled, size, IMPORTANT / 100)
-    decided = np.flatnonzero(decide(low, high, low_90, high_90, p, p_same) != "undecided")
+    claims = claims_of(scaled_lost, np.minimum(np.rint(gained * size / n), size - scaled_lost), size)
+    corrected = Claims(*(family * getattr(claims, one.name) for one in fields(Claims)))
+    decided = np.flatnonzero(decide(corrected) != "undecided")
     return int(size[decided[0]]) if len(decided) else None

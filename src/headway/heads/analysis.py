@@ -26,6 +26,8 @@ from headway.tasks import Examples
 from headway.tasks.splits import SPLITS, Split
 
 FORM = 1
+RULES = 2
+"""By which rules verdicts and tests are made. Documents of other rules can be read, but do not count as analysed."""
 EXAMPLES = 2_000
 """Examples of the split that are used, unless told otherwise."""
 FEWEST = 20
@@ -158,8 +160,8 @@ def analyse(
 
 
 def settings_of(trained: Trained, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What an analysis depends on beside the run: how it was asked for, at which checkpoint, on which device."""
-    return {**settings, "step": trained.step, "device": trained.device.type}
+    """What an analysis depends on beside the run: how it was asked for, which checkpoint, which device, which rules."""
+    return {**settings, "step": trained.step, "device": trained.device.type, "rules": RULES}
 
 
 def analyse_and_keep(

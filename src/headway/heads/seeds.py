@@ -12,21 +12,43 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from headway.heads.ablation import KINDS
-from headway.statistics import ENOUGH_SEEDS, t_interval
+from headway.statistics import ENOUGH_SEEDS, median_interval
 
 VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 Document = Mapping[str, Any]
+NOTHING = {"drop": 0.0, "interval": (0.0, 0.0)}
+"""The drop of a site that has no heads left."""
 
 
-def over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Every seed's value, their mean, and a 95 % t interval over seeds (none for a single seed)."""
-    low, high = t_interval(values)
-    known = len(values) > 1
+HIGH, LOW = 0.9, 0.1
+"""A flip rate above the one nearly always flips, below the other hardly ever."""
+
+
+def over_seeds(values: Sequence[float], own: Sequence[Sequence[float] | None] | None = None) -> dict[str, Any]:
+    """Every seed's value, their mean and median, and a 95 % interval of the median (none under six seeds).
+
+    `own` are the seeds' intervals over examples, which widen it; `errors` says what it keeps. Where one is missing, as
+    in an earlier version's document, it keeps the error of the seeds alone.
+    """
+    known = None if own is None or any(one is None for one in own) else [one for one in own if one is not None]
+    interval = median_interval(values, own=known)
     return {
         "values": [float(value) for value in values],
         "mean": float(np.mean(values)),
-        "interval": [low, high] if known else None,
+        "median": float(np.median(values)),
+        "interval": None if interval is None else list(interval),
+        "errors": None if interval is None else ["seeds"] if known is None else ["seeds", "examples"],
     }
+
+
+def rates_over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Every seed's flip rate, and how many seeds nearly always flip, hardly ever, or now and then.
+
+    Rates of seeds are often near 1 in some and near 0 in others. Their mean is then no seed's, and has no place here.
+    """
+    high, low = sum(value > HIGH for value in values), sum(value < LOW for value in values)
+    counts = {"above_90_percent": high, "between": len(values) - high - low, "below_10_percent": low}
+    return {"values": [float(value) for value in values], "counts": counts}
 
 
 def put_together(documents: Sequence[Document]) -> dict[str, Any]:
@@ -35,7 +57,10 @@ def put_together(documents: Sequence[Document]) -> dict[str, Any]:
         "seeds": len(documents),
         "runs": [document["run"] for document in documents],
         "descriptive": len(documents) < ENOUGH_SEEDS,
-        "exact_match": over_seeds([document["baseline"]["exact_match"] for document in documents]),
+        "exact_match": over_seeds(
+            [document["baseline"]["exact_match"] for document in documents],
+            [document["baseline"].get("interval") for document in documents],
+        ),
         "verdicts": _verdict_counts(documents),
         "prunable": _prunable(documents),
         "by_rank": _by_rank(documents),
@@ -68,25 +93,43 @@ def _verdict_of(kind: str, row: Mapping[str, Any]) -> str:
 
 
 def _prunable(documents: Sequence[Document]) -> dict[str, Any]:
-    first = documents[0]["prunable"]
+    """Shares of heads that can go one at a time; where a run's share has an interval, it widens that over seeds."""
+    shares = [document["prunable"] for document in documents]
     return {
-        kind: {limit: over_seeds([document["prunable"][kind][limit] for document in documents]) for limit in limits}
-        for kind, limits in first.items()
+        kind: {
+            limit: over_seeds(
+                [share[kind][limit] for share in shares], [share[kind].get(f"{limit}_interval") for share in shares]
+            )
+            for limit, share in limits.items()
+            if isinstance(share, int | float)
+        }
+        for kind, limits in shares[0].items()
     }
 
 
-def _drops(document: Document, attention: str, kind: str = "zero") -> list[float]:
-    """Drops of the heads of one kind of attention, largest first."""
-    return sorted((r["ablation"][kind]["drop"] for r in document["heads"] if r["kind"] == attention), reverse=True)
+def _ranked(document: Document, **where: str) -> list[Document]:
+    """Zero ablations of the heads of one site or kind of attention, the largest drop first."""
+    rows = [row for row in document["heads"] if all(row[key] == value for key, value in where.items())]
+    return sorted((row["ablation"]["zero"] for row in rows), key=lambda drop: -drop["drop"])
+
+
+def _drops_over_seeds(drops: Sequence[Document]) -> dict[str, Any]:
+    """One drop a seed, each with the interval of its examples."""
+    return over_seeds([drop["drop"] for drop in drops], [_interval_of(drop) for drop in drops])
+
+
+def _interval_of(drop: Document) -> Sequence[float] | None:
+    """The interval of a drop; beside an accuracy of its own it is called `drop_interval`."""
+    return drop.get("drop_interval", drop.get("interval"))
 
 
 def _by_rank(documents: Sequence[Document]) -> dict[str, Any]:
     """The drop of the head that costs most, of the next, and so on, within each kind of attention (zero ablation)."""
     found = {}
     for attention in dict.fromkeys(row["kind"] for row in documents[0]["heads"]):
-        ranked = [_drops(document, attention) for document in documents]
+        ranked = [_ranked(document, kind=attention) for document in documents]
         shortest = min(map(len, ranked))
-        found[attention] = [over_seeds([drops[rank] for drops in ranked]) for rank in range(shortest)]
+        found[attention] = [_drops_over_seeds([drops[rank] for drops in ranked]) for rank in range(shortest)]
     return found
 
 
@@ -105,12 +148,7 @@ def _by_layer(documents: Sequence[Document]) -> dict[str, Any]:
     """The largest zero-ablation drop at each site: layers do correspond across seeds, heads do not."""
     sites = dict.fromkeys(row["site"] for row in documents[0]["heads"])
     return {
-        site: over_seeds(
-            [
-                max((r["ablation"]["zero"]["drop"] for r in d["heads"] if r["site"] == site), default=0.0)
-                for d in documents
-            ]
-        )
+        site: _drops_over_seeds([next(iter(_ranked(document, site=site)), NOTHING) for document in documents])
         for site in sites
     }
 
@@ -120,12 +158,12 @@ def _removable(documents: Sequence[Document], index: int) -> dict[str, Any]:
     return {
         "limit": rows[0]["limit"],
         "heads": over_seeds([len(row["heads"]) for row in rows]),
-        "drop": over_seeds([row["drop"] for row in rows]),
+        "drop": _drops_over_seeds(rows),
         "sum_of_single_drops": over_seeds([row["sum_of_single_drops"] for row in rows]),
         **{
             name: {
                 "heads": over_seeds([len(row[name]["heads"]) for row in rows]),
-                "drop_together": over_seeds([row[name]["drop"] for row in rows]),
+                "drop_together": _drops_over_seeds([row[name] for row in rows]),
             }
             for name in ("alone_under_limit", "adding_up")
         },
@@ -133,7 +171,7 @@ def _removable(documents: Sequence[Document], index: int) -> dict[str, Any]:
 
 
 def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Flip rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together.
+    """Flip rates seed by seed: of the strongest single head of each kind, and of all heads of a kind or site together.
 
     A seed whose model gets no pair of a contrast right has no rate there, and is left out of it.
     """
@@ -141,9 +179,11 @@ def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
     for index, contrast in enumerate(documents[0]["interventions"]["contrasts"]):
         measured = [d for d in documents if d["interventions"]["contrasts"][index]["usable"]]
         kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
-        strongest = {kind: over_seeds([_strongest(d, index, kind) for d in measured]) for kind in kinds if measured}
+        strongest = {
+            kind: rates_over_seeds([_strongest(d, index, kind) for d in measured]) for kind in kinds if measured
+        }
         groups = [row["who"] for row in contrast["rows"] if len(row["heads"]) > 1]
-        together = {who: over_seeds([_rate(d, index, who) for d in measured]) for who in groups if measured}
+        together = {who: rates_over_seeds([_rate(d, index, who) for d in measured]) for who in groups if measured}
         found.append(
             {
                 "name": contrast["name"],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from headway.errors import InputError
-from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval, t_interval
+from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval
 
 REACHES = (4, 16, 64)
 """Multiples of the longest training length that seeds are counted at."""
@@ -76,14 +76,19 @@ def reached(values: Sequence[int], times: int, longest: int) -> dict[str, Any]:
 
 
 def _of_row(documents: Sequence[Document], index: int) -> dict[str, Any]:
-    """One set at one length: every seed's accuracy, their mean, and a t interval over seeds (none for one seed)."""
-    row = documents[0]["lengths"][index]
-    values = [document["lengths"][index]["accuracy"] for document in documents]
+    """One set at one length: every seed's accuracy, mean and median, and the median's interval (from six seeds on).
+
+    The interval keeps both errors, that of the seeds and that of the examples, which all seeds share.
+    """
+    rows = [document["lengths"][index] for document in documents]
+    row, values = rows[0], [row["accuracy"] for row in rows]
+    interval = median_interval(values, own=[row["interval"] for row in rows])
     return {
         "length": row["length"],
         "negatives": row["negatives"],
         "trained": row["trained"],
         "accuracies": values,
         "mean": float(np.mean(values)),
-        "interval": list(t_interval(values)) if len(values) > 1 else None,
+        "median": float(np.median(values)),
+        "interval": None if interval is None else list(interval),
     }

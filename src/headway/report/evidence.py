@@ -35,7 +35,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Per cent, with as many decimals (at most six) as tell it from all or nothing; a t interval may reach past both.
+    """Per cent, with as many decimals (at most six) as tell it from all or nothing; a number may reach past both.
 
     >>> percent(1), percent(0.998083), percent(0.9999952), percent(0.5), percent(0.0004), percent(-0.02)
     ('100 %', '99.81 %', '99.99952 %', '50.0 %', '0.040 %', '−2.0 %')

@@ -105,11 +105,13 @@ class _MapSizes:
         self.step = self.title + self.height + (names if self.turned else 0.12) + 0.5
         interval = self.written > 1 and any(row["interval"] for row in found["rows"])
         hatched = not self.written and any(row["failed"] and row["mean"] is None for row in found["rows"])
-        self.remark = "below each mean its 95 % interval" if interval else "hatched: all failed" if hatched else ""
+        self.remark = (
+            "below each mean the 95 % interval of the median" if interval else "hatched: all failed" if hatched else ""
+        )
 
 
 def cell_lines(row: Row, found: Document) -> list[str]:
-    """What is written in a cell: the mean, its interval, and how many seeds failed."""
+    """What is written in a cell: the mean, the interval of the median, and how many seeds failed."""
     if row["mean"] is None:
         return ["failed" if row["failed"] else "–"]
     lines = [short_value(row["mean"], found["metric"])]

@@ -52,7 +52,7 @@ def bar_lengths(groups: Sequence[Group], name: str) -> list[int]:
 
 @style()
 def bars(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
-    """Accuracy of every group at a few lengths: the bar is the mean, the line its interval, rings are seeds."""
+    """Accuracy of every group at a few lengths: the bar is the median seed, the line its interval, rings are seeds."""
     threshold = threshold_of(groups)
     left = EDGE + 0.1 + text_width(group.name for group in groups)
     columns = max(len(bar_lengths(groups, name)) for name in sets)
@@ -99,7 +99,7 @@ def draw_bars(axes: Axes, groups: Sequence[Group], name: str, length: int) -> No
         face: dict[str, Any] = {"color": "#9cc9e6", "linewidth": 0}
         if found.constant:
             face = {"facecolor": "white", "edgecolor": RED, "hatch": "/////", "linewidth": 0.5}
-        axes.barh(line, found.mean, height=0.66, zorder=2, **face)
+        axes.barh(line, found.median, height=0.66, zorder=2, **face)
         if found.interval:
             axes.hlines(line, *found.interval, color=BLUE, linewidth=1.3, zorder=5)
         if len(found.values) > 1:
@@ -112,7 +112,7 @@ def draw_bars(axes: Axes, groups: Sequence[Group], name: str, length: int) -> No
                 "clip_on": False,
             }
             axes.scatter(found.values, [line] * len(found.values), **ring)
-        note(axes, percent(found.mean), (1, line), (5, 0), axes.get_yaxis_transform(), va="center", color=INK)
+        note(axes, percent(found.median), (1, line), (5, 0), axes.get_yaxis_transform(), va="center", color=INK)
     axes.set(xlim=(0, 1.02), ylim=(len(groups) - 0.5, -0.5), xticks=[])
     axes.tick_params(axis="y", length=0)
     axes.spines["bottom"].set_visible(False)

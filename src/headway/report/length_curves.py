@@ -73,7 +73,7 @@ def split_panels(groups: Sequence[Group], name: str) -> list[Panel]:
 
 @style()
 def curves(panels: Sequence[Panel]) -> Figure:
-    """Accuracy against length, the trained lengths shaded; a thin line is a seed, a thick one the mean."""
+    """Accuracy against length, the trained lengths shaded; a thin line is a seed, a thick one the median."""
     groups = all_groups(panels)
     threshold = threshold_of(groups)
     hollow = any(p.constant for panel in panels for g in panel.groups for p in points(g, panel.set))
@@ -85,7 +85,7 @@ def curves(panels: Sequence[Panel]) -> Figure:
         "hollow: one answer to everything" if hollow else "",
     ]
     figure, places = lay_out(panels, "Right answers against length", remarks)
-    lowest = min((p.mean for panel in panels for g in panel.groups for p in points(g, panel.set)), default=0.0)
+    lowest = min((p.median for panel in panels for g in panel.groups for p in points(g, panel.set)), default=0.0)
     bottom = max(-0.03, min(0.42, lowest - 0.06)) if is_class(groups) else -0.03
     for axes, panel in places:
         draw_lines(axes, panel, accuracy, groups)
@@ -206,7 +206,7 @@ def length_axis(axes: Axes, groups: Sequence[Group], panels: Sequence[Panel], *,
 
 
 def draw_lines(axes: Axes, panel: Panel, read: Callable[[Row], float | None], everyone: Sequence[Group]) -> None:
-    """Every seed, the mean with its markers, and its interval, for each group of a panel."""
+    """Every seed, the median with its markers, and its interval, for each group of a panel."""
     own = panel.labels if len(panel.groups) > 1 or panel.labels != [""] else []
     order = label_order(panel, everyone) if own else [0]
     for index, group in zip(order, panel.groups, strict=True):
@@ -236,15 +236,15 @@ def draw_line(
         for document in group.documents:
             alone = points(Group(group.name, (document,)), name, read)
             places = [math.log2(one.length) for one in alone]
-            axes.plot(places, [one.mean for one in alone], color=how["color"], linewidth=0.5, alpha=0.45, zorder=2)
+            axes.plot(places, [one.median for one in alone], color=how["color"], linewidth=0.5, alpha=0.45, zorder=2)
     banded = [one for one in found if one.interval]
     if banded:
         low, high = zip(*(one.interval for one in banded if one.interval), strict=True)
         places = [math.log2(one.length) for one in banded]
         axes.fill_between(places, low, high, color=how["color"], alpha=0.14, linewidth=0, zorder=1.5)
-    places, means = [math.log2(one.length) for one in found], [one.mean for one in found]
-    axes.plot(places, means, markersize=3.2, linewidth=1.3, zorder=3, label=group.name, **how)
-    hollow = [(place, one.mean) for place, one in zip(places, found, strict=True) if one.constant]
+    places, medians = [math.log2(one.length) for one in found], [one.median for one in found]
+    axes.plot(places, medians, markersize=3.2, linewidth=1.3, zorder=3, label=group.name, **how)
+    hollow = [(place, one.median) for place, one in zip(places, found, strict=True) if one.constant]
     face = {"markerfacecolor": "white", "markeredgecolor": how["color"], "markeredgewidth": 0.9, "markersize": 4.2}
     if hollow:
         axes.plot(*zip(*hollow, strict=True), linestyle="", marker=how["marker"], zorder=3.5, **face)

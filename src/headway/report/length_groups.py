@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.errors import InputError
 from headway.report.style import BLUE, INK, RED, Document
-from headway.statistics import ENOUGH_SEEDS, t_interval
+from headway.statistics import ENOUGH_SEEDS, median_interval
 
 Row = Mapping[str, Any]
 """One length of one set: an entry of `lengths`."""
@@ -27,8 +27,6 @@ SETS = {
 }
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""
-FEWEST_FOR_INTERVAL = 3
-"""Below the first, numbers over seeds describe these seeds; below the second an interval over seeds says nothing."""
 
 COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 MARKERS = "os^DvPX"
@@ -66,9 +64,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Point:
-    """One number of a group at one length: every seed's, their mean, and its 95 % interval where there is one.
+    """One number of a group at one length: every seed's, their median, and its 95 % interval where there is one.
 
-    For a single seed the interval is that of its examples, for three or more Student's over seeds, cut to 0..1.
+    For a single seed the interval is that of its examples, for six or more that of the median seed.
     """
 
     length: int
@@ -77,8 +75,8 @@ class Point:
     constant: bool
 
     @property
-    def mean(self) -> float:
-        return float(np.mean(self.values))
+    def median(self) -> float:
+        return float(np.median(self.values))
 
 
 def groups_of(documents: Sequence[Document], names: Sequence[str] | None = None) -> list[Group]:
@@ -143,17 +141,12 @@ def point(group: Group, name: str, length: int, read: Callable[[Row], float | No
     if not rows:
         return None
     values = tuple(value for row in rows if (value := read(row)) is not None)
-    own = rows[0].get("interval") if read is accuracy and len(rows) == 1 else None
+    own = [row.get("interval") for row in rows] if read is accuracy else []
+    known = [one for one in own if one]
     constant = all(row.get("constant") is not None for row in rows)
-    return Point(length, values, tuple(own) if own else over_seeds(values), constant)
-
-
-def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
-    """Student's interval of the mean of at least three shares, cut to 0..1."""
-    if len(values) < FEWEST_FOR_INTERVAL:
-        return None
-    low, high = t_interval(values)
-    return max(0.0, low), min(1.0, high)
+    if len(rows) == 1:
+        return Point(length, values, (float(known[0][0]), float(known[0][1])) if known else None, constant)
+    return Point(length, values, median_interval(values, own=known if len(known) == len(rows) else None), constant)
 
 
 def length_held(document: Document, name: str) -> int | None:
@@ -190,7 +183,7 @@ def seeds_remark(groups: Sequence[Group]) -> str:
 def band_remark(groups: Sequence[Group]) -> str:
     """What the intervals of these groups are."""
     counts = {group.seeds for group in groups}
-    over = "95 % interval of the mean over seeds" if max(counts) >= FEWEST_FOR_INTERVAL else ""
+    over = "95 % interval of the median seed" if max(counts) >= ENOUGH_SEEDS else ""
     single = "95 % interval over examples" if 1 in counts else ""
     return " or ".join(filter(None, (over, f"{single} of a single seed" if over and single else single)))
 

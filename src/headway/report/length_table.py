@@ -19,9 +19,9 @@ from headway.report.style import Document
 
 @dataclass(frozen=True)
 class Cell:
-    """The mean over seeds with its 95 % interval, and whether every seed gives one answer to everything there."""
+    """The median over seeds with its 95 % interval, and whether every seed gives one answer to everything there."""
 
-    mean: float
+    median: float
     interval: tuple[float, float] | None
     constant: bool
 
@@ -58,7 +58,7 @@ def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
     at: dict[int, Cell | None] = {}
     for length in columns:
         one = point(group, name, length)
-        at[length] = None if one is None else Cell(one.mean, one.interval, one.constant)
+        at[length] = None if one is None else Cell(one.median, one.interval, one.constant)
     held = [value for document in group.documents if (value := length_held(document, name)) is not None]
     return TableRow(name, group.name, group.seeds, at, sorted(held))
 
@@ -71,7 +71,7 @@ def cell_text(cell: Cell | None) -> str:
     """
     if cell is None:
         return "–"
-    text = "1" if cell.mean == 1 else ">.999" if cell.mean >= 0.9995 else f"{cell.mean:.3f}".removeprefix("0")
+    text = "1" if cell.median == 1 else ">.999" if cell.median >= 0.9995 else f"{cell.median:.3f}".removeprefix("0")
     return text + "*" * cell.constant
 
 

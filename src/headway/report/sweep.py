@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ def read_curve(run: RunDirectory) -> Curve:
 
 @style()
 def dots(found: Document) -> Figure:
-    """One line a setting: a ring for each seed, the mean as a bar, its 95 % interval as a line."""
+    """One line a setting: a ring for each seed, the median as a bar, its 95 % interval as a line."""
     rows = found["rows"][:MOST_ROWS]
     key = next(iter(varying(found)), None)
     names = [text_of(row["settings"].get(key)) if key else "all seeds" for row in rows]
@@ -111,7 +112,7 @@ def dots(found: Document) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     value_axis(axes.xaxis, found)
-    axes.set_xlabel(f"{metric_name(found)}: rings are seeds, the bar is their mean, the line its 95 % interval")
+    axes.set_xlabel(f"{metric_name(found)}: rings are seeds, the bar is their median, the line its 95 % interval")
     if key:
         note(axes, key, (0, 1), (-4, 5), "axes fraction", ha="right", size=LABEL)
     return figure
@@ -122,7 +123,7 @@ def draw_seeds(axes: Axes, place: int, row: Row) -> None:
     if row["interval"]:
         axes.hlines(place, *row["interval"], color=BLUE, linewidth=1.4, zorder=2)
     if values:
-        axes.vlines(row["mean"], place - 0.3, place + 0.3, color=BLUE, linewidth=2, zorder=3)
+        axes.vlines(median(values), place - 0.3, place + 0.3, color=BLUE, linewidth=2, zorder=3)
     axes.scatter(values, [place] * len(values), s=14, facecolors="none", edgecolors=INK, linewidths=0.7, zorder=4)
 
 

@@ -88,16 +88,22 @@ def heads_lines(record: Document, health: Document | None = None) -> list[str]:
     if together is not None and not unlearned:
         few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together["descriptive"] else ""
         first = together["removable"][0]
+        cost = over_seeds_text(first["drop"], 2)
         lines.append(
-            f"heads of {together['seeds']} seeds{few}: {over_seeds_text(first['heads'], 1)} were chosen to go together "
-            f"for less than {first['limit']:g} point; on other examples they cost {over_seeds_text(first['drop'], 2)}"
+            f"heads of {together['seeds']} seeds{few}: {over_seeds_text(first['heads'], 0)} heads were chosen to go "
+            f"together for less than {first['limit']:g} point; on other examples they cost {cost}"
         )
     return lines
 
 
 def over_seeds_text(found: Document, decimals: int) -> str:
+    """Every seed's value, and the interval of their median where there are seeds enough."""
+    every = ", ".join(f"{value:.{decimals}f}" for value in found["values"])
+    if found["interval"] is None or "median" not in found:
+        return every
     low, high = found["interval"]
-    return f"{found['mean']:.{decimals}f} (95 % t interval {low:.{decimals}f} to {high:.{decimals}f})"
+    middle = f"{found['median']:.{max(decimals, 1)}f}"
+    return f"{every} (median {middle}, 95 % interval {low:.{decimals}f} to {high:.{decimals}f})"
 
 
 def run_lines(run: Document, unlearned: str | None = None) -> list[str]:

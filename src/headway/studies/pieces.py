@@ -169,10 +169,10 @@ class Heads(Piece):
         return {"split": "test", "examples": self.study.heads.examples, "thorough": False}
 
     def fitting(self, found: Document) -> Document | None:
-        from headway.heads.analysis import FORM
+        from headway.heads.analysis import FORM, RULES
 
         earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
-        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step}
+        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step, "rules": RULES}
         return found if same else None
 
     def do(self, *, device: str, tell: Tell) -> Document:

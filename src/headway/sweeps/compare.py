@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from headway.errors import InputError, suggestion
 from headway.runs import SweepDirectory
-from headway.statistics import clopper_pearson, t_interval
+from headway.statistics import clopper_pearson, median_interval, shares_apart, wilson_interval
 from headway.sweeps.comparison import (
     LOWER_IS_BETTER,
     METRICS,
@@ -280,7 +281,8 @@ def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row
         n=len(known),
         failed=len(ended) - len(known),
         mean=_mean(known),
-        interval=_interval(known, metric),
+        median=median(known) if known else None,
+        interval=_interval(known, metric, _examples(ended)),
         min=min(known, default=None),
         max=max(known, default=None),
         successes=successes,
@@ -313,12 +315,24 @@ def _mean(values: Sequence[float]) -> float | None:
     return values[0] + math.fsum(value - values[0] for value in values) / len(values) if values else None
 
 
-def _interval(values: Sequence[float], metric: str = "") -> Interval | None:
-    """A 95 % t interval over seeds, cut to 0..1 for a share, which cannot lie outside; none for a single seed."""
-    if len(values) < 2:
+def _interval(values: Sequence[float], metric: str, n: int | None) -> Interval | None:
+    """A 95 % interval of the median seed, from six seeds on.
+
+    That of an accuracy keeps the error of its n examples too; where n is not known there is none, because six equal
+    seeds would look certain.
+    """
+    if metric not in SHARES:
+        return median_interval(values)
+    if metric != "accuracy" or n is None:
         return None
-    low, high = t_interval(values)
-    return (max(low, 0.0), min(high, 1.0)) if metric in SHARES else (low, high)
+    return median_interval(values, own=[wilson_interval(round(value * n), n) for value in values])
+
+
+def _examples(entries: Iterable[Entry]) -> int | None:
+    """On how many examples the accuracy of these trials was measured; None unless all say the same."""
+    sizes = {entry.metrics.get("n") for entry in entries if "accuracy" in entry.metrics}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return int(size) if size else None
 
 
 # One key, everything else equal
@@ -339,7 +353,8 @@ def effect_of(key: str, entries: Sequence[Entry], metric: str) -> Effect:
     seeds = list(dict.fromkeys(seed for seed, _ in complete))
     means = {value: _seed_means(value, seeds, complete) for value in map(_identity, values)}
     best = min(means, key=lambda value: best_first(_mean(means[value]), metric in LOWER_IS_BETTER))
-    levels = [_level(value, means[_identity(value)], means[best], metric) for value in values]
+    n = _examples(entry for entry in entries if entry.state == "finished")
+    levels = [_level(value, means[_identity(value)], means[best], metric, n) for value in values]
     levels.sort(key=lambda level: best_first(level.mean, metric in LOWER_IS_BETTER))
     return Effect(key, len(seeds), len(complete), len(blocks) - len(complete), tuple(levels))
 
@@ -364,8 +379,19 @@ def _seed_means(value: str, seeds: Sequence[int], blocks: Sequence[tuple[int, di
     return [sums[seed] / counts[seed] for seed in seeds]
 
 
-def _level(value: Any, own: Sequence[float], best: Sequence[float], metric: str) -> Level:
+def _level(value: Any, own: Sequence[float], best: Sequence[float], metric: str, n: int | None) -> Level:
     differences = [one - other for one, other in zip(own, best, strict=True)]
     mean, apart = _mean(own), _mean(differences)
     assert mean is not None and apart is not None
-    return Level(value, mean, _interval(own, metric), apart, _interval(differences))
+    between = (0.0, 0.0) if own is best else _interval_between(own, best, metric, n)
+    return Level(value, mean, _interval(own, metric, n), apart, between, median(own), median(differences))
+
+
+def _interval_between(own: Sequence[float], best: Sequence[float], metric: str, n: int | None) -> Interval | None:
+    """A 95 % interval of the median difference between two values of a key, seed by seed."""
+    differences = [one - other for one, other in zip(own, best, strict=True)]
+    if metric not in SHARES:
+        return median_interval(differences)
+    if metric != "accuracy" or n is None:
+        return None
+    return median_interval(differences, own=[shares_apart(*pair, n) for pair in zip(own, best, strict=True)])

@@ -16,6 +16,8 @@ SUCCESS = 0.99
 """A seed of at least this accuracy is a success, unless another limit is given."""
 
 Interval = tuple[float, float]
+OF_MEDIAN = "95 % interval of it"
+"""Heads the column after a median."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Row:
     stopped: int = 0
     stopped_at: int | None = None
     stopped_mean: float | None = None
+    median: float | None = None
 
     @property
     def descriptive(self) -> bool:
@@ -51,13 +54,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Level:
-    """One value of a key: its mean over the pairs, and how far it is from the best value's."""
+    """One value of a key: its mean over the pairs, how far it is from the best value's; intervals are of medians."""
 
     value: Any
     mean: float
     interval: Interval | None
     difference: float
     difference_interval: Interval | None
+    median: float | None = None
+    difference_median: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The settings of a sweep side by side. `interval` is a 95 % t interval over seeds, none for one seed."""
+    """The settings of a sweep side by side. `interval` is a 95 % interval of the median seed, from six on."""
 
     sweep: str
     metric: str
@@ -147,7 +152,17 @@ def table_of(found: Comparison) -> list[list[str]]:
     """The rows as texts, under a line of headings."""
     short = short_names(found.keys)
     success = [] if found.success_at is None else [success_text(found), "95 % interval"]
-    header = [*(short[key] for key in found.keys), "seeds", "failed", "mean", "95 % interval", "min", "max", *success]
+    header = [
+        *(short[key] for key in found.keys),
+        "seeds",
+        "failed",
+        "mean",
+        "median",
+        OF_MEDIAN,
+        "min",
+        "max",
+        *success,
+    ]
     rows = [_cells(row, found) for row in found.rows]
     if not found.trials_stopped:
         return [header, *rows]
@@ -179,6 +194,7 @@ def _cells(row: Row, found: Comparison) -> list[str]:
         seeds,
         str(row.failed),
         shown(row.mean, found.metric),
+        shown(row.median, found.metric),
         shown_interval(row.interval, found.metric),
         shown(row.min, found.metric),
         shown(row.max, found.metric),
@@ -191,13 +207,16 @@ def _cells(row: Row, found: Comparison) -> list[str]:
 def effect_table(effect: Effect, metric: str) -> list[list[str]]:
     """One key's values as texts, under a line of headings."""
     unit = " (points)" if metric in SHARES else ""
-    header = [effect.key, "mean", "95 % interval", f"difference to the best{unit}", "95 % interval"]
+    header = [effect.key, "mean", "median", OF_MEDIAN, f"median difference to the best{unit}", OF_MEDIAN]
     lines = [
         [
             value_text(level.value),
             shown(level.mean, metric),
+            shown(level.median, metric),
             shown_interval(level.interval, metric),
-            _signed(level.difference, metric) if place else "best",
+            _signed(level.difference if level.difference_median is None else level.difference_median, metric)
+            if place
+            else "best",
             _signed_interval(level.difference_interval, metric) if place else "",
         ]
         for place, level in enumerate(effect.levels)
@@ -240,6 +259,6 @@ def _html_line(cell: str, texts: Sequence[str]) -> str:
 
 def _restored(cls: Any, document: Mapping[str, Any]) -> Any:
     """The value that `to_json` was made of; JSON knows no tuples, and properties are worked out again."""
-    known = {key: document[key] for key in cls.__dataclass_fields__}
+    known = {key: document[key] for key in cls.__dataclass_fields__ if key in document}
     # A setting's own value may be a list, and stays one.
     return cls(**{key: tuple(it) if isinstance(it, list) and key != "value" else it for key, it in known.items()})

@@ -223,7 +223,7 @@ def verdict_table(evidence: Evidence, runs: list[str]) -> Table:
 
 
 def over_seeds(evidence: Evidence) -> list[Block]:
-    """What a study says of all its seeds: means with a t interval, the seed as the unit."""
+    """What a study says of all its seeds: every seed, the median, and its interval."""
     place = "study/heads/together"
     wanted = {f"heads that are {name}": f"{place}/verdicts/overall/{name}" for name in VERDICTS if name in SIMPLE}
     wanted["heads that depend on the ablation"] = f"{place}/verdicts/overall/depends on the ablation"
@@ -234,16 +234,28 @@ def over_seeds(evidence: Evidence) -> list[Block]:
     rows = [
         [
             Cell(Markup.escape(name)),
-            Cell(evidence.number(f"{path}/mean"), evidence.get(f"{path}/mean")),
+            Cell(every_seed(evidence, path)),
+            middle(evidence, path),
             spread(evidence, path),
         ]
         for name, path in wanted.items()
-        if evidence.has(f"{path}/mean")
+        if evidence.find(f"{path}/values", [])
     ]
-    columns = [Column("over seeds", numeric=False), Column("mean"), Column("interval")]
+    columns = [Column("over seeds", numeric=False), Column("every seed"), Column("median"), Column("its interval")]
     return [Table("Heads over seeds: every seed counts once", columns, rows)] if rows else []
 
 
+def every_seed(evidence: Evidence, path: str) -> Markup:
+    values = evidence.get(f"{path}/values")
+    return Markup(" ").join(evidence.number(f"{path}/values/{index}") for index in range(len(values)))
+
+
+def middle(evidence: Evidence, path: str) -> Cell:
+    there = evidence.has(f"{path}/median")
+    return Cell(evidence.number(f"{path}/median"), evidence.get(f"{path}/median")) if there else Cell(Markup("–"))
+
+
 def spread(evidence: Evidence, path: str) -> Cell:
-    there = evidence.has(f"{path}/interval")
+    """The interval of the median; earlier versions wrote one of the mean, which is not shown."""
+    there = evidence.has(f"{path}/median") and evidence.has(f"{path}/interval")
     return Cell(evidence.interval(f"{path}/interval", points)) if there else Cell(Markup("–"))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from headway.report.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
 from headway.report.evidence import Evidence, listed, percent, written
-from headway.report.length_groups import FEWEST_FOR_INTERVAL, groups_of, set_name
+from headway.report.length_groups import groups_of, set_name
 from headway.report.lengths import planned
 from headway.report.mechanism import draw_mechanism
 from headway.report.sections.accuracy import figure_name
@@ -124,7 +124,7 @@ def table(evidence: Evidence, runs: list[str], name: str) -> Table:
 
 
 def over_seeds(evidence: Evidence, name: str) -> list[Block]:
-    """A study's combinations on a set: the mean over seeds at each length, and its t interval."""
+    """A study's combinations on a set: the median over seeds at each length, and its interval."""
     cells = [f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))]
     places = {cell: seed_rows(evidence, cell, name) for cell in cells}
     there = sorted({length for rows in places.values() for length in rows})
@@ -134,10 +134,7 @@ def over_seeds(evidence: Evidence, name: str) -> list[Block]:
         [
             Cell(evidence.text(f"{cell}/cell")),
             Cell(evidence.number(f"{cell}/together/n_seeds"), evidence.get(f"{cell}/together/n_seeds")),
-            *(
-                mean_cell(evidence, places[cell].get(length), evidence.get(f"{cell}/together/n_seeds"))
-                for length in there
-            ),
+            *(median_cell(evidence, places[cell].get(length)) for length in there),
             Cell(
                 evidence.number(f"{cell}/together/sets/{name}/median"),
                 evidence.get(f"{cell}/together/sets/{name}/median"),
@@ -149,25 +146,27 @@ def over_seeds(evidence: Evidence, name: str) -> list[Block]:
     first = {length: path for places_of in places.values() for length, path in places_of.items()}
     columns = [Column("combination", numeric=False), Column("seeds")]
     columns += [Column(evidence.number(f"{first[length]}/length")) for length in there]
-    return [Table(f"Means over seeds: {set_name(name)}", [*columns, Column("length held, median")], rows)]
+    return [Table(f"Medians over seeds: {set_name(name)}", [*columns, Column("length held, median")], rows)]
 
 
 def seed_rows(evidence: Evidence, cell: str, name: str) -> dict[int, str]:
-    """Length -> where a combination's mean stands, from the longest training length on."""
+    """Length -> where a combination's numbers stand, from the longest training length on."""
     rows = evidence.find(f"{cell}/together/lengths", [])
     own = {row["length"]: f"{cell}/together/lengths/{i}" for i, row in enumerate(rows) if row["negatives"] == name}
     trained = [row["length"] for row in rows if row["trained"]]
     return {length: path for length, path in own.items() if length >= max(trained, default=0)}
 
 
-def mean_cell(evidence: Evidence, place: str | None, seeds: int) -> Cell:
-    """A mean, with its interval where there are seeds enough for one to say anything."""
+def median_cell(evidence: Evidence, place: str | None) -> Cell:
+    """A median, with its interval where there are seeds enough; of an earlier version's document the mean alone."""
     if place is None:
         return Cell(Markup("–"))
-    text = evidence.number(f"{place}/mean", percent)
-    if seeds >= FEWEST_FOR_INTERVAL and evidence.has(f"{place}/interval"):
+    if not evidence.has(f"{place}/median"):
+        return Cell(Markup("mean {}").format(evidence.number(f"{place}/mean", percent)), evidence.get(f"{place}/mean"))
+    text = evidence.number(f"{place}/median", percent)
+    if evidence.has(f"{place}/interval"):
         text += Markup(' <span class="aside">({})</span>').format(evidence.interval(f"{place}/interval"))
-    return Cell(text, evidence.get(f"{place}/mean"))
+    return Cell(text, evidence.get(f"{place}/median"))
 
 
 def index_rows(evidence: Evidence, run: str, name: str) -> dict[int, int]:

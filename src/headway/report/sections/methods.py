@@ -36,9 +36,11 @@ def everywhere(evidence: Evidence) -> list[Pair]:
             [
                 term(
                     "interval over seeds",
-                    "Student's t on one value a seed: covers the mean over all seeds {} of the time, if values of "
-                    "seeds are about normal.",
+                    "Of the median seed, from order statistics: covers it at least {} of the time, whatever the "
+                    "distribution of seeds, from {} seeds on. Where every value has an interval of its own over "
+                    "examples, those widen it. With fewer seeds only the seeds are shown.",
                     sure,
+                    seeds,
                 )
             ]
             * (len(evidence.runs) > 1)
@@ -58,13 +60,16 @@ def of_heads(evidence: Evidence) -> list[Pair]:
             "drop",
             "Points of accuracy lost when a head's output is replaced: by zero, by its mean, or by another example's.",
         ),
-        term("critical", "The whole interval of the drop is above {} points.", critical),
-        term("important", "The whole interval is above {} point.", important),
+        term("critical", "The drop is shown to be above {} points.", critical),
+        term("important", "The drop is shown to be above {} point.", important),
         term("redundant", "The drop is shown to be smaller than {} point either way, alone.", important),
-        term("harmful", "Without it accuracy rises by more than {} point.", important),
+        term("harmful", "Without it accuracy is shown to rise by more than {} point.", important),
         term("undecided", "The examples do not tell; the analysis says how many would."),
-        term("depends on the ablation", "Ways of taking the head out do not lead to one verdict."),
-        term("family", "Verdicts on all heads and kinds are corrected as one family (Holm)."),
+        term(
+            "depends on the ablation",
+            "Ways of taking the head out contradict each other: redundant by one, not by another.",
+        ),
+        term("family", "What verdicts claim of all heads and kinds is corrected as one family (Holm, Shaffer)."),
         term(
             "together",
             "Heads are chosen on one half of the examples and measured on the other. They can go for less than a limit "
