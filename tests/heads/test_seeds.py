@@ -1,6 +1,8 @@
 """Several seeds together: heads are matched by rank or by role, never by index, and the seed is the unit."""
 
+import doctest
 import json
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from headway.heads import seeds
 from headway.heads.ablation import KINDS
 from headway.heads.seeds import VERDICTS, over_seeds, put_together
 from headway.statistics import ENOUGH_SEEDS
@@ -51,6 +54,19 @@ def make_set(random: np.random.Generator, heads: list[str]) -> dict[str, Any]:
     return {"heads": chosen, "drop": float(random.normal(1, 3))}
 
 
+def make_control(random: np.random.Generator, groups: list[str]) -> dict[str, Any]:
+    rows = [
+        {
+            "who": who,
+            "rate": float(random.random()),
+            "digits": {"rate": float(random.random())},
+            "reading": str(random.choice(["unspecific", "carry alone"])),
+        }
+        for who in groups
+    ]
+    return {"n": 180, "usable": 150, "rows": rows}
+
+
 def make_document(seed: int) -> dict[str, Any]:
     """What put_together reads of a heads.json, made up."""
     random = np.random.default_rng([7, seed])
@@ -87,7 +103,15 @@ def make_document(seed: int) -> dict[str, Any]:
                         {"who": who, "heads": members, "rate": float(random.random())}
                         for who, members in groups.items()
                     ],
+                    "strongest": {
+                        kind: {
+                            "head": str(random.choice([row["head"] for row in rows if row["kind"] == kind])),
+                            "rate": float(random.random()),
+                        }
+                        for kind in KIND.values()
+                    },
                 }
+                | ({"control": make_control(random, list(groups))} if about == "carry" else {})
                 for name, about in CONTRASTS
             ]
         },
@@ -116,6 +140,8 @@ def shuffled(document: dict[str, Any], seed: int) -> dict[str, Any]:
     found["heads"].sort(key=lambda row: (order[row["site"]], row["index"]))
     for contrast in found["interventions"]["contrasts"]:
         contrast["rows"].sort(key=lambda row: (len(row["heads"]) > 1, row["who"]))
+        if "control" in contrast:
+            contrast["control"]["rows"].sort(key=lambda row: row["who"])
     return found
 
 
@@ -246,19 +272,61 @@ def test_sets_are_counted_by_size_and_by_what_they_cost() -> None:
         ]
 
 
+def test_the_examples_in_docstrings_hold() -> None:
+    assert doctest.testmod(seeds).failed == 0
+
+
 def test_interventions_have_the_strongest_head_of_a_kind_and_the_groups() -> None:
     found = put_together(TWO)["interventions"]
     assert [(row["name"], row["about"]) for row in found] == list(CONTRASTS)
     for index, contrast in enumerate(found):
         assert contrast["seeds"] == 2
         for seed, document in enumerate(TWO):
-            rates = {row["who"]: row["rate"] for row in document["interventions"]["contrasts"][index]["rows"]}
+            one = document["interventions"]["contrasts"][index]
+            rates = {row["who"]: row["rate"] for row in one["rows"]}
             for kind, row in contrast["strongest"].items():
-                heads = [head["head"] for head in document["heads"] if head["kind"] == kind]
-                assert row["values"][seed] == max(rates[head] for head in heads)
+                assert row["values"][seed] == one["strongest"][kind]["rate"]
             assert contrast["together"].keys() == {*SITES, "all encoder", "all decoder", "all cross"}
             for who, row in contrast["together"].items():
                 assert row["values"][seed] == rates[who]
+
+
+def test_rates_of_seeds_are_counted_and_not_averaged() -> None:
+    documents = [make_document(seed) for seed in range(4)]
+    for document, rate in zip(documents, (0.02, 0.1, 0.9, 0.97), strict=True):
+        document["interventions"]["contrasts"][0]["strongest"]["cross"]["rate"] = rate
+    found = put_together(documents)["interventions"][0]["strongest"]["cross"]
+    assert found == {"values": [0.02, 0.1, 0.9, 0.97], "above": 1, "between": 2, "below": 1, "limits": [0.1, 0.9]}
+
+
+def test_controls_are_put_together_where_there_are_some() -> None:
+    first, second = put_together(TWO)["interventions"]
+    assert "control" not in second
+    assert first["control"]["seeds"] == 2
+    for who, found in first["control"]["together"].items():
+        rows = [
+            next(row for row in document["interventions"]["contrasts"][0]["control"]["rows"] if row["who"] == who)
+            for document in TWO
+        ]
+        assert found["changed"]["values"] == [row["rate"] for row in rows]
+        assert found["digits"]["values"] == [row["digits"]["rate"] for row in rows]
+        assert found["readings"] == Counter(row["reading"] for row in rows)
+
+
+def test_documents_of_earlier_versions_are_read() -> None:
+    documents = [make_document(seed) for seed in range(2)]
+    for document in documents:
+        for contrast in document["interventions"]["contrasts"]:
+            contrast.pop("strongest")
+            contrast.pop("control", None)
+    found = put_together(documents)["interventions"]
+    for index, contrast in enumerate(found):
+        assert "control" not in contrast
+        for kind, row in contrast["strongest"].items():
+            for seed, document in enumerate(documents):
+                heads = [head["head"] for head in document["heads"] if head["kind"] == kind]
+                rates = {one["who"]: one["rate"] for one in document["interventions"]["contrasts"][index]["rows"]}
+                assert row["values"][seed] == max(rates[head] for head in heads)
 
 
 def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:

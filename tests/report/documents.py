@@ -149,7 +149,30 @@ def make_contrast(random: np.random.Generator, heads: list[dict[str, Any]], name
         {"who": one, "heads": [one], "flips": round(200 * rate), "rate": rate, "interval": interval(rate, 200)}
         for one, rate in zip(who, rates, strict=True)
     ]
-    return {"name": name, "about": about, "token": "column 2", "n": 200, "usable": 198, "rows": rows}
+    found = {"name": name, "about": about, "token": "column 2", "n": 200, "usable": 198, "rows": rows}
+    return found | ({"control": make_control(who, rates)} if about == "carry" else {})
+
+
+def make_control(who: list[str], rates: list[float]) -> dict[str, Any]:
+    """What never moves has that reading; the others have each of the readings in turn."""
+    readings = ["unspecific", "carry and digits", "carry alone", "undecided"]
+    return {
+        "n": 180,
+        "usable": 170,
+        "digits_token": "column 1",
+        "rows": [
+            {
+                "who": one,
+                "changed": 17,
+                "rate": 0.1,
+                "interval": interval(0.1, 170),
+                "digits": {"flips": 85, "rate": 0.5, "interval": interval(0.5, 170)},
+                "difference": {"n": 160, "value": rate - 0.1, "interval": [rate - 0.2, rate]},
+                "reading": readings[index % 4] if rate > 0.05 else "not moved",
+            }
+            for index, (one, rate) in enumerate(zip(who, rates, strict=True))
+        ],
+    }
 
 
 def make_interventions(random: np.random.Generator, heads: list[dict[str, Any]]) -> dict[str, Any]:
