@@ -343,7 +343,8 @@ def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:
 
 def test_correlations_are_those_of_the_ranks_within_a_seed() -> None:
     found = put_together(TWO)["correlations"]
-    assert found.keys() == set(SCORES)
+    assert found.keys() == {*SCORES, "within"}
+    found.pop("within")
     for score, row in found.items():
         for seed, document in enumerate(TWO):
             rows = [one for one in document["heads"] if one["scores"][score] is not None]
@@ -368,3 +369,32 @@ def test_a_score_that_is_the_same_everywhere_correlates_with_nothing() -> None:
     assert "carry" not in found
     assert len(found["diagonal"]["values"]) == 1  # only the seed where it varies
     json.dumps(found, allow_nan=False)
+
+
+def test_correlations_within_a_kind_of_attention_are_scipys() -> None:
+    within = put_together(TWO)["correlations"]["within"]
+    assert within.keys() == {"encoder", "decoder", "cross"}
+    assert within["decoder"] == {}, "two heads correlate with 1 or -1, whatever they do"
+    assert within["encoder"].keys() == set(SCORES)
+    assert within["cross"].keys() == set(SCORES) - {"self_token"}
+    for kind in ("encoder", "cross"):
+        for score, row in within[kind].items():
+            for seed, document in enumerate(TWO):
+                rows = [one for one in document["heads"] if one["kind"] == kind]
+                expected = stats.spearmanr(
+                    [one["scores"][score] for one in rows], [one["ablation"]["zero"]["drop"] for one in rows]
+                )
+                assert row["values"][seed] == pytest.approx(float(expected.statistic))
+    json.dumps(within, allow_nan=False)
+
+
+def test_a_score_can_rank_kinds_and_no_head_within_one() -> None:
+    """Cross heads look and cost more than encoder heads; within each kind the order is the reverse."""
+    document = make_document(0)
+    for row in document["heads"]:
+        above = 10 * (row["kind"] == "cross")
+        row["scores"]["carry"] = above + row["index"]
+        row["ablation"]["zero"]["drop"] = above - row["index"]
+    found = put_together([document])["correlations"]
+    assert found["carry"]["values"][0] > 0.3
+    assert found["within"]["cross"]["carry"]["values"] == found["within"]["encoder"]["carry"]["values"] == [-1.0]

@@ -15,6 +15,8 @@ from scipy.stats import spearmanr
 from headway.heads.ablation import KINDS
 from headway.statistics import ENOUGH_SEEDS, t_interval
 
+FEWEST_WITHIN = 3
+"""Heads of one kind that a correlation needs: that of two is always 1 or -1."""
 VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 Document = Mapping[str, Any]
 
@@ -215,15 +217,30 @@ def _controls(controls: Sequence[Document], who: str) -> dict[str, Any]:
 
 
 def _correlations(documents: Sequence[Document]) -> dict[str, Any]:
-    """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed."""
-    found = {}
-    for score in documents[0]["heads"][0]["scores"]:
-        values = []
-        for document in documents:
-            rows = [row for row in document["heads"] if row["scores"].get(score) is not None]
-            pairs = [(row["scores"][score], row["ablation"]["zero"]["drop"]) for row in rows]
-            if len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1:
-                values.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
-        if values:
-            found[score] = over_seeds(values)
-    return found
+    """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed.
+
+    `within` has the same over the heads of one kind of attention: cross heads may both look and cost unlike encoder
+    heads, and then a score tells the kinds apart and nothing about heads.
+    """
+    kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
+    scores = list(documents[0]["heads"][0]["scores"])
+    found = {score: over for score in scores if (over := _correlation(documents, score))}
+    within = {
+        kind: {score: over for score in scores if (over := _correlation(documents, score, kind))} for kind in kinds
+    }
+    return {**found, "within": within}
+
+
+def _correlation(documents: Sequence[Document], score: str, kind: str | None = None) -> dict[str, Any] | None:
+    """One score's correlation over seeds; None where it is the same for all heads of every seed."""
+    values = []
+    for document in documents:
+        rows = [
+            row for row in document["heads"] if row["scores"].get(score) is not None and kind in (None, row["kind"])
+        ]
+        pairs = [(row["scores"][score], row["ablation"]["zero"]["drop"]) for row in rows]
+        if kind is not None and len(pairs) < FEWEST_WITHIN:
+            continue
+        if len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1:
+            values.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
+    return over_seeds(values) if values else None
