@@ -218,6 +218,15 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
     assert line == "carry (n = 40, chosen on 50 others) is moved by no single head (at most 10%)"
 
 
+def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
+    drop = {"margin_change": -1.25, "margin_change_interval": (-1.5, -1.0)}
+    assert heads_command._margin(drop) == " -1.25 (-1.50 to -1.00)"
+    assert heads_command._margin({}) == "-"
+    (line,) = heads_command._margin_line({"margin": 4.5, "margin_interval": (4.25, 4.75)})
+    assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
+    assert heads_command._margin_line({}) == []
+
+
 def test_rates_over_seeds_are_listed_and_counted() -> None:
     rates = {"values": [0.97, 0.02, 0.5], "above": 1, "between": 1, "below": 1, "limits": [0.1, 0.9]}
     assert heads_command._rates(rates) == "0.02 0.50 0.97 (1 above 0.9, 1 between, 1 below 0.1)"

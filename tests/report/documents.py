@@ -41,7 +41,9 @@ def ablation(drop: float, n: int = 2000) -> dict[str, Any]:
     verdict = (
         "critical" if ends[0] > 10 else "important" if ends[0] > 1 else "redundant" if ends[1] < 1 else "undecided"
     )
-    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100}
+    change = -0.15 * drop
+    margin = {"margin": 12 + change, "margin_change": change, "margin_change_interval": [change - 0.25, change + 0.25]}
+    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100, **margin}
 
 
 def make_head(random: np.random.Generator, kind: str, layer: int, index: int) -> dict[str, Any]:
@@ -217,7 +219,14 @@ def make_document(
         "form": 1,
         "split": "test",
         "n": 2000,
-        "baseline": {"n": 2000, "wrong": wrong, "exact_match": 1 - wrong / 2000, "interval": [0.996, 0.9995]},
+        "baseline": {
+            "n": 2000,
+            "wrong": wrong,
+            "exact_match": 1 - wrong / 2000,
+            "interval": [0.996, 0.9995],
+            "margin": 12.0,
+            "margin_interval": [11.5, 12.5],
+        },
         "heads": heads,
         "joint": {
             "elimination": make_elimination(heads),

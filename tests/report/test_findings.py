@@ -106,8 +106,31 @@ def test_each_drop_and_its_verdict_are_written_beside_the_bar() -> None:
     axes = shown(importance).axes[0]
     first = DROPS[names(axes)[0]]
     low, high = first["interval"]
-    written = [f"{first['drop']:.1f}", f"[{low:.1f}, {high:.1f}]", first["verdict"]]
-    assert [text.get_text() for text in axes.texts[:3]] == written
+    written = [f"{first['drop']:.1f}", f"[{low:.1f}, {high:.1f}]"]
+    there = [text.get_text() for text in axes.texts]
+    assert there[:2] == written
+    assert there[4] == first["verdict"]
+
+
+def test_the_change_of_the_margin_stands_beside_the_drop_where_the_document_has_it() -> None:
+    figure = shown(importance)
+    axes = figure.axes[0]
+    first = DROPS[names(axes)[0]]
+    low, high = first["margin_change_interval"]
+    said = [style.number(first["margin_change"]), f"[{style.number(low)}, {style.number(high)}]"]
+    assert [text.get_text() for text in axes.texts[2:4]] == said
+    assert "margin" in [text.get_text() for text in axes.texts]
+    assert any("the right answer leads by 12.0 in logits" in text.get_text() for text in figure.texts)
+    old = make_document(n_layers=1, n_heads=2)
+    old["baseline"].pop("margin")
+    for head in old["heads"]:
+        for drop in head["ablation"].values():
+            drop.pop("margin_change")
+    figure = importance(old)
+    assert not any("leads by" in text.get_text() for text in figure.texts)
+    assert [text.get_text() for text in figure.axes[0].texts[2:3]] == [
+        next(h["ablation"]["zero"]["verdict"] for h in old["heads"] if h["head"] == names(figure.axes[0])[0])
+    ]
 
 
 def test_an_ablation_that_was_not_done_is_named() -> None:

@@ -136,9 +136,10 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {split_in_words(found['split'])}: "
         f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
         *(f"warning: {text}" for text in found["warnings"]),
+        *_margin_line(baseline),
         "",
-        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} {'loss, %':>9} "
-        f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
+        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
+        f"{'margin (zero; 95 %)':27} {'loss, %':>9} {'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
     lines += [_row(row) for row in found["heads"]]
     lines += ["", _prunable(found), *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
@@ -172,9 +173,24 @@ def _row(row: Mapping[str, Any]) -> str:
     if zero["n_to_decide"]:
         drop += f", {zero['n_to_decide']:,} would decide"
     return (
-        f"{row['head']:16} {row['verdict']:24} {drop:52} {loss:>9} "
+        f"{row['head']:16} {row['verdict']:24} {drop:52} {_margin(zero):27} {loss:>9} "
         f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
     )
+
+
+def _margin_line(baseline: Mapping[str, Any]) -> list[str]:
+    """By how much the right answer leads in the model as it is; documents of earlier versions do not say."""
+    if "margin" not in baseline:
+        return []
+    low, high = baseline["margin_interval"]
+    return [f"the right answer leads by {baseline['margin']:.2f} ({low:.2f} to {high:.2f}) in logits"]
+
+
+def _margin(drop: Mapping[str, Any]) -> str:
+    if "margin_change" not in drop:
+        return "-"
+    low, high = drop["margin_change_interval"]
+    return f"{drop['margin_change']:+6.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:

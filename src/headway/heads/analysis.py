@@ -138,7 +138,7 @@ def analyse(
             "seconds": clock.seconds,
             "warnings": warnings_of(ablation),
             "unit_of_drops": "points of whole-answer accuracy (100 = everything)",
-            "baseline": asdict(ablation.baseline),
+            "baseline": asdict(ablation.baseline) | (asdict(ablation.own_margin) if ablation.own_margin else {}),
             "definitions": definitions(trained.task),
             "family": ablation.family,
             "without_donor": ablation.without_donor,
@@ -310,7 +310,10 @@ def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> list[dict
                     "scores": scores.means[name],
                     "deviations": scores.deviations[name],
                     "even": scores.uniform[name],
-                    "ablation": {kind: asdict(ablation.drops[kind][name]) for kind in KINDS},
+                    "ablation": {
+                        kind: asdict(ablation.drops[kind][name]) | asdict(ablation.margins[kind][name])
+                        for kind in KINDS
+                    },
                 }
             )
     return rows

@@ -58,6 +58,16 @@ def of_heads(evidence: Evidence) -> list[Pair]:
             "drop",
             "Points of accuracy lost when a head's output is replaced: by zero, by its mean, or by another example's.",
         ),
+        *(
+            [
+                term(
+                    "margin",
+                    "The right token's logit less the best other one's, the smallest over the tokens of an answer: "
+                    "positive where the answer is right, negative where it is wrong. It moves where accuracy cannot.",
+                )
+            ]
+            * any(evidence.has(f"{run}/heads/baseline/margin") for run in evidence.runs)
+        ),
         term("critical", "The whole interval of the drop is above {} points.", critical),
         term("important", "The whole interval is above {} point.", important),
         term("redundant", "The drop is shown to be smaller than {} point either way, alone.", important),
