@@ -210,6 +210,28 @@ def equivalence(lost: Counts, gained: Counts, n: Counts, margin: Shares) -> np.n
     return np.asarray(np.maximum(drop_above(lost, gained, n, -margin), drop_above(gained, lost, n, -margin)))
 
 
+def newcombe_interval(
+    successes: int, n: int, other_successes: int, other_n: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Newcombe's (1998) score interval for the difference of two independent proportions, the first less the other.
+
+    With (l, u) the Wilson interval of p = successes / n, and (l', u') that of the other, the ends are
+    p - p' - √((p - l)² + (u' - p')²) and p - p' + √((u - p)² + (p' - l')²); (-1, 1) where either has counted nothing.
+    Two proportions are equivalent within a margin at 5 % (two one-sided tests) where the 90 % interval lies inside it.
+
+    >>> [round(end, 4) for end in newcombe_interval(56, 70, 48, 80)]
+    [0.0524, 0.3339]
+    """
+    low, high = wilson_interval(successes, n, confidence)
+    other_low, other_high = wilson_interval(other_successes, other_n, confidence)
+    if n == 0 or other_n == 0:
+        return (-1.0, 1.0)
+    share, other = successes / n, other_successes / other_n
+    down = ((share - low) ** 2 + (other_high - other) ** 2) ** 0.5
+    up = ((high - share) ** 2 + (other - other_low) ** 2) ** 0.5
+    return (share - other - down, share - other + up)
+
+
 def welch_interval(
     difference: Shares, errors: Sequence[Shares], sizes: Sequence[Counts], confidence: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
