@@ -97,7 +97,7 @@ def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() 
     found = contrast(Evidence({"method": METHOD, "one": {**CARRY, "strongest": strongest}}), "one")
     assert found is not None
     assert found.striptags() == (
-        "Of single heads, b moves the carry most: in 90.0 % of 40 pairs (chosen on 50 others) (80.0 % to 95.0 %); "
+        "Of single heads, b moves the carry most: in 90.0 % of 40 pairs that it was not chosen on (80.0 % to 95.0 %); "
         "patched from a sum with another digit and the same carry, that digit changes in 25.0 % (12.5 % to 50.0 %)."
     )
 

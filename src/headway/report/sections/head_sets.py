@@ -156,8 +156,8 @@ def contrast(evidence: Evidence, place: str) -> Markup | None:
     strongest = evidence.find(f"{place}/strongest", {})
     if strongest:
         best = f"{place}/strongest/{max(strongest, key=lambda kind: float(strongest[kind]['chosen_on_rate']))}"
-        name, pairs = f"{best}/head", Markup("{} pairs").format(evidence.number(f"{best}/n"))
-        pairs += Markup(" (chosen on {} others)").format(evidence.number(f"{best}/chosen_on_n"))
+        name = f"{best}/head"
+        pairs = Markup("{} pairs that it was not chosen on").format(evidence.number(f"{best}/n"))
     else:  # few pairs, or written by an earlier version: chosen and measured on the same pairs
         rows = evidence.get(f"{place}/rows")
         single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
