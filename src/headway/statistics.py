@@ -107,6 +107,26 @@ def shares_apart(first: float, second: float, n: int, confidence: float = 0.95) 
     return float(max(first - second - down, -1)), float(min(first - second + up, 1))
 
 
+def mean_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's t interval for the mean of many examples; (-inf, inf) for fewer than two.
+
+    The ends are mean ± t s / √m, with s the standard deviation of the m values (divisor m - 1) and t the quantile of
+    Student's distribution with m - 1 degrees of freedom. Not for a few seeds: `median_interval` is.
+
+    >>> [round(end, 4) for end in mean_interval([0.90, 0.92, 0.97])]
+    [0.8404, 1.0196]
+    """
+    if len(values) < 2:
+        return (-np.inf, np.inf)
+    # Measured from the first value, equal values differ by exactly 0, whatever the rounding of their mean.
+    first = float(values[0])
+    shifted = np.asarray(values, dtype=float) - first
+    mean = first + float(shifted.mean())
+    error = float(shifted.std(ddof=1)) / len(values) ** 0.5
+    half = float(student.ppf(0.5 + confidence / 2, len(values) - 1)) * error
+    return (mean - half, mean + half)
+
+
 def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Interval of the mean of paired differences, along the last axis, for differences of size about 1.
 
@@ -250,6 +270,28 @@ def equivalence(lost: Counts, gained: Counts, n: Counts, margin: Shares) -> np.n
     """
     _check_share("margin", margin, 0)
     return np.asarray(np.maximum(drop_above(lost, gained, n, -margin), drop_above(gained, lost, n, -margin)))
+
+
+def newcombe_interval(
+    successes: int, n: int, other_successes: int, other_n: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Newcombe's (1998) score interval for the difference of two independent proportions, the first less the other.
+
+    With (l, u) the Wilson interval of p = successes / n, and (l', u') that of the other, the ends are
+    p - p' - √((p - l)² + (u' - p')²) and p - p' + √((u - p)² + (p' - l')²); (-1, 1) where either has counted nothing.
+    Two proportions are equivalent within a margin at 5 % (two one-sided tests) where the 90 % interval lies inside it.
+
+    >>> [round(end, 4) for end in newcombe_interval(56, 70, 48, 80)]
+    [0.0524, 0.3339]
+    """
+    low, high = wilson_interval(successes, n, confidence)
+    other_low, other_high = wilson_interval(other_successes, other_n, confidence)
+    if n == 0 or other_n == 0:
+        return (-1.0, 1.0)
+    share, other = successes / n, other_successes / other_n
+    down = ((share - low) ** 2 + (other_high - other) ** 2) ** 0.5
+    up = ((high - share) ** 2 + (other - other_low) ** 2) ** 0.5
+    return (share - other - down, share - other + up)
 
 
 def welch_interval(

@@ -194,6 +194,49 @@ def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
     )
 
 
+def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
+    half = {"n": 40, "chosen_on_n": 50, "control": {"rate": 0.0, "interval": (0.0, 0.04), "reading": "carry alone"}}
+    strongest = {
+        "encoder": {"head": "enc0.self.h0", "rate": 0.1, "interval": (0.04, 0.2), "chosen_on_rate": 0.2, **half},
+        "cross": {"head": "dec0.cross.h1", "rate": 0.9, "interval": (0.8, 0.95), "chosen_on_rate": 0.8, **half},
+    }
+    rows = [{"who": f"all {kind}", "heads": ["x", "y"], "rate": 0.5, "interval": (0.4, 0.6)} for kind in strongest]
+    third = {"rate": 0.3, "interval": (0.2, 0.4)}
+    controls = [
+        {"who": "all encoder", **third, "digits": third, "reading": "unspecific"},
+        {"who": "all cross", **third, "digits": third, "reading": "not moved"},
+    ]
+    contrast = {"name": "carry", "usable": 90, "n": 100, "rows": rows, "strongest": strongest}
+    lines = heads_command._interventions({"contrasts": [contrast | {"control": {"usable": 80, "rows": controls}}]})
+    assert lines == [
+        "carry (n = 40, chosen on 50 others) is moved by dec0.cross.h1 90% (80% to 95%) "
+        "[control 0% (0% to 4%): carry alone]",
+        "  (n = 90, control 80) all encoder 50% (40% to 60%), control 30% (20% to 40%), digits 30% (20% to 40%): "
+        "unspecific; all cross 50%: not moved",
+    ]
+    strongest.pop("cross")
+    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    assert line == "carry (n = 40, chosen on 50 others) is moved by no single head (at most 10%)"
+
+
+def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
+    drop = {"margin_change": -1.25, "margin_change_interval": (-1.5, -1.0)}
+    assert heads_command._margin(drop) == " -1.25 (-1.50 to -1.00)"
+    assert heads_command._margin({}) == "-"
+    (line,) = heads_command._margin_line({"margin": 4.5, "margin_interval": (4.25, 4.75)})
+    assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
+    assert heads_command._margin_line({}) == []
+
+
+def test_rates_over_seeds_are_listed_and_counted() -> None:
+    rates = {"values": [0.97, 0.02, 0.5], "above": 1, "between": 1, "below": 1, "limits": [0.1, 0.9]}
+    assert heads_command._rates(rates) == "0.02 0.50 0.97 (1 above 0.9, 1 between, 1 below 0.1)"
+    readings = {"all cross": {"readings": {"carry alone": 2, "undecided": 1}}, "decoder.0.cross": {"readings": {}}}
+    (line,) = heads_command._readings({"control": {"seeds": 3, "together": readings}})
+    assert line == "    against controls with the same carry (3 seeds): all cross carry alone in 2, undecided in 1"
+    assert heads_command._readings({}) == []
+
+
 @pytest.mark.parametrize("command", ["heads wider", "heads zero", "prune zero --keep enc0.self.h0"])
 def test_quiet_prints_nothing_on_stderr(command: str, after: Shell) -> None:
     after(f"{command} --quiet{' --no-figures' if 'heads' in command else ''}")

@@ -116,6 +116,24 @@ def test_interventions_find_the_head_in_every_carry_and_no_other_head(found: Hea
         assert all((low > 0.98) if who in groups_with_it else (high < 0.02) for who, (low, high) in rows.items())
 
 
+def test_controls_say_that_the_head_moves_the_carry_and_nothing_else(found: HeadAnalysis) -> None:
+    contrasts = [one for one in found.document["interventions"]["contrasts"] if one["about"] == "carry"]
+    everything = {"decoder.0.cross", "all cross"}
+    for contrast in contrasts:
+        control = contrast["control"]
+        assert control["usable"] == control["n"] > 100
+        readings = {row["who"]: row["reading"] for row in control["rows"]}
+        assert readings == dict.fromkeys(readings, "not moved") | {str(CARRY_HEAD): "carry alone"} | dict.fromkeys(
+            everything, "carry and digits"
+        )
+        rows = {row["who"]: row for row in control["rows"]}
+        assert rows[str(CARRY_HEAD)]["changed"] == rows["all cross"]["changed"] == 0
+        assert rows[str(DIGITS_HEAD)]["digits"]["rate"] == 1, "it brings the digits, and never the carry"
+        assert rows[str(CARRY_HEAD)]["difference"]["interval"][0] > 0.95
+        assert contrast["strongest"]["cross"]["head"] == str(CARRY_HEAD)
+        assert contrast["strongest"]["cross"]["control"]["reading"] == "carry alone"
+
+
 def test_interventions_find_the_stronger_of_two_heads_behind_the_digits(found: HeadAnalysis) -> None:
     for rows in flips(found, "digits"):
         assert rows[str(DIGITS_HEAD)][0] > 0.98

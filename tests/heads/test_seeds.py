@@ -1,6 +1,8 @@
 """Several seeds together: heads are matched by rank or by role, never by index, and the seed is the unit."""
 
+import doctest
 import json
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from headway.heads import seeds
 from headway.heads.ablation import KINDS
 from headway.heads.seeds import VERDICTS, over_seeds, put_together, rates_over_seeds
 from headway.statistics import ENOUGH_SEEDS
@@ -51,6 +54,19 @@ def make_set(random: np.random.Generator, heads: list[str]) -> dict[str, Any]:
     return {"heads": chosen, "drop": float(random.normal(1, 3))}
 
 
+def make_control(random: np.random.Generator, groups: list[str]) -> dict[str, Any]:
+    rows = [
+        {
+            "who": who,
+            "rate": float(random.random()),
+            "digits": {"rate": float(random.random())},
+            "reading": str(random.choice(["unspecific", "carry alone"])),
+        }
+        for who in groups
+    ]
+    return {"n": 180, "usable": 150, "rows": rows}
+
+
 def make_document(seed: int) -> dict[str, Any]:
     """What put_together reads of a heads.json, made up."""
     random = np.random.default_rng([7, seed])
@@ -87,7 +103,15 @@ def make_document(seed: int) -> dict[str, Any]:
                         {"who": who, "heads": members, "rate": float(random.random())}
                         for who, members in groups.items()
                     ],
+                    "strongest": {
+                        kind: {
+                            "head": str(random.choice([row["head"] for row in rows if row["kind"] == kind])),
+                            "rate": float(random.random()),
+                        }
+                        for kind in KIND.values()
+                    },
                 }
+                | ({"control": make_control(random, list(groups))} if about == "carry" else {})
                 for name, about in CONTRASTS
             ]
         },
@@ -116,6 +140,8 @@ def shuffled(document: dict[str, Any], seed: int) -> dict[str, Any]:
     found["heads"].sort(key=lambda row: (order[row["site"]], row["index"]))
     for contrast in found["interventions"]["contrasts"]:
         contrast["rows"].sort(key=lambda row: (len(row["heads"]) > 1, row["who"]))
+        if "control" in contrast:
+            contrast["control"]["rows"].sort(key=lambda row: row["who"])
     return found
 
 
@@ -188,8 +214,8 @@ def test_over_seeds_the_interval_is_that_of_the_median_and_keeps_both_errors() -
 def test_rates_of_seeds_are_counted_and_never_averaged() -> None:
     found = rates_over_seeds([1, 1, 0.89, 0.99, 0.02, 1, 0, 1])
     assert found["values"] == [1, 1, 0.89, 0.99, 0.02, 1, 0, 1]
-    assert found["counts"] == {"above_90_percent": 5, "between": 1, "below_10_percent": 2}
-    assert found.keys() == {"values", "counts"}
+    assert (found["above"], found["between"], found["below"]) == (5, 1, 2)
+    assert found.keys() == {"values", "above", "between", "below", "limits"}
 
 
 def test_intervals_of_examples_reach_the_seeds_of_a_study() -> None:
@@ -280,19 +306,61 @@ def test_sets_are_counted_by_size_and_by_what_they_cost() -> None:
         ]
 
 
+def test_the_examples_in_docstrings_hold() -> None:
+    assert doctest.testmod(seeds).failed == 0
+
+
 def test_interventions_have_the_strongest_head_of_a_kind_and_the_groups() -> None:
     found = put_together(TWO)["interventions"]
     assert [(row["name"], row["about"]) for row in found] == list(CONTRASTS)
     for index, contrast in enumerate(found):
         assert contrast["seeds"] == 2
         for seed, document in enumerate(TWO):
-            rates = {row["who"]: row["rate"] for row in document["interventions"]["contrasts"][index]["rows"]}
+            one = document["interventions"]["contrasts"][index]
+            rates = {row["who"]: row["rate"] for row in one["rows"]}
             for kind, row in contrast["strongest"].items():
-                heads = [head["head"] for head in document["heads"] if head["kind"] == kind]
-                assert row["values"][seed] == max(rates[head] for head in heads)
+                assert row["values"][seed] == one["strongest"][kind]["rate"]
             assert contrast["together"].keys() == {*SITES, "all encoder", "all decoder", "all cross"}
             for who, row in contrast["together"].items():
                 assert row["values"][seed] == rates[who]
+
+
+def test_rates_of_seeds_are_counted_and_not_averaged() -> None:
+    documents = [make_document(seed) for seed in range(4)]
+    for document, rate in zip(documents, (0.02, 0.1, 0.9, 0.97), strict=True):
+        document["interventions"]["contrasts"][0]["strongest"]["cross"]["rate"] = rate
+    found = put_together(documents)["interventions"][0]["strongest"]["cross"]
+    assert found == {"values": [0.02, 0.1, 0.9, 0.97], "above": 1, "between": 2, "below": 1, "limits": [0.1, 0.9]}
+
+
+def test_controls_are_put_together_where_there_are_some() -> None:
+    first, second = put_together(TWO)["interventions"]
+    assert "control" not in second
+    assert first["control"]["seeds"] == 2
+    for who, found in first["control"]["together"].items():
+        rows = [
+            next(row for row in document["interventions"]["contrasts"][0]["control"]["rows"] if row["who"] == who)
+            for document in TWO
+        ]
+        assert found["changed"]["values"] == [row["rate"] for row in rows]
+        assert found["digits"]["values"] == [row["digits"]["rate"] for row in rows]
+        assert found["readings"] == Counter(row["reading"] for row in rows)
+
+
+def test_documents_of_earlier_versions_are_read() -> None:
+    documents = [make_document(seed) for seed in range(2)]
+    for document in documents:
+        for contrast in document["interventions"]["contrasts"]:
+            contrast.pop("strongest")
+            contrast.pop("control", None)
+    found = put_together(documents)["interventions"]
+    for index, contrast in enumerate(found):
+        assert "control" not in contrast
+        for kind, row in contrast["strongest"].items():
+            for seed, document in enumerate(documents):
+                heads = [head["head"] for head in document["heads"] if head["kind"] == kind]
+                rates = {one["who"]: one["rate"] for one in document["interventions"]["contrasts"][index]["rows"]}
+                assert row["values"][seed] == max(rates[head] for head in heads)
 
 
 def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:
@@ -309,7 +377,8 @@ def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:
 
 def test_correlations_are_those_of_the_ranks_within_a_seed() -> None:
     found = put_together(TWO)["correlations"]
-    assert found.keys() == set(SCORES)
+    assert found.keys() == {*SCORES, "within"}
+    found.pop("within")
     for score, row in found.items():
         for seed, document in enumerate(TWO):
             rows = [one for one in document["heads"] if one["scores"][score] is not None]
@@ -334,3 +403,32 @@ def test_a_score_that_is_the_same_everywhere_correlates_with_nothing() -> None:
     assert "carry" not in found
     assert len(found["diagonal"]["values"]) == 1  # only the seed where it varies
     json.dumps(found, allow_nan=False)
+
+
+def test_correlations_within_a_kind_of_attention_are_scipys() -> None:
+    within = put_together(TWO)["correlations"]["within"]
+    assert within.keys() == {"encoder", "decoder", "cross"}
+    assert within["decoder"] == {}, "two heads correlate with 1 or -1, whatever they do"
+    assert within["encoder"].keys() == set(SCORES)
+    assert within["cross"].keys() == set(SCORES) - {"self_token"}
+    for kind in ("encoder", "cross"):
+        for score, row in within[kind].items():
+            for seed, document in enumerate(TWO):
+                rows = [one for one in document["heads"] if one["kind"] == kind]
+                expected = stats.spearmanr(
+                    [one["scores"][score] for one in rows], [one["ablation"]["zero"]["drop"] for one in rows]
+                )
+                assert row["values"][seed] == pytest.approx(float(expected.statistic))
+    json.dumps(within, allow_nan=False)
+
+
+def test_a_score_can_rank_kinds_and_no_head_within_one() -> None:
+    """Cross heads look and cost more than encoder heads; within each kind the order is the reverse."""
+    document = make_document(0)
+    for row in document["heads"]:
+        above = 10 * (row["kind"] == "cross")
+        row["scores"]["carry"] = above + row["index"]
+        row["ablation"]["zero"]["drop"] = above - row["index"]
+    found = put_together([document])["correlations"]
+    assert found["carry"]["values"][0] > 0.3
+    assert found["within"]["cross"]["carry"]["values"] == found["within"]["encoder"]["carry"]["values"] == [-1.0]

@@ -6,11 +6,13 @@
 
 The stream holds an element's value as a one-hot vector. After h1 brought the value before, the feed-forward layer is
 relu(before - own), which is above 0 where the sequence descends; max pooling finds the largest. No other head writes
-anything, so what goes wrong past a length can only be h1. Three ways in which it can:
+anything, so what goes wrong past a length can only be h1. Ways in which it can:
 
     even       past the length it looks everywhere evenly
     far        it prefers keys further away than the length, if there are any
     quiet      it looks where it always did; the length does something else (the readout's bias grows with it)
+    crowd      every other key takes a little of its attention, near or far: with too many of them it is misled
+    partly     as `far`, and what `quiet` does befalls half of the sequences as well
 
 Every number stands in the stream a second time with the other sign, so a layer norm finds a mean of 0 and only scales
 what is there. Comparing before with own does not mind being scaled.
@@ -30,7 +32,7 @@ from headway.model.transformer import Inputs, Transformer
 from headway.runs import RunDirectory
 from headway.tasks import make_task
 
-Fault = Literal["none", "even", "far", "quiet"]
+Fault = Literal["none", "even", "far", "quiet", "crowd", "partly"]
 
 VALUES = 12
 BEFORE, DESCENT = VALUES, VALUES + 1
@@ -42,6 +44,9 @@ ENOUGH = 0.02
 """A descent by 1 from the largest value is 0.1 after two layer norms; rounding leaves 1e-6."""
 SHARP = 30.0
 """Softmax gives a key that is 30 behind 1e-13."""
+
+CROWD, ENOUGH_IN_A_CROWD = 10.6, 0.09
+"""Each key that is 10.6 behind takes 2.5e-5 of the attention: what 32 of them take passes, what 64 take does not."""
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "sortedness", "values": VALUES, "negatives": "adjacent"},
@@ -83,7 +88,9 @@ class Looks(Encoding):
         culprit = torch.where(before, 0.0, -SHARP)
         if self.fault == "even" and key.shape[1] > LAST:
             culprit = even
-        if self.fault == "far":
+        if self.fault == "crowd":
+            culprit = torch.where(before, 0.0, -CROWD)
+        if self.fault in ("far", "partly"):
             culprit = torch.where(back.abs() >= LAST, SHARP, culprit)
         return torch.stack([own, culprit, even], dim=1)
 
@@ -111,12 +118,14 @@ class Planted(Transformer):
             block.feed_forward.expand.weight[0, :VALUES] = -values
             block.feed_forward.contract.weight[:, 0] = mirrored(torch.eye(HALF)[DESCENT])
             self.readout.weight[0, DESCENT] = 1.0
-            self.readout.bias[1] = ENOUGH
+            self.readout.bias[1] = ENOUGH_IN_A_CROWD if fault == "crowd" else ENOUGH
 
     def classify(self, hidden: Tensor, inputs: Inputs) -> Tensor:
         logits = super().classify(hidden, inputs)
         if self.fault == "quiet" and inputs.source.shape[1] > LAST:
             logits = logits + torch.tensor([0.0, 100.0])
+        if self.fault == "partly" and inputs.source.shape[1] > LAST:
+            logits = logits + (inputs.source.sum(1, keepdim=True) % 2) * torch.tensor([0.0, 100.0])
         return logits
 
 

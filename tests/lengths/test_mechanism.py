@@ -19,23 +19,38 @@ from headway.lengths.behaviour import Behaviour, Sample, captured_at, look_at, s
 from headway.lengths.changes import Observed, _change, compare, in_order
 from headway.lengths.explanation import tell
 from headway.lengths.mechanism import Mechanism, examples_at, first_failing, mechanism
-from headway.lengths.repair import by_offset, profiles_of, repaired, repairs_for, within_reach
+from headway.lengths.repair import (
+    Nearby,
+    Scattered,
+    at_random,
+    by_offset,
+    claim_of,
+    equivalence_row,
+    profiles_of,
+    repaired,
+    repairs_for,
+    shifted,
+    within_reach,
+)
 from headway.lengths.sets import length_set
 from headway.model.sites import Head
+from headway.statistics import newcombe_interval
 from tests.heads.small import SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.lengths.planted import CULPRIT, LAST, Fault, plant
 
 LENGTHS = [8, 32, 64]
 N = 80
+ENOUGH = 300
+"""Examples with which a perfect repair is shown to be within 2 points of a perfect reference, for all of 4 repairs."""
 
 
-def found_in(fault: Fault) -> Mechanism:
-    return mechanism(plant(fault), LENGTHS, n=N)
+def found_in(fault: Fault, n: int = N) -> Mechanism:
+    return mechanism(plant(fault), LENGTHS, n=n)
 
 
 @pytest.fixture(scope="module")
 def even() -> Mechanism:
-    return found_in("even")
+    return found_in("even", ENOUGH)
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +115,59 @@ def test_nothing_is_named_in_a_model_that_does_the_same_at_every_length(sound: M
     assert len(sound.words) == 2
 
 
+def repair_of(found: Mechanism, repair: str) -> dict[str, Any]:
+    """The repair of the culprit, or of the fewest heads that were repaired."""
+    rows = [row for row in found.document["check"]["repairs"] if row["repair"] == repair]
+    return min(rows, key=lambda row: len(row["heads"]))
+
+
 def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
-    found = found_in("far")
+    found = mechanism(plant("far"), [64], n=ENOUGH)
     assert found.first is not None and found.first.head == str(CULPRIT)
-    assert "seeing no further than at 16, accuracy at 64 is 100.0 %" in found.words[-1]
+    row = repair_of(found, "reach")
+    assert row["sham"]["rise_interval"][1] < 5, "as many keys at random leave far ones among them"
+    assert row["equivalence"]["equivalent"] and row["claim"] == "why"
+    said = found.words[-1]
+    assert "seeing no further than at 16, accuracy at 64 is 100.0 %" in said
+    assert "a sham repair of the same heads (with as many keys hidden at random) brings +0." in said
+    assert said.endswith(
+        "Accuracy is within 2 points of that at 16 (difference +0.0, -1.6 to +1.6). "
+        "So what this head sees further away is why it fails at 64."
+    )
+
+
+def test_too_few_examples_show_a_part_and_not_all_of_it() -> None:
+    found = found_in("far")
+    assert repair_of(found, "reach")["claim"] == "a part of why"
+    assert "Accuracy is not shown to be within 2 points of that at 16 (difference +0.0, " in found.words[-1]
+    assert found.words[-1].endswith("So what this head sees further away is a part of why it fails at 64.")
+
+
+def test_where_fewer_keys_are_enough_the_reach_is_not_blamed() -> None:
+    """In a crowd it does not matter which keys are hidden: the sham helps as much."""
+    found = found_in("crowd", 200)
+    assert found.fails_at == 64
+    row = repair_of(found, "reach")
+    assert row["at"]["accuracy"] == row["sham"]["accuracy"] == 1
+    assert row["sham"]["repair_above"] == 0 and row["claim"] == "not shown"
+    assert not any("further away is" in said for said in found.words)
+    document = json.loads(json.dumps(found.to_json()))
+    rows = document["check"]["repairs"]
+    document["check"]["repairs"] = [row for row in rows if row["repair"] == "reach"]
+    said = tell(document)[-1]
+    assert "(with as many keys hidden at random) brings +50.0" in said
+    assert said.endswith("so what these heads see further away is not shown to be why it fails.")
+
+
+def test_a_repair_that_helps_in_part_is_a_part_of_why() -> None:
+    """The head is put right, but half of the sequences have something else wrong with them."""
+    found = mechanism(plant("partly"), [64], n=ENOUGH)
+    row = repair_of(found, "reach")
+    assert 0.6 < row["at"]["accuracy"] < 0.9
+    assert row["equivalence"]["interval"][1] < -2 and not row["equivalence"]["equivalent"]
+    assert row["claim"] == "a part of why"
+    assert found.words[-1].endswith("is a part of why it fails at 64.")
+    assert not any(said.endswith("is why it fails at 64.") for said in found.words)
 
 
 def test_a_fault_that_is_in_no_head_is_not_put_on_one() -> None:
@@ -270,6 +334,81 @@ def test_a_profile_is_the_mean_weight_at_each_offset_and_is_looked_by(norm: str)
         torch.testing.assert_close(brought[:, q], mixed, atol=1e-5, rtol=0)  # sums of 11 numbers in fp32
 
 
+# Shams
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_sham_hides_as_many_keys_as_the_reach_and_keeps_the_nearest(causal: bool) -> None:
+    trained = untrained(SORTEDNESS, task={"values": 40})
+    walk, _ = batch_and_walk(trained, 40)
+    assert walk.encoder_view is not None
+    place = walk.encoder_view.place
+    everything = range(40)
+    q, k = np.indices((40, 40))
+    visible = k <= q if causal else np.ones((40, 40), dtype=bool)
+    near = Nearby(**vars(place), reach=15).near(everything)[0, 0].numpy() & visible
+    scattered = Scattered(**vars(place), reach=15, causal=causal)
+    kept = scattered.near(everything)[0, 0].numpy()
+    assert (kept.sum(1) == near.sum(1)).all()
+    assert (kept <= visible).all()
+    assert kept[visible & (abs(q - k) <= 15 // 4)].all()
+    far = visible & (abs(q - k) > 15)
+    share = (kept & far)[20:].sum() / far[20:].sum()
+    assert 0.2 < share < 0.9, "some of the far keys stay"
+    assert np.array_equal(scattered.near(range(10, 30))[0, 0].numpy(), kept[10:30]), "whatever the chunk"
+    assert np.array_equal(kept, Scattered(**vars(place), reach=15, causal=causal).near(everything)[0, 0].numpy())
+
+
+def test_a_sham_of_the_reach_changes_nothing_at_the_training_length() -> None:
+    trained = untrained(SORTEDNESS, task={"values": 40})
+    with torch.inference_mode():
+        for length, alike in ((6, True), (12, False)):
+            walk, state = batch_and_walk(trained, length)
+            site = walk.sites[0]
+            assert torch.equal(at_random(5, walk, state, site), walk.look(state, site)) == alike
+
+
+def test_a_sham_of_the_profile_has_the_same_weights_elsewhere() -> None:
+    for base in (SORTEDNESS, TEXT):
+        trained = untrained(base)
+        plan = trained.task.length_plan()
+        profiles = profiles_of(trained, length_set(trained, plan.sets[0], plan.longest, 8))
+        moved = shifted(trained, profiles)
+        assert moved.keys() == profiles.keys()
+        for head, profile in profiles.items():
+            assert moved[head].sort().values.tolist() == profile.sort().values.tolist()
+            assert not torch.equal(moved[head], profile)
+            if base is TEXT:
+                assert moved[head][len(profile) // 2 + 1 :].sum() == 0, "nothing ahead of a causal query"
+
+
+def row_with(rise_low: float, above_low: float, equivalent: bool, sham_low: float) -> dict[str, Any]:
+    sham = {"rise_interval": (sham_low, sham_low + 1), "repair_above_interval": (above_low, above_low + 1)}
+    return {"at": {"rise_interval": (rise_low, 9)}, "sham": sham, "equivalence": {"equivalent": equivalent}}
+
+
+def test_why_needs_both_the_sham_and_the_equivalence() -> None:
+    assert claim_of(row_with(5, 5, True, 0)) == "why"
+    assert claim_of(row_with(5, 5, False, 0)) == "a part of why"
+    assert claim_of(row_with(5, 5, True, 2)) == "a part of why", "fewer keys explain some of it"
+    assert claim_of(row_with(5, 1, True, 0)) == "not shown", "not surely better than the sham"
+    assert claim_of(row_with(1, 5, True, 0)) == "not shown"
+    assert claim_of(row_with(5, 5, True, 0) | {"sham": None}) == "not shown"
+
+
+def test_equivalence_counts_the_errors_of_both_samples_and_all_repairs() -> None:
+    def right(count: int, n: int) -> np.ndarray:
+        return np.arange(n) < count
+
+    assert equivalence_row(right(500, 500), right(500, 500), 14)["equivalent"]
+    assert not equivalence_row(right(500, 500), right(60, 60), 14)["equivalent"], "a small reference shows little"
+    assert not equivalence_row(right(300, 300), right(300, 300), 40)["equivalent"]
+    found = equivalence_row(right(470, 500), right(490, 500))
+    assert found["difference"] == pytest.approx(-4) and not found["equivalent"]
+    assert found["interval"] == pytest.approx([100 * e for e in newcombe_interval(470, 500, 490, 500, 0.9)])
+    assert found["n"] == [500, 500]
+
+
 def test_only_the_chosen_heads_are_repaired() -> None:
     trained = plant("far")
     repair = repairs_for(trained, length_set(trained, "adjacent", 16, 20))["reach"]
@@ -376,8 +515,15 @@ def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) ->
     better["at"] = {**best["at"], "rise": best["at"]["rise"] + 0.5}
     document["check"]["repairs"] = [worse, better, best]
     assert tell(document)[-1].startswith(f"With {CULPRIT} looking")
-    best["at"]["interval"] = [0.7, 0.8]
+    for row in (better, best):
+        row["claim"] = "a part of why"
+        row["equivalence"] = {**row["equivalence"], "equivalent": False}
     assert tell(document)[-1].endswith("So where this head looks is a part of why it fails at 64.")
+    for row in (better, best):
+        row["equivalence"] = {**row["equivalence"], "equivalent": True}
+    assert ", but the sham surely helps too. So where this head looks is a part of why" in tell(document)[-1]
+    better["claim"] = "why"
+    assert tell(document)[-1].startswith("With everyone looking"), "what shows more goes before fewer heads"
 
 
 def test_a_frozen_change_knows_its_size() -> None:

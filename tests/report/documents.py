@@ -43,7 +43,10 @@ def ablation(drop: float, n: int = 2000) -> dict[str, Any]:
     )
     change = 40 * drop**2 - 0.5
     losses = {"loss_change": change, "loss_change_interval": [0.7 * change - 0.4, 1.4 * change + 0.4]}
-    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100, **losses}
+    shift = -0.15 * drop
+    margin = {"margin": 12 + shift, "margin_change": shift, "margin_change_interval": [shift - 0.25, shift + 0.25]}
+    more = {**losses, **margin}
+    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100, **more}
 
 
 def make_head(random: np.random.Generator, kind: str, layer: int, index: int) -> dict[str, Any]:
@@ -151,7 +154,30 @@ def make_contrast(random: np.random.Generator, heads: list[dict[str, Any]], name
         {"who": one, "heads": [one], "flips": round(200 * rate), "rate": rate, "interval": interval(rate, 200)}
         for one, rate in zip(who, rates, strict=True)
     ]
-    return {"name": name, "about": about, "token": "column 2", "n": 200, "usable": 198, "rows": rows}
+    found = {"name": name, "about": about, "token": "column 2", "n": 200, "usable": 198, "rows": rows}
+    return found | ({"control": make_control(who, rates)} if about == "carry" else {})
+
+
+def make_control(who: list[str], rates: list[float]) -> dict[str, Any]:
+    """What never moves has that reading; the others have each of the readings in turn."""
+    readings = ["unspecific", "carry and digits", "carry alone", "undecided"]
+    return {
+        "n": 180,
+        "usable": 170,
+        "digits_token": "column 1",
+        "rows": [
+            {
+                "who": one,
+                "changed": 17,
+                "rate": 0.1,
+                "interval": interval(0.1, 170),
+                "digits": {"flips": 85, "rate": 0.5, "interval": interval(0.5, 170)},
+                "difference": {"n": 160, "value": rate - 0.1, "interval": [rate - 0.2, rate]},
+                "reading": readings[index % 4] if rate > 0.05 else "not moved",
+            }
+            for index, (one, rate) in enumerate(zip(who, rates, strict=True))
+        ],
+    }
 
 
 def make_interventions(random: np.random.Generator, heads: list[dict[str, Any]]) -> dict[str, Any]:
@@ -196,8 +222,15 @@ def make_document(
         "form": 1,
         "split": "test",
         "n": 2000,
-        "baseline": {"n": 2000, "wrong": wrong, "exact_match": 1 - wrong / 2000, "interval": [0.996, 0.9995]}
-        | {"loss": 0.0125},
+        "baseline": {
+            "n": 2000,
+            "wrong": wrong,
+            "exact_match": 1 - wrong / 2000,
+            "interval": [0.996, 0.9995],
+            "loss": 0.0125,
+            "margin": 12.0,
+            "margin_interval": [11.5, 12.5],
+        },
         "heads": heads,
         "joint": {
             "elimination": make_elimination(heads),

@@ -1,6 +1,7 @@
 """Charts of what was found: the numbers of the document, and nothing computed anew."""
 
 import doctest
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -105,8 +106,31 @@ def test_each_drop_and_its_verdict_are_written_beside_the_bar() -> None:
     axes = shown(importance).axes[0]
     first = DROPS[names(axes)[0]]
     low, high = first["interval"]
-    written = [f"{first['drop']:.1f}", f"[{low:.1f}, {high:.1f}]", first["verdict"]]
-    assert [text.get_text() for text in axes.texts[:3]] == written
+    written = [f"{first['drop']:.1f}", f"[{low:.1f}, {high:.1f}]"]
+    there = [text.get_text() for text in axes.texts]
+    assert there[:2] == written
+    assert there[4] == first["verdict"]
+
+
+def test_the_change_of_the_margin_stands_beside_the_drop_where_the_document_has_it() -> None:
+    figure = shown(importance)
+    axes = figure.axes[0]
+    first = DROPS[names(axes)[0]]
+    low, high = first["margin_change_interval"]
+    said = [style.number(first["margin_change"]), f"[{style.number(low)}, {style.number(high)}]"]
+    assert [text.get_text() for text in axes.texts[2:4]] == said
+    assert "margin" in [text.get_text() for text in axes.texts]
+    assert any("the right answer leads by 12.0 in logits" in text.get_text() for text in figure.texts)
+    old = make_document(n_layers=1, n_heads=2)
+    old["baseline"].pop("margin")
+    for head in old["heads"]:
+        for drop in head["ablation"].values():
+            drop.pop("margin_change")
+    figure = importance(old)
+    assert not any("leads by" in text.get_text() for text in figure.texts)
+    assert [text.get_text() for text in figure.axes[0].texts[2:3]] == [
+        next(h["ablation"]["zero"]["verdict"] for h in old["heads"] if h["head"] == names(figure.axes[0])[0])
+    ]
 
 
 def test_an_ablation_that_was_not_done_is_named() -> None:
@@ -215,10 +239,32 @@ def test_every_cell_has_its_rate_and_interval_while_there_is_room() -> None:
     axes = sites(shown(interventions, "carry"))[0]
     first = FOUND["interventions"]["contrasts"][0]["rows"][0]
     low, high = first["interval"]
-    assert [text.get_text() for text in axes.texts[:2]] == [f"{first['rate']:.2f}", f"{low:.2f}–{high:.2f}"]
-    contrasts = [{**FOUND["interventions"]["contrasts"][0], "name": f"contrast {index}"} for index in range(12)]
+    there = [text.get_text() for text in axes.texts if text.get_text() not in "●○×?"]
+    assert there[:2] == [f"{first['rate']:.2f}", f"{low:.2f}–{high:.2f}"]
+    bare = {key: value for key, value in FOUND["interventions"]["contrasts"][0].items() if key != "control"}
+    contrasts = [{**bare, "name": f"contrast {index}"} for index in range(12)]
     many = sites(interventions({**FOUND, "interventions": {"contrasts": contrasts}}, "carry"))[0]
     assert len(many.texts) == 12 * len(names(many))
+
+
+def test_a_sign_says_what_a_patch_is_shown_to_move_and_the_foot_what_the_sign_means() -> None:
+    figure = shown(interventions, "carry")
+    contrasts = [contrast for contrast in FOUND["interventions"]["contrasts"] if contrast["about"] == "carry"]
+    signs = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "undecided": "?", "not moved": ""}
+    expected = Counter(signs[row["reading"]] for contrast in contrasts for row in contrast["control"]["rows"])
+    expected.pop("")
+    written = Counter(text.get_text() for axes in sites(figure) for text in axes.texts)
+    assert {sign: written[sign] for sign in expected} == expected
+    (foot,) = [text.get_text() for text in figure.texts if "same carry" in text.get_text()]
+    assert all(sign in foot for sign in expected)
+
+
+def test_contrasts_without_controls_have_no_signs() -> None:
+    bare = [{k: v for k, v in one.items() if k != "control"} for one in FOUND["interventions"]["contrasts"]]
+    for found, about in (({**FOUND, "interventions": {"contrasts": bare}}, "carry"), (FOUND, "digits")):
+        figure = interventions(found, about)
+        assert not any("same" in text.get_text() for text in figure.texts)
+        assert not {text.get_text() for axes in sites(figure) for text in axes.texts} & set("●○×?")
 
 
 def test_one_scale_from_0_to_1_holds_for_all_sites() -> None:

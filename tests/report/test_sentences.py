@@ -13,7 +13,7 @@ from headway.report.evidence import Evidence
 from headway.report.gathering import gather
 from headway.report.page import blocks_of
 from headway.report.sections import setup
-from headway.report.sections.head_sets import contrast, going
+from headway.report.sections.head_sets import contrast, controls, going
 from headway.report.sections.heads import costliest
 from tests.report.made_up_runs import FINDINGS, make_run
 from tests.report.reading import Files, Page, complaints
@@ -79,6 +79,39 @@ def test_a_head_moves_something_only_above_the_floor(interval: list[float], said
     found = contrast(Evidence({"method": METHOD, "one": {"name": "carry", "usable": 90, "rows": rows}}), "one")
     assert found is not None
     assert found.striptags() == said
+
+
+STRONGEST = {"head": "b", "rate": 0.9, "n": 40, "flips": 36, "interval": [0.8, 0.95], "chosen_on_n": 50}
+CARRY = {
+    "name": "carry",
+    "usable": 90,
+    "rows": [{"who": "all cross", "heads": ["b", "c"], "rate": 1, "interval": [0.9, 1]}],
+}
+
+
+def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() -> None:
+    strongest = {
+        "encoder": {**STRONGEST, "head": "a", "rate": 1.0, "chosen_on_rate": 0.5},
+        "cross": {**STRONGEST, "chosen_on_rate": 0.8, "control": {"rate": 0.25, "interval": [0.125, 0.5]}},
+    }
+    found = contrast(Evidence({"method": METHOD, "one": {**CARRY, "strongest": strongest}}), "one")
+    assert found is not None
+    assert found.striptags() == (
+        "Of single heads, b moves the carry most: in 90.0 % of 40 pairs that it was not chosen on (80.0 % to 95.0 %); "
+        "patched from a sum with another digit and the same carry, that digit changes in 25.0 % (12.5 % to 50.0 %)."
+    )
+
+
+def test_heads_of_a_kind_have_a_row_with_their_control_and_old_documents_have_none() -> None:
+    rate = {"rate": 0.25, "interval": [0.125, 0.5]}
+    rows = [{"who": who, **rate, "digits": rate, "reading": "unspecific"} for who in ("b", "all cross")]
+    one = {**CARRY, "control": {"usable": 80, "rows": rows}}
+    (table,) = controls(Evidence({"method": METHOD, "one": one}), ["one"])
+    assert isinstance(table, Table)
+    said = [[cell.text.striptags() for cell in row] for row in table.rows]
+    between = "25.0 % (12.5 % to 50.0 %)"
+    assert said == [["carry", "all cross", "100 % (90.0 % to 100 %)", between, between, "unspecific"]]
+    assert controls(Evidence({"method": METHOD, "one": CARRY}), ["one"]) == []
 
 
 @pytest.mark.parametrize(

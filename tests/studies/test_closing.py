@@ -13,6 +13,7 @@ from headway.studies.closing import (
     heads_lines,
     heads_record,
     is_unsound,
+    moved_by,
 )
 from tests.report.made_up_runs import heads_document
 
@@ -94,6 +95,23 @@ def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
     carry = {"name": "carry", "n": 90, "heads": heads}
     assert carry_text(carry) == "  carry (n = 90) is moved by a in 40% (30% to 50%)"
     assert carry_text({**carry, "heads": heads[1:]}) == "  carry (n = 90) is moved by no single head (at most in 10%)"
+
+
+def test_movers_are_those_chosen_on_other_pairs_with_their_controls() -> None:
+    control = {"rate": 0.0, "interval": [0.0, 0.02]}
+    half = {"n": 40, "chosen_on_n": 50}
+    strongest = {
+        "encoder": {"head": "a", "rate": 0.99, "interval": [0.9, 1.0], "chosen_on_rate": 0.2, **half},
+        "decoder": {"head": "b", "rate": 0.0, "interval": [0.0, 0.1], "chosen_on_rate": 0.1, **half},
+        "cross": {"head": "c", "rate": 0.8, "interval": [0.7, 0.9], "chosen_on_rate": 0.9, "control": control, **half},
+    }
+    rows = [{"who": "d", "heads": ["d"], "rate": 1.0, "interval": [0.9, 1.0]}]
+    carry = {"name": "carry", "about": "carry", "usable": 90, "rows": rows, "strongest": strongest}
+    assert carry_text(moved_by(carry)) == (
+        "  carry (n = 40) is moved by c in 80% (70% to 90%; same carry: 0%, 0% to 2%), a in 99% (90% to 100%)"
+    )
+    old = {key: value for key, value in carry.items() if key != "strongest"}
+    assert carry_text(moved_by(old)) == "  carry (n = 90) is moved by d in 100% (90% to 100%)"
 
 
 def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:

@@ -139,6 +139,64 @@ def test_a_carry_arises_travels_and_stops_where_its_name_says(digits, base, lead
             assert leading_zeros or min(number[-1] for number in (*without, *having)) > 0
 
 
+def check_control(task, contrast, base):
+    """Every control source has another digit in the same cell as the contrast's, the same carry, the same token."""
+    origin = int(contrast.name.split()[-1])
+    control = contrast.control
+    sides = (contrast.base, contrast.donor, control.source)
+    for row, (one, source, other) in enumerate(zip(*(operands_of(task, side.source) for side in sides), strict=True)):
+        if not control.there[row]:
+            assert one == other
+            continue
+        assert changed_columns(one, other) == [origin]
+        assert [a == b for a, b in zip(one, other, strict=True)] == [a == b for a, b in zip(one, source, strict=True)]
+        assert [carries_into(one, base, c) for c in range(1, len(one[0]) + 1)] == [
+            carries_into(other, base, c) for c in range(1, len(one[0]) + 1)
+        ]
+        assert sum_digits(one, base)[:origin] == sum_digits(other, base)[:origin]
+        assert sum_digits(one, base)[origin + 1 :] == sum_digits(other, base)[origin + 1 :]
+    rows = control.there
+    assert np.array_equal(task.answer(control.source.source), control.source.target)
+    assert np.array_equal(contrast.base.target[:, contrast.token], control.source.target[:, contrast.token])
+    assert (contrast.base.target[rows, control.token] != control.source.target[rows, control.token]).all()
+
+
+@pytest.mark.parametrize("order", [MOST, LEAST])
+@pytest.mark.parametrize(("digits", "base", "leading_zeros"), SHAPES)
+def test_a_control_changes_a_digit_and_no_carry(digits, base, leading_zeros, order):
+    task = task_of(digits, base, leading_zeros, order)
+    for contrast in drawn(task):
+        if contrast.about == "digits":
+            assert contrast.control is None
+        elif contrast.control is None:  # another digit is another carry
+            assert base == 2 or (base == 3 and contrast.name.endswith(f"column {digits - 1}") and not leading_zeros)
+        else:
+            check_control(task, contrast, base)
+            sources = operands_of(task, contrast.control.source.source)
+            assert leading_zeros or min(number[-1] for pair in sources for number in pair) > 0
+
+
+@pytest.mark.parametrize("order", [MOST, LEAST])
+def test_controls_of_texts_change_a_digit_and_no_carry(order):
+    task = text_task_of(max_characters=32, order=order)
+    carries = [contrast for contrast in drawn(task) if contrast.about == "carry"]
+    assert len(carries) == 3
+    for contrast in carries:
+        check_control(task, contrast, 10)
+
+
+def test_most_bases_of_ten_have_a_control_and_it_takes_any_digit_that_keeps_the_carry():
+    for contrast in drawn(task_of(3, 10, False), 2_000):
+        if contrast.about == "carry":
+            assert 0.7 < contrast.control.there.mean() < 1
+            places = [
+                place for place in range(7) if (contrast.control.source.source != contrast.base.source)[:, place].any()
+            ]
+            assert len(places) == 2, "either operand's digit of the origin"
+            for place in places:
+                assert set(range(1, 9)) <= set(contrast.control.source.source[:, place].tolist())
+
+
 @pytest.mark.parametrize("order", [MOST, LEAST])
 @pytest.mark.parametrize(("digits", "base", "leading_zeros"), SHAPES)
 def test_digits_of_a_column_change_that_digit_of_the_answer_alone(digits, base, leading_zeros, order):

@@ -11,6 +11,9 @@ from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
 
+MOVES = 0.05
+"""A head is named where the interval of how often it moves something lies above this share."""
+
 if TYPE_CHECKING:
     from headway.evaluation import Trained
 
@@ -143,9 +146,10 @@ def summary(found: Mapping[str, Any]) -> list[str]:
         f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {split_in_words(found['split'])}: "
         f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
         *(f"warning: {text}" for text in found["warnings"]),
+        *_margin_line(baseline),
         "",
-        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} {'loss, %':>9} "
-        f"{'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
+        f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
+        f"{'margin (zero; 95 %)':27} {'loss, %':>9} {'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
     lines += [_row(row) for row in found["heads"]]
     lines += ["", _prunable(found), *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
@@ -188,9 +192,24 @@ def _row(row: Mapping[str, Any]) -> str:
     if zero["n_to_decide"]:
         drop += f", {zero['n_to_decide']:,} would decide"
     return (
-        f"{row['head']:16} {row['verdict']:24} {drop:52} {loss:>9} "
+        f"{row['head']:16} {row['verdict']:24} {drop:52} {_margin(zero):27} {loss:>9} "
         f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
     )
+
+
+def _margin_line(baseline: Mapping[str, Any]) -> list[str]:
+    """By how much the right answer leads in the model as it is; documents of earlier versions do not say."""
+    if "margin" not in baseline:
+        return []
+    low, high = baseline["margin_interval"]
+    return [f"the right answer leads by {baseline['margin']:.2f} ({low:.2f} to {high:.2f}) in logits"]
+
+
+def _margin(drop: Mapping[str, Any]) -> str:
+    if "margin_change" not in drop:
+        return "-"
+    low, high = drop["margin_change_interval"]
+    return f"{drop['margin_change']:+6.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
@@ -230,16 +249,50 @@ def _pairs(pairs: Mapping[str, Any]) -> list[str]:
 
 
 def _interventions(found: Mapping[str, Any]) -> list[str]:
+    """The heads that surely move each contrast, on pairs that they were not chosen on; and the controls."""
     lines = []
     for contrast in found["contrasts"]:
         if not contrast["usable"]:
             lines.append(f"{contrast['name']}: no pair of {contrast['n']:,} is right on both sides, nothing to see")
             continue
-        single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
-        best = sorted(single, key=lambda row: -row["rate"])[:2]
-        shown = ", ".join(f"{row['who']} {row['rate']:.0%} ({_interval(row)})" for row in best)
-        lines.append(f"{contrast['name']} (n = {contrast['usable']:,}) is moved by {shown}")
+        strongest = contrast.get("strongest")
+        if not strongest:  # written by an earlier version, or too few pairs for two halves
+            single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
+            best = sorted(single, key=lambda row: -row["rate"])[:2]
+            shown = ", ".join(f"{row['who']} {row['rate']:.0%} ({_interval(row)})" for row in best)
+            lines.append(f"{contrast['name']} (n = {contrast['usable']:,}) is moved by {shown}")
+            continue
+        ranked = sorted(strongest.values(), key=lambda one: -one["chosen_on_rate"])
+        moving = [one for one in ranked if one["interval"][0] > MOVES]
+        shown = ", ".join(f"{one['head']} {one['rate']:.0%} ({_interval(one)}){_controlled(one)}" for one in moving)
+        if not moving:
+            shown = f"no single head (at most {max(one['rate'] for one in ranked):.0%})"
+        sizes = f"n = {ranked[0]['n']:,}, chosen on {ranked[0]['chosen_on_n']:,} others"
+        lines += [f"{contrast['name']} ({sizes}) is moved by {shown}", *_kinds_patched(contrast)]
     return lines
+
+
+def _controlled(row: Mapping[str, Any]) -> str:
+    """The control of a strongest head, where the contrast has one."""
+    control = row.get("control")
+    return "" if control is None else f" [control {control['rate']:.0%} ({_interval(control)}): {control['reading']}]"
+
+
+def _kinds_patched(contrast: Mapping[str, Any]) -> list[str]:
+    """All heads of a kind at once: how often the carry moves, the control changes it anyway, and the digits move."""
+    control = contrast.get("control")
+    if not control or not control["usable"]:
+        return []
+    rates = {row["who"]: row for row in contrast["rows"]}
+    shown = [
+        f"{row['who']} {rates[row['who']]['rate']:.0%} ({_interval(rates[row['who']])}), control {row['rate']:.0%} "
+        f"({_interval(row)}), digits {row['digits']['rate']:.0%} ({_interval(row['digits'])}): {row['reading']}"
+        if row["reading"] != "not moved"
+        else f"{row['who']} {rates[row['who']]['rate']:.0%}: not moved"
+        for row in control["rows"]
+        if row["who"].startswith("all ") and row["who"] in rates
+    ]
+    return [f"  (n = {contrast['usable']:,}, control {control['usable']:,}) {'; '.join(shown)}"] if shown else []
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -288,9 +341,10 @@ def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
             f"which together cost {over_seeds_text(row['alone_under_limit']['drop_together'])} points"
         )
     for contrast in together["interventions"]:
-        rates = "; ".join(f"{kind} {rates_text(value)}" for kind, value in contrast["strongest"].items())
+        rates = "; ".join(f"{kind} {_rates(value)}" for kind, value in contrast["strongest"].items())
         some = f" ({contrast['seeds']} seeds)" if contrast["seeds"] < together["seeds"] else ""
         lines.append(f"  {contrast['name']}, flips by the strongest head{some}: {rates or 'no pair is right'}")
+        lines += _readings(contrast)
     return lines
 
 
@@ -312,8 +366,21 @@ def _short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def rates_text(found: Mapping[str, Any]) -> str:
-    """Flip rates of every seed, and how many nearly always and hardly ever flip."""
-    counts = found["counts"]
-    every = " ".join(f"{value:.2f}" for value in found["values"])
-    return f"{every} ({counts['above_90_percent']} above 0.9, {counts['below_10_percent']} below 0.1)"
+def _rates(value: Mapping[str, Any]) -> str:
+    """Every seed's rate and how many are high, low and between."""
+    low, high = value["limits"]
+    shown = " ".join(f"{rate:.2f}" for rate in sorted(value["values"]))
+    return f"{shown} ({value['above']} above {high:g}, {value['between']} between, {value['below']} below {low:g})"
+
+
+def _readings(contrast: Mapping[str, Any]) -> list[str]:
+    """How many seeds have each reading, of all heads of a kind patched at once."""
+    control = contrast.get("control")
+    if control is None:
+        return []
+    kinds = {who: found["readings"] for who, found in control["together"].items() if who.startswith("all ")}
+    shown = "; ".join(
+        f"{who} " + ", ".join(f"{reading} in {count}" for reading, count in readings.items())
+        for who, readings in kinds.items()
+    )
+    return [f"    against controls with the same carry ({control['seeds']} seeds): {shown}"]

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Int
 
 from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
+from headway.heads.margins import BaselineMargin, MarginChange, baseline_margin, margin_changes
 from headway.heads.variants import (
     FillingOf,
     Outcomes,
@@ -111,6 +112,9 @@ class Ablation:
     verdicts: dict[str, str]
     without_donor: int = 0
     family: int = field(default=0)
+    own_margin: BaselineMargin | None = None
+    margins: dict[str, dict[str, MarginChange]] = field(default_factory=dict)
+    """`margins[kind][head]`: the margin of the right answer, where accuracy is too coarse."""
 
     def prunable(self) -> dict[str, dict[str, Any]]:
         """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
@@ -186,14 +190,27 @@ def ablate(
     fillings, without = make_fillings(trained, examples, kinds)
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(alone * (k + 1) for k in range(len(kinds)))])
-    outcomes = run_variants(trained, examples, plan, fillings, report)
+    outcomes = run_variants(trained, examples, plan, fillings, report, keep_margin=True)
+    assert outcomes.margin is not None
     names = trained.task.answer_names(outcomes.counted.shape[1])
-    drops = measure_drops(outcomes, names)
+    drops, changes = measure_drops(outcomes, names), margin_changes(outcomes.margin)
     table = {
         kind: {str(head): drops[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
     }
+    margins = {
+        kind: {str(head): changes[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
+    }
     verdicts = {str(head): overall([table[kind][str(head)].verdict for kind in kinds]) for head in heads}
-    return Ablation(baseline_of(outcomes, names), [str(h) for h in heads], table, verdicts, without, TAILS * len(drops))
+    return Ablation(
+        baseline_of(outcomes, names),
+        [str(h) for h in heads],
+        table,
+        verdicts,
+        without,
+        TAILS * len(drops),
+        baseline_margin(outcomes.margin),
+        margins,
+    )
 
 
 def ablate_together(

@@ -44,7 +44,7 @@ PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "c
 
 ADDITION_COST = 930_000 * 12
 """Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
-BUDGET = {"elimination": 300_000, "shapley": 130_000, "all": 160_000, "pairs": 240_000, "interventions": 150_000}
+BUDGET = {"elimination": 300_000, "shapley": 130_000, "all": 160_000, "pairs": 240_000, "interventions": 225_000}
 """Passes over one addition example that each part may take on a CPU; larger models get fewer examples."""
 FASTER = {"cpu": 1, "cuda": 30}
 THOROUGH = 10
@@ -144,7 +144,7 @@ def analyse(
             "seconds": clock.seconds,
             "warnings": warnings_of(ablation),
             "unit_of_drops": "points of whole-answer accuracy (100 = everything)",
-            "baseline": asdict(ablation.baseline),
+            "baseline": asdict(ablation.baseline) | (asdict(ablation.own_margin) if ablation.own_margin else {}),
             "definitions": definitions(trained.task),
             "family": ablation.family,
             "without_donor": ablation.without_donor,
@@ -265,7 +265,7 @@ def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dic
         "shapley": 2**largest_kind,
         "all": 2 ** len(heads) if len(heads) <= EXACT_HEADS else permutations * (len(heads) + 1),
         "pairs": len(which_pairs(heads)) + len(heads) + 1,
-        "interventions": len(groups_of(trained)) * 10,
+        "interventions": len(groups_of(trained)) * 15,
     }
     most = {"elimination": n // 2, "interventions": 5 * n}
     return {
@@ -343,7 +343,10 @@ def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> list[dict
                     "scores": scores.means[name],
                     "deviations": scores.deviations[name],
                     "even": scores.uniform[name],
-                    "ablation": {kind: asdict(ablation.drops[kind][name]) for kind in KINDS},
+                    "ablation": {
+                        kind: asdict(ablation.drops[kind][name]) | asdict(ablation.margins[kind][name])
+                        for kind in KINDS
+                    },
                 }
             )
     return rows

@@ -4,6 +4,7 @@ Head 2 of one seed has nothing to do with head 2 of another. So heads are matche
 most, the next, ...) or by role (what they look at), never by index.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,14 +15,12 @@ from scipy.stats import spearmanr
 from headway.heads.ablation import KINDS
 from headway.statistics import ENOUGH_SEEDS, median_interval
 
+FEWEST_WITHIN = 3
+"""Heads of one kind that a correlation needs: that of two is always 1 or -1."""
 VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 Document = Mapping[str, Any]
 NOTHING = {"drop": 0.0, "interval": (0.0, 0.0)}
 """The drop of a site that has no heads left."""
-
-
-HIGH, LOW = 0.9, 0.1
-"""A flip rate above the one nearly always flips, below the other hardly ever."""
 
 
 def over_seeds(values: Sequence[float], own: Sequence[Sequence[float] | None] | None = None) -> dict[str, Any]:
@@ -39,16 +38,6 @@ def over_seeds(values: Sequence[float], own: Sequence[Sequence[float] | None] | 
         "interval": None if interval is None else list(interval),
         "errors": None if interval is None else ["seeds"] if known is None else ["seeds", "examples"],
     }
-
-
-def rates_over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Every seed's flip rate, and how many seeds nearly always flip, hardly ever, or now and then.
-
-    Rates of seeds are often near 1 in some and near 0 in others. Their mean is then no seed's, and has no place here.
-    """
-    high, low = sum(value > HIGH for value in values), sum(value < LOW for value in values)
-    counts = {"above_90_percent": high, "between": len(values) - high - low, "below_10_percent": low}
-    return {"values": [float(value) for value in values], "counts": counts}
 
 
 def put_together(documents: Sequence[Document]) -> dict[str, Any]:
@@ -170,53 +159,112 @@ def _removable(documents: Sequence[Document], index: int) -> dict[str, Any]:
     }
 
 
-def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Flip rates seed by seed: of the strongest single head of each kind, and of all heads of a kind or site together.
+OFTEN, SELDOM = 0.9, 0.1
+"""A rate above the one is counted as often, below the other as seldom."""
 
-    A seed whose model gets no pair of a contrast right has no rate there, and is left out of it.
+
+def rates_over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Every seed's rate, and how many are high, low and between; no mean.
+
+    Rates of seeds lie near 0 or near 1, as a seed has one head for a thing or several: their mean is no seed's rate.
+
+    >>> rates_over_seeds([0.02, 0.5, 0.97, 1.0])
+    {'values': [0.02, 0.5, 0.97, 1.0], 'above': 2, 'between': 1, 'below': 1, 'limits': [0.1, 0.9]}
+    """
+    rates = [float(value) for value in values]
+    above, below = sum(rate > OFTEN for rate in rates), sum(rate < SELDOM for rate in rates)
+    between = len(rates) - above - below
+    return {"values": rates, "above": above, "between": between, "below": below, "limits": [SELDOM, OFTEN]}
+
+
+def _interventions(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """Rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together.
+
+    The strongest head is chosen on other pairs than those its rate is of. A seed whose model gets no pair of a contrast
+    right has no rate there, and is left out of it. With controls, also how often each group changes the answer when the
+    source has the same carry, how often it brings the digits, and how many seeds have each reading.
     """
     found = []
     for index, contrast in enumerate(documents[0]["interventions"]["contrasts"]):
-        measured = [d for d in documents if d["interventions"]["contrasts"][index]["usable"]]
-        kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
-        strongest = {
-            kind: rates_over_seeds([_strongest(d, index, kind) for d in measured]) for kind in kinds if measured
-        }
+        measured = [one for d in documents if (one := d["interventions"]["contrasts"][index])["usable"]]
         groups = [row["who"] for row in contrast["rows"] if len(row["heads"]) > 1]
-        together = {who: rates_over_seeds([_rate(d, index, who) for d in measured]) for who in groups if measured}
-        found.append(
-            {
-                "name": contrast["name"],
-                "about": contrast["about"],
-                "seeds": len(measured),
-                "strongest": strongest,
-                "together": together,
-            }
-        )
+        together = {who: rates_over_seeds([_rate(one, who) for one in measured]) for who in groups if measured}
+        row = {
+            "name": contrast["name"],
+            "about": contrast["about"],
+            "seeds": len(measured),
+            "strongest": _strongest(documents, index),
+            "together": together,
+        }
+        controlled = [one["control"] for one in measured if one.get("control", {}).get("usable")]
+        if controlled:
+            row["control"] = {"seeds": len(controlled), "together": {who: _controls(controlled, who) for who in groups}}
+        found.append(row)
     return found
 
 
-def _strongest(document: Document, index: int, kind: str) -> float:
+def _strongest(documents: Sequence[Document], index: int) -> dict[str, Any]:
+    """Of each kind of attention the chosen head's rate in every seed that has one.
+
+    Documents of earlier versions do not say which head was chosen on other pairs; theirs is the largest rate of all.
+    """
+    found: dict[str, Any] = {}
+    for kind in dict.fromkeys(row["kind"] for row in documents[0]["heads"]):
+        rates = [rate for d in documents if (rate := _strongest_rate(d, index, kind)) is not None]
+        if rates:
+            found[kind] = rates_over_seeds(rates)
+    return found
+
+
+def _strongest_rate(document: Document, index: int, kind: str) -> float | None:
+    contrast = document["interventions"]["contrasts"][index]
+    if not contrast["usable"]:
+        return None
+    if "strongest" in contrast:
+        return float(contrast["strongest"][kind]["rate"]) if kind in contrast["strongest"] else None
     heads = {row["head"] for row in document["heads"] if row["kind"] == kind}
-    rows = document["interventions"]["contrasts"][index]["rows"]
-    return max((row["rate"] for row in rows if row["who"] in heads), default=0.0)
+    return max((row["rate"] for row in contrast["rows"] if row["who"] in heads), default=0.0)
 
 
-def _rate(document: Document, index: int, who: str) -> float:
-    rows = document["interventions"]["contrasts"][index]["rows"]
-    return next((row["rate"] for row in rows if row["who"] == who), 0.0)
+def _rate(contrast: Document, who: str) -> float:
+    return next((row["rate"] for row in contrast["rows"] if row["who"] == who), 0.0)
+
+
+def _controls(controls: Sequence[Document], who: str) -> dict[str, Any]:
+    """One group's controls over seeds: any change of the answer, the digits, and the readings counted."""
+    rows = [row for control in controls for row in control["rows"] if row["who"] == who]
+    return {
+        "changed": rates_over_seeds([row["rate"] for row in rows]),
+        "digits": rates_over_seeds([row["digits"]["rate"] for row in rows]),
+        "readings": dict(Counter(row["reading"] for row in rows)),
+    }
 
 
 def _correlations(documents: Sequence[Document]) -> dict[str, Any]:
-    """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed."""
-    found = {}
-    for score in documents[0]["heads"][0]["scores"]:
-        values = []
-        for document in documents:
-            rows = [row for row in document["heads"] if row["scores"].get(score) is not None]
-            pairs = [(row["scores"][score], row["ablation"]["zero"]["drop"]) for row in rows]
-            if len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1:
-                values.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
-        if values:
-            found[score] = over_seeds(values)
-    return found
+    """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed.
+
+    `within` has the same over the heads of one kind of attention: cross heads may both look and cost unlike encoder
+    heads, and then a score tells the kinds apart and nothing about heads.
+    """
+    kinds = dict.fromkeys(row["kind"] for row in documents[0]["heads"])
+    scores = list(documents[0]["heads"][0]["scores"])
+    found = {score: over for score in scores if (over := _correlation(documents, score))}
+    within = {
+        kind: {score: over for score in scores if (over := _correlation(documents, score, kind))} for kind in kinds
+    }
+    return {**found, "within": within}
+
+
+def _correlation(documents: Sequence[Document], score: str, kind: str | None = None) -> dict[str, Any] | None:
+    """One score's correlation over seeds; None where it is the same for all heads of every seed."""
+    values = []
+    for document in documents:
+        rows = [
+            row for row in document["heads"] if row["scores"].get(score) is not None and kind in (None, row["kind"])
+        ]
+        pairs = [(row["scores"][score], row["ablation"]["zero"]["drop"]) for row in rows]
+        if kind is not None and len(pairs) < FEWEST_WITHIN:
+            continue
+        if len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1:
+            values.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
+    return over_seeds(values) if values else None

@@ -1,13 +1,19 @@
 """Why a model fails at a length, in sentences: the head that changed first, its numbers, and what the check says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from headway.lengths.repair import NOT_SHOWN, WHY
 
 Found = Mapping[str, Any]
 
-HELPS = 1.0
-"""Points of accuracy that a repair must bring for sure."""
 REPAIRS = {"reach": "seeing no further than at {}", "profile": "looking by offset as on average at {}"}
+SHAMS = {"reach": "with as many keys hidden at random", "profile": "with the same weights at other offsets"}
+CAUSES = {
+    "reach": ("what this head sees further away", "what these heads see further away"),
+    "profile": ("where this head looks", "where these heads look"),
+}
+"""What a repair puts right, of one head and of several."""
 
 
 def tell(found: Found) -> list[str]:
@@ -112,27 +118,54 @@ def _without(found: Found) -> Iterator[str]:
 
 
 def _repaired(found: Found) -> Iterator[str]:
-    """The repair of the fewest heads that is as good as the best."""
+    """The repair of the fewest heads that is as good as the best, its sham, and what follows."""
     if found["check"] is None:
         return
     base, length, rows = found["reference"], found["check"]["length"], found["check"]["repairs"]
-    best = max((row["at"] for row in rows), key=lambda at: at["rise_interval"][0], default=None)
-    if best is None or best["rise_interval"][0] <= HELPS:
+    helping = [row for row in rows if row["at"]["rise_interval"][0] > found["check"]["helps"]]
+    if not helping:
         yield (
             f"Making heads look as they did at {base} (within its reach, or by its mean profile; {len(rows)} repairs "
             f"tried) does not surely raise accuracy at {length}: where they look is not shown to be why it fails."
         )
         return
-    as_good = [row for row in rows if row["at"]["rise"] >= best["rise_interval"][0]]
-    chosen = min(as_good, key=lambda row: (len(row["heads"]), -row["at"]["rise"]))
-    at, (low, high) = chosen["at"], chosen["at"]["rise_interval"]
-    whole = at["interval"][1] >= next(row for row in found["lengths"] if row["length"] == base)["interval"][0]
+    chosen = _told([row for row in helping if row["claim"] != NOT_SHOWN] or helping)
+    at, sham, (low, high) = chosen["at"], chosen["sham"], chosen["at"]["rise_interval"]
+    sham_low, sham_high = sham["rise_interval"]
     yield (
         f"With {chosen['who']} {REPAIRS[chosen['repair']].format(base)}, accuracy at {length} is {_accuracy(at)}: "
-        f"{at['rise']:+.1f} points ({low:+.1f} to {high:+.1f}; {len(rows)} repairs tried). "
-        f"So where {'this head looks' if len(chosen['heads']) == 1 else 'these heads look'} is "
-        f"{'why' if whole else 'a part of why'} it fails at {length}."
+        f"{at['rise']:+.1f} points ({low:+.1f} to {high:+.1f}; {len(rows)} repairs tried); a sham repair of the same "
+        f"heads ({SHAMS[chosen['repair']]}) brings {sham['rise']:+.1f} ({sham_low:+.1f} to {sham_high:+.1f}). "
+        f"{_concluded(found, chosen)}"
     )
+
+
+def _told(rows: Sequence[Found]) -> Found:
+    """Of the repairs that are as good as the best, one that shows most, then that of the fewest heads."""
+    best = max((row["at"] for row in rows), key=lambda at: float(at["rise_interval"][0]))
+    as_good = [row for row in rows if row["at"]["rise"] >= best["rise_interval"][0]]
+    return min(as_good, key=lambda row: (row["claim"] != WHY, len(row["heads"]), -row["at"]["rise"]))
+
+
+def _concluded(found: Found, row: Found) -> str:
+    base, length, within = found["reference"], found["check"]["length"], found["check"]["equivalent_within"]
+    cause = CAUSES[row["repair"]][len(row["heads"]) != 1]
+    if row["claim"] == NOT_SHOWN:
+        above = _with_span(row["sham"]["repair_above"], row["sham"]["repair_above_interval"])
+        more = f"by more than {found['check']['helps']:g} point"
+        return f"The repair is not surely better {more} ({above}), so {cause} is not shown to be why it fails."
+    same = row["equivalence"]
+    shown = "" if same["equivalent"] else "not shown to be "
+    difference = _with_span(same["difference"], same["interval"])
+    also = "" if row["claim"] == WHY or not same["equivalent"] else ", but the sham surely helps too"
+    return (
+        f"Accuracy is {shown}within {within:g} points of that at {base} (difference {difference}){also}. "
+        f"So {cause} is {row['claim']} it fails at {length}."
+    )
+
+
+def _with_span(value: float, interval: Sequence[float]) -> str:
+    return f"{value:+.1f}, {interval[0]:+.1f} to {interval[1]:+.1f}"
 
 
 def _accuracy(row: Found) -> str:

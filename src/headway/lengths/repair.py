@@ -6,8 +6,15 @@
                stands d places after the query. What an example says no longer matters for where it looks, so this may
                cost accuracy at the training length too; that is measured as a control.
 
-A model that gets better by it failed, at least in part, because of where those heads look. One that does not may have
-failed for other reasons, or the repair was not the right one: that is no proof.
+A model that gets better by it may have failed because of where those heads look. Two things stand between that and
+"why": it must be as good again as at the training length, and it must not get as good by a sham repair, which takes as
+much away from the same heads without putting right where they look:
+
+    reach      as many keys are hidden from every query, but drawn at random instead of the furthest; the nearest stay
+    profile    the same mean weights at other offsets
+
+A model that does not get better may have failed for other reasons, or the repair was not the right one: that is no
+proof.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +34,22 @@ from headway.heads.walk import State, Walk
 from headway.lengths.behaviour import captured_at, recorded
 from headway.lengths.changes import ALPHA
 from headway.model.attention import HeadOutputs, Place
+from headway.model.noise import Noise
 from headway.model.sites import Head, HeadSite
-from headway.statistics import paired_interval, wilson_interval
+from headway.statistics import newcombe_interval, paired_interval, wilson_interval
 from headway.tasks import Examples
 
 Profile = Float[Tensor, " offset"]
 """Attention by offset, from -(n - 1) to n - 1; it sums to 1."""
+HELPS = 1.0
+"""Points of accuracy that a repair must bring for sure, and by which it must surely beat its sham."""
+EQUIVALENT = 2.0
+"""Points of accuracy within which a repaired model is as good as at the training length."""
+CLAIMS = WHY, PART, NOT_SHOWN = "why", "a part of why", "not shown"
+NEAREST = 4
+"""A sham of the reach leaves the keys within a quarter of the reach: a head that looks next to itself keeps its key."""
+SHAM_KEYS = (0x51A3, 0x7E4B)
+"""What the counter-based random numbers of a sham come from, beside query and key."""
 MOST_REPAIRED = 6
 """Heads that are repaired one by one: the first that changed."""
 Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
@@ -41,8 +58,17 @@ Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
 
 def repairs_for(trained: Trained, examples: Examples) -> dict[str, Repair]:
     """Both repairs, as the examples say, which are all of the training length."""
+    return {name: repair for name, (repair, _) in repairs_and_shams(trained, examples).items()}
+
+
+def repairs_and_shams(trained: Trained, examples: Examples) -> dict[str, tuple[Repair, Repair]]:
+    """Each repair and its sham, as the examples say, which are all of the training length."""
     tokens = examples.source.shape[1] + (examples.target.shape[1] if trained.model.config.shape == "decoder" else 0)
-    return {"reach": partial(within_reach, tokens - 1), "profile": partial(by_offset, profiles_of(trained, examples))}
+    profiles = profiles_of(trained, examples)
+    return {
+        "reach": (partial(within_reach, tokens - 1), partial(at_random, tokens - 1)),
+        "profile": (partial(by_offset, profiles), partial(by_offset, shifted(trained, profiles))),
+    }
 
 
 @torch.inference_mode()
@@ -83,6 +109,51 @@ def within_reach(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOu
     assert view is not None
     place = Nearby(**vars(view.place), reach=reach)
     return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+
+
+@dataclass(frozen=True)
+class Scattered(Nearby):
+    """A place whose queries see as many keys as with that reach: the nearest, and others drawn at random.
+
+    Which ones is fixed by query and key alone (a hash of both), the same for every head, layer and example.
+    """
+
+    causal: bool = False
+
+    def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"]:
+        device, n_keys = self.key_positions.device, self.key_positions.shape[1]
+        query = torch.arange(queries.start, queries.stop, device=device)[:, None]
+        key = torch.arange(n_keys, device=device)
+        visible = (key <= query) if self.causal else torch.ones_like(key <= query)
+        window = Place.near(self, queries)
+        visible = visible[None, None] if window is None else visible & window
+        distance = (query - key).abs()
+        count = (visible & (distance <= self.reach)).sum(-1, keepdim=True)
+        noise = Noise()
+        noise.begin(torch.tensor([SHAM_KEYS], dtype=torch.int32))
+        order = noise.uniform((queries.stop, n_keys), device)[queries.start :]
+        order = order.masked_fill(distance <= self.reach // NEAREST, -1.0)
+        order = torch.where(visible, order, 2.0)
+        return visible & (order.argsort(-1).argsort(-1) < count)
+
+
+def at_random(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if every query sees as many keys as within `reach`, drawn at random."""
+    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    assert view is not None
+    place = Scattered(**vars(view.place), reach=reach, causal=view.visibility.causal)
+    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+
+
+def shifted(trained: Trained, profiles: Mapping[Head, Profile]) -> dict[Head, Profile]:
+    """The profiles with their weights half of the offsets further on, around the end; causal ones stay causal."""
+    causal = {site.name: trained.model.kinds[site.kind] for site in trained.model.sites}
+    found = {}
+    for head, profile in profiles.items():
+        moved, there = profile.clone(), len(profile) // 2 + 1 if causal[head.site] else len(profile)
+        moved[:there] = profile[:there].roll(there // 2)
+        found[head] = moved
+    return found
 
 
 @torch.inference_mode()
@@ -135,23 +206,78 @@ class Judged:
 def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str]) -> dict[str, Any]:
     """Both repairs on several groups of heads, at the failing length, and at the training length as a control.
 
-    All rises together are as sure as one alone would be at 95 % (Bonferroni), since the best of them is told.
+    What surely helps is held against its sham and against the accuracy at the training length. All statements on one
+    repair are as sure as they would be alone at 95 %, for all repairs together (Bonferroni), since the best is told.
     """
-    repairs = repairs_for(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
+    repairs = repairs_and_shams(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
     groups = _to_repair(trained, changed)
-    confidence = 1 - ALPHA / max(1, len(repairs) * len(groups))
-    rows = [
-        {
-            "repair": name,
-            "who": who,
-            "heads": [str(head) for head in heads],
-            "at": rise_row(failing.right, repaired(trained, failing.examples, heads, repair), confidence),
-            "control": rise_row(working.right, repaired(trained, working.examples, heads, repair), confidence),
-        }
-        for name, repair in repairs.items()
-        for who, heads in groups.items()
-    ]
-    return {"confidence": confidence, "repairs": rows}
+    family = max(1, len(repairs) * len(groups))
+    rows = []
+    for name, (repair, sham) in repairs.items():
+        for who, heads in groups.items():
+            after = repaired(trained, failing.examples, heads, repair)
+            at = rise_row(failing.right, after, 1 - ALPHA / family)
+            row = {
+                "repair": name,
+                "who": who,
+                "heads": [str(head) for head in heads],
+                "at": at,
+                "control": rise_row(
+                    working.right, repaired(trained, working.examples, heads, repair), 1 - ALPHA / family
+                ),
+                "sham": None,
+                "equivalence": equivalence_row(after, working.right, family),
+            }
+            if at["rise_interval"][0] > HELPS:
+                spoiled = repaired(trained, failing.examples, heads, sham)
+                row["sham"] = sham_row(failing.right, spoiled, after, 1 - ALPHA / family)
+            rows.append({**row, "claim": claim_of(row)})
+    return {"confidence": 1 - ALPHA / family, "helps": HELPS, "equivalent_within": EQUIVALENT, "repairs": rows}
+
+
+def equivalence_row(
+    after: Bool[np.ndarray, " example"], reference: Bool[np.ndarray, " other"], family: int = 1
+) -> dict[str, Any]:
+    """Whether the repaired accuracy is that of the training length: two one-sided tests, both samples' errors counted.
+
+    The difference is in points, repaired less reference. Its interval has so much confidence that lying within the
+    margin is a test at 5 % over the whole family.
+    """
+    counts = int(after.sum()), len(after), int(reference.sum()), len(reference)
+    low, high = (100 * end for end in newcombe_interval(*counts, confidence=1 - 2 * ALPHA / family))
+    return {
+        "difference": 100 * (float(after.mean()) - float(reference.mean())),
+        "interval": (low, high),
+        "n": [len(after), len(reference)],
+        "equivalent": low > -EQUIVALENT and high < EQUIVALENT,
+    }
+
+
+def sham_row(
+    before: Bool[np.ndarray, " example"],
+    spoiled: Bool[np.ndarray, " example"],
+    after: Bool[np.ndarray, " example"],
+    confidence: float,
+) -> dict[str, Any]:
+    """What the sham does, and by how many points the repair is above it on the same examples (`repair_above`)."""
+    above = rise_row(spoiled, after, confidence)
+    return {
+        **rise_row(before, spoiled, confidence),
+        "repair_above": above["rise"],
+        "repair_above_interval": above["rise_interval"],
+    }
+
+
+def claim_of(row: Mapping[str, Any]) -> str:
+    """What a repair shows: why the model fails, a part of why, or neither.
+
+    `a part of why`: it surely brings more than a point, and surely over a point more than its sham. `why`: also the
+    accuracy is equivalent to that of the training length, and the sham does not surely bring a point itself.
+    """
+    sham = row["sham"]
+    if row["at"]["rise_interval"][0] <= HELPS or sham is None or sham["repair_above_interval"][0] <= HELPS:
+        return NOT_SHOWN
+    return WHY if row["equivalence"]["equivalent"] and sham["rise_interval"][0] <= HELPS else PART
 
 
 def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:

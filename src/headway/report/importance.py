@@ -46,27 +46,40 @@ LEGEND = 4
 
 @style()
 def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
-    """Bars of the drop without each head, largest first within its kind; whiskers are the 95 % intervals."""
+    """Bars of the drop without each head, largest first within its kind; whiskers are the 95 % intervals.
+
+    Beside the drop stands the change of the right answer's margin, where the document has it.
+    """
     drops = drops_of(found, kind_of_ablation)
     groups = grouped(found, {name: drop["drop"] for name, drop in drops.items()})
     left, verdicts = names_width(groups), [drop["verdict"] for drop in drops.values()]
     legend_lines = -(-len(set(verdicts)) // LEGEND)
-    figure = Figure((left + 5.85 + text_width(verdicts, SMALL), stack_height(groups) + 0.77 + 0.17 * legend_lines))
+    beside = 1.3 if any("margin_change" in drop for drop in drops.values()) else 0.0
+    across = left + 5.85 + beside + text_width(verdicts, SMALL)
+    figure = Figure((across, stack_height(groups) + 0.77 + 0.17 * legend_lines))
     baseline = found["baseline"]
     head_line(
         figure,
         f"What is lost without each head: {kind_of_ablation} ablation",
         f"from {100 * baseline['exact_match']:.2f} % right of {baseline['n']:,} examples of {where_from(found)}; "
-        "whiskers are 95 % intervals",
+        f"whiskers are 95 % intervals{own_margin(baseline)}",
     )
     panels = stack(figure, groups, left, 4.3)
     limits = drop_limits(drops.values())
     for axes, names in zip(panels, groups.values(), strict=True):
         drop_bars(axes, [drops[name] for name in names], limits)
     label_limits(panels[0])
+    if beside:
+        note(panels[0], "drop", (1.1, 1), (0, 3), panels[0].transAxes, ha="right")
+        note(panels[0], "margin", (1.4, 1), (0, 3), panels[0].transAxes, ha="right")
     show_scale(panels[-1], "drop in points (linear up to 1, logarithmic beyond)")
     verdict_legend(figure, verdicts, f"verdicts by {kind_of_ablation} ablation alone")
     return figure
+
+
+def own_margin(baseline: Entry) -> str:
+    """By how much the right answer leads as it is: what the changes of the margin are to be held against."""
+    return f"; the right answer leads by {number(baseline['margin'])} in logits" if "margin" in baseline else ""
 
 
 def drops_of(found: Document, kind_of_ablation: str) -> dict[str, Entry]:
@@ -141,7 +154,7 @@ def drop_limits(drops: Iterable[Entry]) -> tuple[float, float]:
 
 
 def drop_bars(axes: Axes, drops: Sequence[Entry], limits: tuple[float, float]) -> None:
-    """Bars and whiskers, with numbers and verdicts in words: a bar of length 0 shows no colour.
+    """Bars and whiskers, with numbers, margins and verdicts in words: a bar of length 0 shows no colour.
 
     Past 1 point a bar's length is not its size, which is one more reason to write the numbers out.
     """
@@ -153,7 +166,13 @@ def drop_bars(axes: Axes, drops: Sequence[Entry], limits: tuple[float, float]) -
         low, high = (number(end) for end in drop["interval"])
         axes.text(1.1, row, number(drop["drop"]), transform=beside, ha="right", va="center")
         axes.text(1.12, row, f"[{low}, {high}]", transform=beside, va="center", size=SMALL, color=GREY)
-        axes.text(1.32, row, drop["verdict"], transform=beside, va="center", size=SMALL)
+        after = 1.32
+        if "margin_change" in drop:
+            low, high = (number(end) for end in drop["margin_change_interval"])
+            axes.text(1.4, row, number(drop["margin_change"]), transform=beside, ha="right", va="center")
+            axes.text(1.42, row, f"[{low}, {high}]", transform=beside, va="center", size=SMALL, color=GREY)
+            after = 1.62
+        axes.text(after, row, drop["verdict"], transform=beside, va="center", size=SMALL)
     whiskers(axes, range(len(drops)), [drop["interval"] for drop in drops], INK)
 
 

@@ -1,4 +1,4 @@
-"""Heads whose output is taken from another example: how often the answer follows."""
+"""Heads whose output is patched in from another example: how often the answer follows, and against a control."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -31,20 +31,32 @@ ROW, TOP, BETWEEN = 0.2, 0.7, 0.1
 """Inches: one row, above the first row, and between two sites."""
 MOST_INTERVALS = 9
 """Contrasts up to which a cell has room for the interval."""
+SIGNS = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "undecided": "?"}
+"""What stands in a cell for each reading of its control; nothing where nothing is moved."""
 
 
 @style()
 def interventions(found: Document, about: str) -> Figure:
-    """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell."""
+    """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell.
+
+    Where the contrasts have controls, a sign in each cell says what the patch is shown to move.
+    """
     contrasts = contrasts_about(found, about)
     sites = rows_by_site(found, contrasts)
     names, narrow = contrast_names(contrasts), len(contrasts) > MOST_INTERVALS
-    width = len(contrasts) * (0.55 if narrow else 0.98)
+    signs = signs_in(contrasts)
+    width = len(contrasts) * ((0.55 if narrow else 0.98) + (0.12 if signs else 0.0))
     left = EDGE + 0.1 + text_width(row_name(found, who) for rows in sites for who in rows)
     height = ROW * sum(map(len, sites)) + BETWEEN * (len(sites) - 1)
-    figure = Figure((max(left + width + 0.85, 5.2), TOP + height + names_height(names, narrow) + 0.2))
-    remark = "share of pairs whose answer flips" + ("" if narrow else ", with 95 % intervals")
+    foot = 0.2 + (0.2 if signs else 0.0)
+    across, down = max(left + width + 0.85, 5.2), TOP + height + names_height(names, narrow) + foot
+    figure = Figure((across, down))
+    remark = "share of pairs whose answer becomes the source's" + ("" if narrow else ", with 95 % intervals")
     head_line(figure, f"Interventions on the {about}", remark)
+    if signs:
+        key = "   ".join(f"{SIGNS[reading]} {reading}" for reading in signs)
+        note = f"against sources with the same {about}:   {key}"
+        figure.text(EDGE / across, 0.1 / down, note, size=SMALL, color=GREY, va="bottom")
     scale, top = share_scale(), TOP
     for rows in sites:
         axes = axes_at(figure, left, top, width, ROW * len(rows))
@@ -92,7 +104,8 @@ def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Entry], scale: Sca
     axes.set_xticks([])
     for row, line in enumerate(cells):
         for column, cell in enumerate(line):
-            write_cell(axes, row, column, cell, scale, with_interval=len(contrasts) <= MOST_INTERVALS)
+            sign = sign_of(contrasts[column], rows[row])
+            write_cell(axes, row, column, cell, scale, with_interval=len(contrasts) <= MOST_INTERVALS, sign=sign)
 
 
 def cell_of(contrast: Entry, who: str) -> Entry | None:
@@ -100,13 +113,27 @@ def cell_of(contrast: Entry, who: str) -> Entry | None:
     return next((row for row in contrast["rows"] if row["who"] == who and contrast["usable"]), None)
 
 
+def signs_in(contrasts: Sequence[Entry]) -> list[str]:
+    """The readings that any cell of the contrasts has, in the order of their signs."""
+    there = {row["reading"] for contrast in contrasts for row in (contrast.get("control") or {}).get("rows", ())}
+    return [reading for reading in SIGNS if reading in there]
+
+
+def sign_of(contrast: Entry, who: str) -> str:
+    """The sign of one group's reading; nothing without a control, or where nothing is moved."""
+    rows = (contrast.get("control") or {}).get("rows", ())
+    return next((SIGNS.get(row["reading"], "") for row in rows if row["who"] == who), "")
+
+
 def write_cell(
-    axes: Axes, row: int, column: int, cell: Entry | None, scale: ScalarMappable, with_interval: bool
+    axes: Axes, row: int, column: int, cell: Entry | None, scale: ScalarMappable, with_interval: bool, sign: str = ""
 ) -> None:
     if cell is None:
         axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center", color=GREY)
         return
     ink = ink_on(scale.to_rgba(cell["rate"]))
+    if sign:
+        axes.text(column + 0.08, row + 0.5, sign, ha="center", va="center", size=SMALL, color=ink)
     if not with_interval:
         axes.text(column + 0.5, row + 0.5, f"{cell['rate']:.2f}", ha="center", va="center", color=ink)
         return

@@ -68,11 +68,23 @@ def is_carried(contrast: Document) -> bool:
 
 
 def moved_by(contrast: Document) -> dict[str, Any]:
-    """The single heads that move a carry most often when their output is put in from a sum with the other one."""
-    single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
-    best = sorted(single, key=lambda row: -row["rate"])[:MOVERS]
-    movers = [{"head": row["who"], "rate": row["rate"], "interval": row["interval"]} for row in best]
-    return {"name": contrast["name"], "n": contrast["usable"], "heads": movers}
+    """The single heads that move a carry most often when their output is patched in from a sum with the other one.
+
+    Each is the strongest of its kind of attention, chosen on one half of the pairs; its rate is that on the other.
+    Without such halves (few pairs, or an earlier version's document) they are the best of all heads on all pairs.
+    """
+    if not contrast.get("strongest"):
+        single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
+        best = sorted(single, key=lambda row: -row["rate"])[:MOVERS]
+        movers = [{"head": row["who"], "rate": row["rate"], "interval": row["interval"]} for row in best]
+        return {"name": contrast["name"], "n": contrast["usable"], "heads": movers}
+    ranked = sorted(contrast["strongest"].values(), key=lambda one: -one["chosen_on_rate"])[:MOVERS]
+    return {
+        "name": contrast["name"],
+        "n": ranked[0]["n"],
+        "chosen_on_n": ranked[0]["chosen_on_n"],
+        "heads": [{key: one[key] for key in ("head", "rate", "interval", "control") if key in one} for one in ranked],
+    }
 
 
 def heads_lines(record: Document, health: Document | None = None) -> list[str]:
@@ -132,13 +144,23 @@ def going_text(removable: Document) -> str:
 
 
 def carry_text(carry: Document) -> str:
-    """The heads that surely move a carry, or that none does."""
+    """The heads that surely move a carry, each with its control, or that none does."""
     moving = [one for one in carry["heads"] if one["interval"][0] > MOVED]
-    shown = ", ".join(f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])})" for one in moving)
+    shown = ", ".join(
+        f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])}{control_text(one)})" for one in moving
+    )
     if not moving:
         most = max((one["rate"] for one in carry["heads"]), default=0.0)
         shown = f"no single head (at most in {most:.0%})"
     return f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}"
+
+
+def control_text(mover: Document) -> str:
+    """How often the same digit changes when a head is patched from a sum with the same carry."""
+    if "control" not in mover:
+        return ""
+    control = mover["control"]
+    return f"; same carry: {control['rate']:.0%}, {span(control['interval'])}"
 
 
 def span(interval: Sequence[float]) -> str:

@@ -66,11 +66,26 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class Control:
+    """Sources for the rows of a contrast's base that change the input as the contrast does, but not what it is about.
+
+    For the base 121 + 137 of a carry out of the units, with 126 + 137 as the contrast's own source, a control source is
+    122 + 137: another digit in the same place, and still no carry. The contrast's answer token is the same in both, so
+    a patch that changes it does more than move the carry. `there` is false where a row has no such source; its row of
+    `source` is then the base itself. `token` is the answer token at which base and control source do differ.
+    """
+
+    source: Examples
+    there: Bool[np.ndarray, " batch"]
+    token: int
+
+
+@dataclass(frozen=True)
 class Contrast:
     """Pairs, row by row, of examples that differ in one thing only: 126 + 137 and 121 + 137 in the carry of the units.
 
-    A head's output for a row of `donor`, put in its place for that row of `base`, shows what the head brings.
-    `token` is the index of the answer token at which the difference is measured; 0 for a class.
+    A head's output for a row of `donor` (the source of the patch), put in its place for that row of `base`, shows what
+    the head brings. `token` is the index of the answer token at which the difference is measured; 0 for a class.
     """
 
     name: str
@@ -78,6 +93,7 @@ class Contrast:
     token: int
     base: Examples
     donor: Examples
+    control: Control | None = None
 
     @staticmethod
     def both_ways(name: str, about: str, token: int, one: Examples, other: Examples) -> "Contrast":

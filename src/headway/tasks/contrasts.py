@@ -1,12 +1,12 @@
 """Pairs of sums that differ in one digit, and by it in one carry or in one digit of the answer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from headway.tasks.base import Contrast, Examples
+from headway.tasks.base import Contrast, Control, Examples
 from headway.tasks.columns import carry_into
 
 Numbers = Int[np.ndarray, "operand=2 batch column"]
@@ -61,6 +61,29 @@ class SumPairs:
             return (one < two) & (out == (two + into >= self.base)) & (may_carry | ~out)
 
         return self._vary(random, self._draw(random, n), column, alike)
+
+    def other_digit(
+        self, random: np.random.Generator, numbers: Numbers, other: Numbers, column: int
+    ) -> tuple[Numbers, Bool[np.ndarray, " batch"]]:
+        """The numbers with another digit where `other` has another one, in `column`, and the same carry out of it.
+
+        Also whether there is such a digit; a row without one stays as it is. It is the furthest one, so that the
+        control changes the input as much as it can: 120 + 137, of which the other version is 126 + 137, becomes
+        122 + 137, as 123 would carry; 121 + 137 becomes 120 or 122 + 137, which are as far.
+        """
+        rows = np.arange(numbers.shape[1])
+        changed = (numbers[1, :, column] != other[1, :, column]).astype(np.int64)
+        own, shared = numbers[changed, rows, column], numbers[1 - changed, rows, column]
+        shared = shared + carry_into(numbers[0], numbers[1], self.base, column)
+        digits = np.arange(self.base)
+        carries = (shared + own >= self.base)[:, None]
+        fits = ((shared[:, None] + digits >= self.base) == carries) & (digits != own[:, None])
+        fits &= digits >= self._low(column)
+        there = fits.any(1)
+        found = numbers.copy()
+        chosen = np.where(fits, np.abs(digits - own[:, None]) + random.random(fits.shape), -1.0).argmax(1)
+        found[changed, rows, column] = np.where(there, chosen, own)
+        return found, there
 
     def _low(self, column: int) -> int:
         return self.lowest_top if column == self.digits - 1 else 0
@@ -119,6 +142,7 @@ def sum_contrasts(
     """Every carry and every column's digits that `pairs` can show; `written` lists the columns as they are written.
 
     Two digits with overflow: carry into column 1 from column 0, into 2 from 1 and from 0, digits of columns 0 and 1.
+    Every carry has a control where the base allows one: another digit in the same place of its origin, the same carry.
     """
     columns, top = range(pairs.digits), pairs.digits + int(pairs.overflow)
     journeys = [(column, origin) for column in range(1, top) for origin in reversed(range(column))]
@@ -126,8 +150,22 @@ def sum_contrasts(
         (f"carry into column {column} from column {origin}", "carry", column, pairs.carry(random, n, column, origin))
         for column, origin in journeys
     ] + [(f"digits of column {column}", "digits", column, pairs.digit(random, n, column)) for column in columns]
-    return [
-        Contrast.both_ways(name, about, written.index(column), *(encode(*numbers) for numbers in versions))
-        for name, about, column, versions in drawn
-        if versions is not None
-    ]
+    origins = [origin for _, origin in journeys] + [None] * len(columns)
+    found = []
+    for (name, about, column, versions), origin in zip(drawn, origins, strict=True):
+        if versions is None:
+            continue
+        contrast = Contrast.both_ways(name, about, written.index(column), *(encode(*one) for one in versions))
+        if origin is not None:
+            base, other = _turned(versions)
+            numbers, there = pairs.other_digit(random, base, other, origin)
+            if there.any():
+                contrast = replace(contrast, control=Control(encode(*numbers), there, written.index(origin)))
+        found.append(contrast)
+    return found
+
+
+def _turned(versions: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+    """The two versions as base and source: the first is the base in rows 0, 2, 4, ..., as in `Contrast.both_ways`."""
+    odd = (np.arange(versions[0].shape[1]) % 2 == 1)[None, :, None]
+    return np.where(odd, versions[1], versions[0]), np.where(odd, versions[0], versions[1])

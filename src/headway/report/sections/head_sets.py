@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from headway.report.blocks import Block, Figure, Listing, paragraph
+from headway.report.blocks import Block, Cell, Column, Figure, Listing, Table, paragraph
 from headway.report.elimination import elimination
 from headway.report.evidence import Evidence, listed, percent, points, written
 from headway.report.importance import shapley
@@ -141,6 +141,7 @@ def brings(evidence: Evidence, run: str) -> list[Block]:
     places = [f"{run}/heads/interventions/contrasts/{index}" for index in range(len(contrasts))]
     lines = written(*(partial(contrast, evidence, place) for place in places))
     blocks: list[Block] = [Listing(lines)] if lines else []
+    blocks += controls(evidence, places)
     for about in dict.fromkeys(one["about"] for one in contrasts):
         alt = f"How often a head's output from one example, put into another, flips the answer ({about})."
         name = figure_name(evidence, run, f"interventions-{about}")
@@ -149,23 +150,78 @@ def brings(evidence: Evidence, run: str) -> list[Block]:
 
 
 def contrast(evidence: Evidence, place: str) -> Markup | None:
-    """The head that moves one thing most, or that none surely does."""
-    rows = evidence.get(f"{place}/rows")
-    single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
-    if not evidence.get(f"{place}/usable") or not single:
+    """The head that moves one thing most, or that none surely does; on pairs that it was not chosen on."""
+    if not evidence.get(f"{place}/usable"):
         return None
-    best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
+    strongest = evidence.find(f"{place}/strongest", {})
+    if strongest:
+        best = f"{place}/strongest/{max(strongest, key=lambda kind: float(strongest[kind]['chosen_on_rate']))}"
+        name = f"{best}/head"
+        pairs = Markup("{} pairs that it was not chosen on").format(evidence.number(f"{best}/n"))
+    else:  # few pairs, or written by an earlier version: chosen and measured on the same pairs
+        rows = evidence.get(f"{place}/rows")
+        single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
+        if not single:
+            return None
+        best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
+        name, pairs = f"{best}/who", Markup("{} pairs").format(evidence.number(f"{place}/usable"))
     if evidence.get(f"{best}/interval/0") <= evidence.get("method/moves_above"):
-        return Markup("No single head moves the {}: at most {} of {} pairs ({}).").format(
+        return Markup("No single head moves the {}: at most {} of {} ({}).").format(
             evidence.text(f"{place}/name"),
             evidence.number(f"{best}/rate", percent),
-            evidence.number(f"{place}/usable"),
+            pairs,
             evidence.interval(f"{best}/interval"),
         )
-    return Markup("Of single heads, {} moves the {} most: in {} of {} pairs ({}).").format(
-        evidence.text(f"{best}/who", "code"),
+    return Markup("Of single heads, {} moves the {} most: in {} of {} ({}){}.").format(
+        evidence.text(name, "code"),
         evidence.text(f"{place}/name"),
         evidence.number(f"{best}/rate", percent),
-        evidence.number(f"{place}/usable"),
+        pairs,
         evidence.interval(f"{best}/interval"),
+        against_control(evidence, f"{best}/control"),
     )
+
+
+def against_control(evidence: Evidence, place: str) -> Markup:
+    """How often the same digit of the answer changes when the source has the same carry."""
+    if not evidence.has(f"{place}/rate"):
+        return Markup("")
+    return Markup("; patched from a sum with another digit and the same carry, that digit changes in {} ({})").format(
+        evidence.number(f"{place}/rate", percent), evidence.interval(f"{place}/interval")
+    )
+
+
+def controls(evidence: Evidence, places: Sequence[str]) -> list[Block]:
+    """All heads of a kind patched at once: do they move the carry, do they change the digit anyway, do they move it?"""
+    columns = [
+        Column("contrast", numeric=False),
+        Column("patched", numeric=False),
+        Column("carry moved"),
+        Column("digit changed, same carry"),
+        Column("digits of the column moved"),
+        Column("reading", numeric=False),
+    ]
+    rows = [row for place in places if evidence.find(f"{place}/control/usable") for row in kind_rows(evidence, place)]
+    title = "Heads of one kind patched together, against controls that leave the carry as it is"
+    return [Table(title, columns, rows)] if rows else []
+
+
+def kind_rows(evidence: Evidence, place: str) -> list[list[Cell]]:
+    index_of = {row["who"]: index for index, row in enumerate(evidence.get(f"{place}/rows"))}
+    found = []
+    for index, control in enumerate(evidence.get(f"{place}/control/rows")):
+        if not control["who"].startswith("all ") or control["who"] not in index_of:
+            continue
+        row = f"{place}/control/rows/{index}"
+        cells = [Cell(evidence.text(f"{place}/name")), Cell(evidence.text(f"{row}/who"))]
+        rates = (f"{place}/rows/{index_of[control['who']]}", row, f"{row}/digits")
+        cells += [rate_cell(evidence, one) for one in rates]
+        found.append([*cells, Cell(evidence.text(f"{row}/reading"))])
+    return found
+
+
+def rate_cell(evidence: Evidence, place: str) -> Cell:
+    text = Markup('{} <span class="aside">({})</span>').format(
+        evidence.number(f"{place}/rate", percent), evidence.interval(f"{place}/interval")
+    )
+    return Cell(text, evidence.get(f"{place}/rate"))

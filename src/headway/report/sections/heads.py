@@ -161,26 +161,34 @@ def caveats(evidence: Evidence, run: str) -> list[Markup]:
 
 
 def ablation_table(evidence: Evidence, run: str, kinds: list[str]) -> Table:
-    """A row a head: verdict, the drop of each kind of ablation with its interval, and the role."""
+    """A row a head: verdict, the drop of each kind of ablation with its interval, the margin of the first, the role."""
     columns = [Column("head", numeric=False), Column("verdict", numeric=False), Column("looks at", numeric=False)]
     columns += [Column(f"drop, {kind}") for kind in kinds]
+    found = evidence.get(f"{run}/heads/heads")
+    with_margin = [
+        kind for kind in kinds[:1] if any("margin_change" in head["ablation"].get(kind, {}) for head in found)
+    ]
+    columns += [Column(f"change of the margin, {kind}") for kind in with_margin]
     rows = []
     for index, head in enumerate(evidence.get(f"{run}/heads/heads")):
         place = f"{run}/heads/heads/{index}"
         cells = [Cell(evidence.text(f"{place}/{key}", tag)) if head.get(key) else Cell(Markup("–"))
                  for key, tag in (("head", "code"), ("verdict", "q"), ("role", "q"))]  # fmt: skip
         cells += [drop_cell(evidence, f"{place}/ablation/{kind}") for kind in kinds]
+        cells += [drop_cell(evidence, f"{place}/ablation/{kind}", "margin_change") for kind in with_margin]
         rows.append(cells)
     return Table("Every head by itself: points of accuracy lost without it, and the interval", columns, rows)
 
 
-def drop_cell(evidence: Evidence, place: str) -> Cell:
-    if not evidence.has(f"{place}/drop"):
+def drop_cell(evidence: Evidence, place: str, what: str = "drop") -> Cell:
+    """The drop or the change of the margin, with its interval."""
+    if not evidence.has(f"{place}/{what}"):
         return Cell(Markup("–"))
+    interval = "interval" if what == "drop" else f"{what}_interval"
     text = Markup('{} <span class="aside">({})</span>').format(
-        evidence.number(f"{place}/drop", points), evidence.interval(f"{place}/interval", points)
+        evidence.number(f"{place}/{what}", points), evidence.interval(f"{place}/{interval}", points)
     )
-    return Cell(text, evidence.get(f"{place}/drop"))
+    return Cell(text, evidence.get(f"{place}/{what}"))
 
 
 def of_seeds(evidence: Evidence, runs: list[str]) -> list[Markup]:

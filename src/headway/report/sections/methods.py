@@ -60,6 +60,16 @@ def of_heads(evidence: Evidence) -> list[Pair]:
             "drop",
             "Points of accuracy lost when a head's output is replaced: by zero, by its mean, or by another example's.",
         ),
+        *(
+            [
+                term(
+                    "margin",
+                    "The right token's logit less the best other one's, the smallest over the tokens of an answer: "
+                    "positive where the answer is right, negative where it is wrong. It moves where accuracy cannot.",
+                )
+            ]
+            * any(evidence.has(f"{run}/heads/baseline/margin") for run in evidence.runs)
+        ),
         term("critical", "The drop is shown to be above {} points.", critical),
         term("important", "The drop is shown to be above {} point.", important),
         term("redundant", "The drop is shown to be smaller than {} point either way, alone.", important),
@@ -80,9 +90,34 @@ def of_heads(evidence: Evidence) -> list[Pair]:
         ),
         term(
             "moved by",
-            "A head's output of one example is put into another that differs in one thing; the answer flips. A head is "
-            "named where the interval of how often is above {}.",
+            "Activation patching: a head's output on one example (the source) is put into another (the base) that "
+            "differs in one thing; the answer becomes the source's. A head is named where the interval of how often it "
+            "does (interchange intervention accuracy) is above {}. It is chosen on half of the pairs and measured on "
+            "the rest.",
             evidence.number("method/moves_above", percent_short),
+        ),
+        *(controls(evidence) if has_controls(evidence) else ()),
+    ]
+
+
+def has_controls(evidence: Evidence) -> bool:
+    runs = evidence.those_with("heads/interventions/contrasts")
+    return any("control" in one for run in runs for one in evidence.get(f"{run}/heads/interventions/contrasts"))
+
+
+def controls(evidence: Evidence) -> list[Pair]:
+    floor = evidence.number("method/moves_above", percent_short)
+    return [
+        term(
+            "control",
+            "A source with another digit in the same place and the same carry: the answer's digit must stay as it is.",
+        ),
+        term(
+            "reading",
+            "Carry alone: the carry is moved and the control changes nothing, nor do the column's own digits move. "
+            "Carry and digits: these move too, so the heads may bring the whole column. Unspecific: the control "
+            "changes the digit as well. Moved is an interval above {}, not moved one below it; else undecided.",
+            floor,
         ),
     ]
 
