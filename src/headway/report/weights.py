@@ -39,7 +39,7 @@ TOP, TITLES, GAP, HEADING = 0.64, 0.36, 0.24, 0.2
 """Inches for the heading, for a panel's two lines of title, between panels, and for the name of a kind of attention."""
 NAME = LABEL * 1.2
 """Points of the name of a kind of attention."""
-PAGE = (12.0, 17.0)
+PAGE = (12.0, 22.0)
 """Inches that a sheet should not exceed while its cells can be made smaller."""
 READABLE = 4.4
 """Points below which nobody can read a token: then only landmarks are named."""
@@ -377,14 +377,15 @@ def shown(names: list[str], cell: float) -> list[str]:
     return [name if place % apart == 0 else "" for place, name in enumerate(names)]
 
 
-def is_upright(key: str, cell: float) -> bool:
-    """A token that is wider than its cell is written upwards; one character always stands."""
-    return len(key) < 2 or text_width([key], type_size(cell)) < cell * 0.85
+def is_upright(key: str, keys: list[str], cell: float) -> bool:
+    """A token that is wider than its cell is written upwards, and so are all as long; one character always stands."""
+    alike = (other for other in keys if len(other) == len(key))
+    return len(key) < 2 or text_width(alike, type_size(cell)) < cell * 0.9
 
 
 def key_height(keys: list[str], cell: float) -> float:
-    size = type_size(cell)
-    return max(size * 1.2 / 72, text_width((key for key in shown(keys, cell) if not is_upright(key, cell)), size))
+    size, named = type_size(cell), shown(keys, cell)
+    return max(size * 1.2 / 72, text_width((key for key in named if not is_upright(key, named, cell)), size))
 
 
 def fill(axes: Axes, panel: Panel, scale: ScalarMappable, cell: float, name_queries: bool, name_keys: bool) -> None:
@@ -392,9 +393,10 @@ def fill(axes: Axes, panel: Panel, scale: ScalarMappable, cell: float, name_quer
     n_queries, n_keys = panel.weights.shape
     heat_map(axes, panel.weights, scale, gap=2.2 * cell if cell > 0.11 else 0)
     axes.tick_params(length=0, pad=2, labelsize=type_size(cell), labelleft=name_queries, labelbottom=name_keys)
-    axes.set_xticks(np.arange(n_keys) + 0.5, shown(panel.keys, cell))
+    keys = shown(panel.keys, cell)
+    axes.set_xticks(np.arange(n_keys) + 0.5, keys)
     for label in axes.get_xticklabels():
-        label.set_rotation(0 if is_upright(label.get_text(), cell) else 90)
+        label.set_rotation(0 if is_upright(label.get_text(), keys, cell) else 90)
     axes.set_yticks(np.arange(n_queries) + 0.5, shown(panel.queries, cell))
     if panel.answer_starts is not None:
         axes.axvline(panel.answer_starts, color=INK, linewidth=0.7)
