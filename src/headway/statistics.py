@@ -97,7 +97,7 @@ def shares_apart(first: float, second: float, n: int, confidence: float = 0.95) 
     which rise and fall together, it is wider than it must be.
 
     >>> [round(end, 4) for end in shares_apart(0.9, 0.8, 100)]
-    [0.0004, 0.1985]
+    [0.0001, 0.1995]
     """
     (low, high), (other_low, other_high) = (
         wilson_interval(round(share * n), n, confidence) for share in (first, second)
