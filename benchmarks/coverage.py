@@ -29,8 +29,8 @@ from headway.heads.ablation import CRITICAL, IMPORTANT, Claims, claims_of, corre
 from headway.randomness import generator
 from headway.statistics import (
     clopper_pearson,
-    flip_test,
     holm,
+    mean_is_zero,
     median_interval,
     paired_interval,
     shares_apart,
@@ -362,24 +362,24 @@ def check_prunable(sweeps: int, random: np.random.Generator, n: int = EXAMPLES) 
     return rows
 
 
-def check_pairs(sweeps: int, random: np.random.Generator, n: int = EXAMPLES, pairs: int = 276) -> list[Any]:
+def check_pairs(
+    sweeps: int, random: np.random.Generator, sizes: Iterable[int] = (500, 2_000), pairs: int = 276
+) -> list[Any]:
     """How often any of 276 pairs without an interaction is found to have one."""
     rows = []
     for name, chances in (
-        ("as many +1 as -1", {1: 0.01, -1: 0.01}),
-        ("+2 and -2 among them", {1: 0.01, -1: 0.01, 2: 0.003, -2: 0.003}),
-        ("more -1, balanced by some +2", {1: 0.05, -1: 0.06, 2: 0.01, -2: 0.005}),
-        ("+2 half as often as -1, nothing else", {2: 0.01, -1: 0.02}),
+        ("as many +1 as -1", (0.0, 0.01, 0.01, 0.0)),
+        ("+2 and -2 among them", (0.003, 0.01, 0.01, 0.003)),
+        ("more -1, balanced by some +2", (0.005, 0.06, 0.05, 0.01)),
+        ("+2 half as often as -1, nothing else", (0.0, 0.02, 0.0, 0.01)),
     ):
-        sizes = np.array([*chances])
-        drawn = random.multinomial(n, [*chances.values(), 1 - sum(chances.values())], size=(sweeps, pairs))[..., :-1]
-        ones, twos = (drawn[..., np.abs(sizes) == size].sum(-1) for size in (1, 2))
-        cases, where = np.unique(
-            np.stack([(drawn * sizes).sum(-1).ravel(), ones.ravel(), twos.ravel()]), axis=1, return_inverse=True
-        )
-        p = flip_test(*cases)[where.ravel()].reshape(sweeps, pairs)
-        false = float(np.mean([holm(family).min() < 0.05 for family in p]))
-        rows.append({"interactions": name, "false": false})
+        every = [*chances[:2], 1 - sum(chances), *chances[2:]]
+        for n in sizes:
+            drawn = random.multinomial(n, every, size=(sweeps, pairs))
+            cases, where = np.unique(drawn.reshape(-1, 5), axis=0, return_inverse=True)
+            p = mean_is_zero(cases)[where.ravel()].reshape(sweeps, pairs)
+            false = float(np.mean([holm(family).min() < 0.05 for family in p]))
+            rows.append({"interactions": name, "n": n, "false": false})
     return rows
 
 

@@ -308,6 +308,22 @@ def test_seeds_have_the_rate_that_they_are_given(shared: float) -> None:
     assert right.mean(0) == pytest.approx([0.5, 0.9, 1.0], abs=0.01)
 
 
+def test_what_the_docs_say_of_coverage_meets_its_bars() -> None:
+    found = json.loads((Path(__file__).parents[1] / "docs" / "results" / "statistics-coverage.json").read_text())
+    assert (found["repeats"], found["sweeps"]) == (2_000, 1_000)
+    assert found["least_coverage"] == min(row["least"] for row in found["over_seeds"]) >= coverage.LEAST
+    assert found["most_false_sweeps"] == max(row["false"] for row in found["borders"]) <= coverage.MOST_FALSE
+    rates = {row["rate"] for row in found["over_seeds"] if row["interval"] == "accuracy"}
+    assert rates == {"0.5", "0.9", "0.99", "1", "bimodal"}
+    assert {(row["model"], row["border"]) for row in found["borders"]} >= {
+        ("perfect", 0),
+        ("perfect", 1),
+        ("perfect", 10),
+    }
+    page = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text()
+    assert f"The most is {100 * found['most_false_sweeps']:.1f} %" in page
+
+
 def test_a_commit_that_is_told_counts_more_than_what_git_finds() -> None:
     assert machine.circumstances(torch.device("cpu"), ["x"], "0123abc")["commit"] == "0123abc, as told"
     assert "as told" not in str(machine.circumstances(torch.device("cpu"), ["x"], None)["commit"])

@@ -22,6 +22,7 @@ from headway.statistics import (
     holm,
     holm_at_once,
     mcnemar,
+    mean_is_zero,
     median_interval,
     newcombe_interval,
     paired_interval,
@@ -479,6 +480,28 @@ def test_the_flip_test_counts_every_way_of_throwing_signs(ones: int, twos: int) 
     for found in range(-(ones + 2 * twos), ones + 2 * twos + 1):
         # Where the sum is 0 both tails hold it, and p is cut at 1.
         assert flip_test(found, ones, twos) == pytest.approx((np.abs(sums) >= abs(found)).mean())
+
+
+@pytest.mark.parametrize("share", [(0.0, 0.01, 0.01, 0.0), (0.003, 0.01, 0.01, 0.003), (0.0, 0.02, 0.0, 0.01)])
+def test_a_mean_of_0_is_denied_as_rarely_as_the_p_value_says(share: tuple[float, ...]) -> None:
+    chances = [*share[:2], 1 - sum(share), *share[2:]]
+    drawn = np.random.default_rng(0).multinomial(2_000, chances, size=200_000)
+    cases, where = np.unique(drawn, axis=0, return_inverse=True)
+    p = mean_is_zero(cases)[where.ravel()]
+    for limit in (0.05, 0.001):
+        assert (p <= limit).mean() <= limit * (1 + 3 / sqrt(limit * len(p)))
+    if share[2] == 0:  # a few +2 against many -1: throwing signs alone takes the tails to be alike
+        flips = flip_test(cases @ np.arange(-2, 3), cases[:, 1] + cases[:, 3], cases[:, 0] + cases[:, 4])[where.ravel()]
+        assert (flips <= 0.001).mean() > 0.0011
+
+
+@given(st.lists(st.integers(0, 40), min_size=5, max_size=5))
+def test_the_test_of_a_mean_turns_with_its_sign_and_is_never_surer_than_the_flip_test(counts: list[int]) -> None:
+    table = np.array([counts])
+    p = mean_is_zero(table)[0]
+    assert p == pytest.approx(mean_is_zero(table[:, ::-1])[0], rel=1e-6)
+    flips = flip_test(int(table[0] @ np.arange(-2, 3)), counts[1] + counts[3], counts[0] + counts[4])
+    assert 1 >= p >= float(flips)
 
 
 @given(st.integers(0, 500), st.integers(0, 500))

@@ -17,7 +17,7 @@ from headway.evaluation import Trained
 from headway.heads.ablation import as_row, judge, make_fillings, paired_drop
 from headway.heads.variants import FillingOf, Report, heads_of, run_variants
 from headway.model.sites import Head
-from headway.statistics import difference_interval, flip_test, holm, wilson_interval
+from headway.statistics import difference_interval, holm, mean_is_zero, wilson_interval
 from headway.tasks import Examples
 
 LIMITS = (1.0, 5.0)
@@ -310,7 +310,7 @@ def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> 
     """The interaction of every pair: positive where one backs the other up, strongest first.
 
     interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
-    the mean that is reported, against 0, by throwing the signs of the examples' interactions anew; Holm over the pairs.
+    the mean that is reported, against 0; Holm over the pairs.
     """
     heads = ground.heads
     pairs = which_pairs(heads)
@@ -322,7 +322,7 @@ def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> 
     right = ground.right_without(plan, report).right.astype(np.int64)
     before, single, both = right[0], right[1 : len(heads) + 1], right[len(heads) + 1 :]
     extra = single[first] + single[second] - before - both
-    p = holm(flip_test(extra.sum(1), (np.abs(extra) == 1).sum(1), (np.abs(extra) == 2).sum(1)))
+    p = holm(mean_is_zero(np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)))
     n = right.shape[1]
     lost, gained = ((before == 1) & (both == 0)).sum(1), ((before == 0) & (both == 1)).sum(1)
     judged = judge(lost, gained, n)
