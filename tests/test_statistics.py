@@ -27,7 +27,6 @@ from headway.statistics import (
     newcombe_interval,
     paired_interval,
     ratio_interval,
-    shares_apart,
     welch_interval,
     wilson_interval,
 )
@@ -460,16 +459,6 @@ def test_the_interval_of_a_median_keeps_the_error_of_the_examples_too() -> None:
     assert median_interval([1.0] * 5, own=[wilson_interval(500, 500)] * 5) is None
     with pytest.raises(ValueError, match="6 values have 6 intervals of their own, got 5"):
         median_interval([1.0] * 6, own=[(0.9, 1.0)] * 5)
-
-
-def test_two_shares_are_compared_as_newcombe_does() -> None:
-    # Newcombe (1998), method 10: 56 of 70 against 48 of 80 is 0.0524 to 0.3339; here both are of the same number.
-    low, high = shares_apart(56 / 70, 42 / 70, 70)
-    assert (low, high) == pytest.approx((0.0487, 0.3402), abs=0.01)
-    assert shares_apart(0.6, 0.8, 70) == pytest.approx((-shares_apart(0.8, 0.6, 70)[1], -shares_apart(0.8, 0.6, 70)[0]))
-    lost = 1 - wilson_interval(500, 500)[0]
-    assert shares_apart(1.0, 1.0, 500) == pytest.approx((-lost, lost))
-    assert shares_apart(1.0, 0.0, 10)[1] == 1.0
 
 
 @pytest.mark.parametrize(("ones", "twos"), [(0, 0), (6, 0), (5, 2), (0, 4), (7, 3)])

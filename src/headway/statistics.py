@@ -91,24 +91,6 @@ def median_interval(
     return None if k == 0 else (float(np.sort(lows)[k - 1]), float(np.sort(highs)[m - k]))
 
 
-def shares_apart(first: float, second: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Newcombe's (1998) interval of first - second, two shares of n each, from the Wilson interval of either.
-
-    With d the difference the ends are d - √((first - low₁)² + (high₂ - second)²) and
-    d + √((high₁ - first)² + (second - low₂)²). It takes the two to be independent; of shares of the same questions,
-    which rise and fall together, it is wider than it must be.
-
-    >>> [round(end, 4) for end in shares_apart(0.9, 0.8, 100)]
-    [0.0001, 0.1995]
-    """
-    (low, high), (other_low, other_high) = (
-        wilson_interval(round(share * n), n, confidence) for share in (first, second)
-    )
-    down = np.hypot(max(first - low, 0.0), max(other_high - second, 0.0))
-    up = np.hypot(max(high - first, 0.0), max(second - other_low, 0.0))
-    return float(max(first - second - down, -1)), float(min(first - second + up, 1))
-
-
 def mean_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
     """Student's t interval for the mean of many examples; (-inf, inf) for fewer than two.
 

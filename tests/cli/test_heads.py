@@ -340,6 +340,7 @@ def test_a_new_analysis_has_new_figures(option: str, after: Shell, drawn: list[P
 
 
 def test_as_many_examples_are_drawn_as_asked_for(shell: Shell, drawn: list[Path]) -> None:
+    assert tuple(map(heads_command.default_maps, (4, 20, 2_000))) == (4, 20, 3)
     found = shell.json("heads zero --maps 5")
     assert len(found["capture"]["examples"]) == found["settings"]["maps"] == 5
     names = {path.stem for path in drawn[0].iterdir()}

@@ -182,7 +182,7 @@ def test_long_addition_is_told_by_run_and_by_carries(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     assert "2 of 5 lengths and heads: 2 of 2" in printed.err
     assert "exact match, by the characters of the question:" in printed.out
-    assert "longest chain of carries" in printed.out
+    assert "by ripple (set ripple), mean over seeds:" in printed.out
     assert "text: 1 run, 4 steps of training in " in printed.out
     assert "the doctor examined 1 run: 0 errors, " in printed.out
     assert 'id="lengths"' in Path("studies/long-addition-tiny/report/index.html").read_text()

@@ -7,7 +7,7 @@ import pytest
 
 from headway.errors import InputError
 from headway.runs import SweepDirectory
-from headway.statistics import clopper_pearson, shares_apart, wilson_interval
+from headway.statistics import clopper_pearson, newcombe_interval, wilson_interval
 from headway.sweeps.compare import compare
 from headway.sweeps.comparison import Comparison, effect_table, shown, table_of
 from tests.sweeps.made_up import ENCODINGS, RATES, by_settings, make_sweep, record
@@ -225,7 +225,11 @@ def test_pairs_take_away_what_the_values_share(tmp_path: Path) -> None:
     assert other.difference == pytest.approx(-0.0995)
     assert other.difference_median == pytest.approx(-0.0995)
     means = [0.2 + 0.15 + [0.0, 0.17, 0.05, 0.11, 0.02, 0.2][seed] for seed in range(6)]
-    own = [shares_apart(mean + 0.1 + one, mean + 0.1, 1_000) for mean, one in zip(means, per_seed, strict=True)]
+    counts = [
+        (round(1_000 * (mean + 0.1 + one)), round(1_000 * (mean + 0.1)))
+        for mean, one in zip(means, per_seed, strict=True)
+    ]
+    own = [newcombe_interval(one, 1_000, other, 1_000) for one, other in counts]
     expected = min(low for low, _ in own), max(high for _, high in own)
     assert other.difference_interval == pytest.approx(expected), "over six seeds, not over twelve pairs"
     assert best.mean == pytest.approx(0.2 + 0.15 + 0.1 + sum([0.0, 0.17, 0.05, 0.11, 0.02, 0.2]) / 6)

@@ -24,7 +24,9 @@ def heads(
     ],
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     examples: Annotated[int, typer.Option(help="How many examples of the split are used.", min=1)] = 2_000,
-    maps: Annotated[int, typer.Option(help="How many examples have every head's attention drawn.", min=1, max=20)] = 3,
+    maps: Annotated[
+        int | None, typer.Option(help="How many examples have every head's attention drawn.", min=1, max=20)
+    ] = None,
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
@@ -51,7 +53,9 @@ def heads(
         for warning in trained.warnings:
             say(f"headway: warning: {warning}")
         settings = {"split": split, "examples": examples, "thorough": thorough}
-        found.append(_analyse(trained, settings, maps, again=again, figures=figures, quiet=quiet))
+        found.append(
+            _analyse(trained, settings, maps or default_maps(examples), again=again, figures=figures, quiet=quiet)
+        )
     if scores and not json:
         for document in found:
             print("\n".join([document["run"], *definitions_of(document)]))
@@ -62,6 +66,13 @@ def heads(
     if any(document["checks"]["real_disagreements"] for document in found):
         say("headway: decoding with a hook and the sweep disagree; these drops cannot be trusted")
         raise typer.Exit(1)
+
+
+def default_maps(examples: int) -> int:
+    """Three, or all where so few examples are analysed that all of them can be drawn."""
+    from headway.heads.analysis import MAPS, MOST_MAPS
+
+    return examples if examples <= MOST_MAPS else MAPS
 
 
 def _check_alike(opened: "list[Trained]") -> None:

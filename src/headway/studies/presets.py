@@ -75,6 +75,14 @@ SORTEDNESS = {
                 vary={ENCODING: ALLOWED, POOLING: POOLINGS},
                 seeds=range(3),
             ),
+            # Without a window this one masters the training lengths and fails at 32.
+            Arm(
+                name="fresh-window",
+                recipe="sortedness-grid",
+                set={**FRESH, ENCODING: "rotary", POOLING: "max"},
+                vary={"model.window": (1, 4)},
+                seeds=range(3),
+            ),
             Arm(name="long", recipe="sortedness-long"),
             # One thing less each time: what makes it hold?
             Arm(name="long-without-window", recipe="sortedness-long", set={"model.window": None}),

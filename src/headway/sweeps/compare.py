@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.errors import InputError, suggestion
 from headway.runs import SweepDirectory
-from headway.statistics import clopper_pearson, median_interval, shares_apart, wilson_interval
+from headway.statistics import clopper_pearson, median_interval, newcombe_interval, wilson_interval
 from headway.sweeps.comparison import (
     LOWER_IS_BETTER,
     METRICS,
@@ -394,4 +394,6 @@ def _interval_between(own: Sequence[float], best: Sequence[float], metric: str, 
         return median_interval(differences)
     if metric != "accuracy" or n is None:
         return None
-    return median_interval(differences, own=[shares_apart(*pair, n) for pair in zip(own, best, strict=True)])
+    # Of shares of the same questions, which rise and fall together, Newcombe's interval is wider than it must be.
+    counts = [(round(one * n), round(other * n)) for one, other in zip(own, best, strict=True)]
+    return median_interval(differences, own=[newcombe_interval(one, n, other, n) for one, other in counts])
