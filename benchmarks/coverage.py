@@ -201,7 +201,7 @@ def check_differences(repeats: int, random: np.random.Generator, n: int = EXAMPL
             ]
             truth = first - second if spread == 0 else median_difference(first, second, spread, random)
             right = [right_answers(one, shared, n, random) for one in true]
-            lows, highs = np.moveaxis(np.vectorize(lambda a, b: newcombe_interval(a, n, b, n))(*right), 0, 0)
+            lows, highs = np.moveaxis(np.vectorize(lambda a, b: newcombe_interval(int(a), n, int(b), n))(*right), 0, 0)
             for seeds in SEEDS:
                 found = share_covered(order_ends(lows[:, :seeds], highs[:, :seeds]), (truth, truth))
                 row = {"interval": "difference", "rate": "difference", "population": name, "examples_shared": shared}
