@@ -13,7 +13,7 @@ from benchmarks import __main__ as program
 from benchmarks import course_files, coverage, heads, machine, measuring, population, training
 
 from headway.evaluation import evaluate, load
-from headway.heads import ablation
+from headway.heads import verdicts
 from headway.heads.variants import heads_of
 from headway.tasks import Examples
 from headway.training import train
@@ -247,8 +247,8 @@ def test_sweeps_without_an_effect_hardly_ever_show_one(checked: dict[str, Any]) 
 
 
 def test_an_interval_that_is_too_narrow_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = ablation.paired_interval
-    monkeypatch.setattr(ablation, "paired_interval", lambda *counts, confidence=0.95: honest(*counts, confidence=0.80))
+    honest = verdicts.paired_interval
+    monkeypatch.setattr(verdicts, "paired_interval", lambda *counts, confidence=0.95: honest(*counts, confidence=0.80))
     random = np.random.default_rng(1)
     found = population.check_statistics(made_up_population(), samples=100, size=2_000, random=random)
     assert found["mean_coverage"] < 0.9
@@ -289,7 +289,7 @@ def test_sweeps_are_judged_as_an_analysis_judges() -> None:
     lost, gained = coverage.counts_of(np.tile([0.0, 0.02, 0.05, 0.3], (5, 6)), 0.01, 2_000, 0.0, random)
     found = coverage.judge_sweeps(lost, gained, 2_000)
     for sweep in range(5):
-        assert (found[sweep] == ablation.judge(lost[sweep], gained[sweep], 2_000).verdict).all()
+        assert (found[sweep] == verdicts.judge(lost[sweep], gained[sweep], 2_000).verdict).all()
     assert {*found[:, 3::4].ravel()} == {"critical"}
 
 

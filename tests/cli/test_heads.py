@@ -12,7 +12,7 @@ import torch
 
 from headway.cli import heads as heads_command
 from headway.cli.main import run
-from headway.heads import ablation, analysis, checks, together
+from headway.heads import analysis, checks, together, verdicts
 from headway.heads.checks import Checks
 from headway.report import figures
 from headway.runs import RunDirectory
@@ -23,7 +23,7 @@ QUICK: list[tuple[Any, str, Any]] = [
     (analysis, "PERMUTATIONS", 4),
     (analysis, "CHECKED", 4),
     (analysis, "BUDGET", dict.fromkeys(analysis.BUDGET, 0)),
-    (ablation, "LARGEST_N", 50),
+    (verdicts, "LARGEST_N", 50),
 ]
 """As little work for every part as it can do with."""
 

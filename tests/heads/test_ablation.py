@@ -16,23 +16,11 @@ from torch import Tensor, nn
 
 from headway.batches import make_batch
 from headway.evaluation import decode, evaluate
-from headway.heads import ablation
-from headway.heads.ablation import (
-    KINDS,
-    Claims,
-    ablate,
-    ablate_together,
-    claims_of,
-    decide,
-    judge,
-    make_fillings,
-    measure_drops,
-    n_to_decide,
-    overall,
-    share_under,
-)
+from headway.heads import verdicts
+from headway.heads.ablation import KINDS, ablate, ablate_together, make_fillings, measure_drops
 from headway.heads.handles import intervene
 from headway.heads.variants import Outcomes, heads_of, run_variants, zero
+from headway.heads.verdicts import Claims, claims_of, decide, judge, n_to_decide, overall, share_under
 from headway.heads.walk import Walk, run_tree
 from headway.statistics import drop_above, equivalence, paired_interval, ratio_interval, wilson_interval
 from tests.heads.numpy_transformer import NumpyTransformer
@@ -311,7 +299,7 @@ def test_how_many_would_decide_in_plain_cases(lost, gained, n, least, most) -> N
 
 def test_more_than_a_reasonable_number_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_to_decide(18, 0, 2_000) is not None
-    monkeypatch.setattr(ablation, "LARGEST_N", 3_000)
+    monkeypatch.setattr(verdicts, "LARGEST_N", 3_000)
     assert n_to_decide(18, 0, 2_000) is None
     assert n_to_decide(0, 0, 3_000) is None
 

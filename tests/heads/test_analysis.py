@@ -14,11 +14,12 @@ import torch
 import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.heads import ablation, analysis, together
-from headway.heads.ablation import KINDS, overall
+from headway.heads import analysis, together, verdicts
+from headway.heads.ablation import KINDS
 from headway.heads.analysis import HeadAnalysis, analyse, choose_examples, choose_sizes, role_of
 from headway.heads.scores import definitions
 from headway.heads.variants import heads_of
+from headway.heads.verdicts import overall
 from headway.statistics import wilson_interval
 from headway.training import train
 from tests.heads.small import ADDITION, SORTEDNESS, TEXT, untrained
@@ -35,7 +36,7 @@ def little_work() -> Iterator[None]:
         patch.setattr(analysis, "BUDGET", dict.fromkeys(analysis.BUDGET, 0))
         patch.setattr(analysis, "PERMUTATIONS", 4)
         patch.setattr(analysis, "CHECKED", 5)
-        patch.setattr(ablation, "LARGEST_N", 50)
+        patch.setattr(verdicts, "LARGEST_N", 50)
         yield
 
 

@@ -85,7 +85,7 @@ def test_the_markdown_has_no_number_that_the_page_has_not(report: writing.Writte
 
 
 def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
-    from headway.heads.ablation import CRITICAL, IMPORTANT
+    from headway.heads.verdicts import CRITICAL, IMPORTANT
     from headway.report.sections import head_sets
     from headway.statistics import ENOUGH_SEEDS
     from headway.studies import closing

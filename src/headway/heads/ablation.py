@@ -10,7 +10,7 @@ counts those right before and wrong after, `gained` those wrong before and right
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,30 +30,15 @@ from headway.heads.variants import (
     run_variants,
     zero,
 )
+from headway.heads.verdicts import TAILS, judge, n_to_decide, overall, share_under
 from headway.model.sites import Head
 from headway.randomness import generator
-from headway.statistics import (
-    drop_above,
-    holm,
-    holm_at_once,
-    mcnemar,
-    paired_interval,
-    ratio_interval,
-    wilson_interval,
-)
+from headway.statistics import paired_interval, ratio_interval, wilson_interval
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
-CRITICAL, IMPORTANT = 10.0, 1.0
-"""Points of drop above which a head is critical or important; within IMPORTANT either way it is redundant."""
-ALPHA = 0.05
-TAILS = 2
-"""Claims of one drop that can be false at once."""
-DEPENDS = "depends on the ablation"
 LIMITS = {1.0: "under_1_point", 5.0: "under_5_points"}
 """Points of drop under which heads are counted that can go one at a time."""
-LARGEST_N = 10_000_000
-"""More examples than this would not be a plan."""
 
 
 @dataclass(frozen=True)
@@ -137,18 +122,6 @@ class Ablation:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def share_under(lost: np.ndarray, gained: np.ndarray, n: int | np.ndarray, limit: float) -> tuple[float, float]:
-    """Between which shares the share of drops that are truly under a limit lies, with 95 %.
-
-    The ends are those that are shown to be under it, and all but those that are shown not to be. Of each drop one of
-    the two is false, so as many can be as there are drops: p-values are multiplied by their number.
-    """
-    if not len(lost):
-        return (0.0, 0.0)
-    above, under = drop_above(lost, gained, n, limit / 100), drop_above(gained, lost, n, -limit / 100)
-    return _share(len(lost) * under < ALPHA), 1 - _share(len(lost) * above < ALPHA)
 
 
 def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -312,128 +285,3 @@ def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " 
     lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
     low, high = paired_interval(lost, gained, len(before))
     return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}
-
-
-@dataclass(frozen=True)
-class Claims:
-    """P-values of what verdicts claim of paired drops, uncorrected; arrays of any one shape."""
-
-    critical: np.ndarray
-    important: np.ndarray
-    harmful: np.ndarray
-    redundant: np.ndarray
-
-
-def claims_of(lost: Any, gained: Any, n: Any) -> Claims:
-    """Test "above 10 points", "above 1", "below -1" and "within 1 either way".
-
-    Who is above 10 is above 1, and who is below -1 is below 1: no p-value is smaller than that of what follows from it.
-    """
-    above, below = drop_above(lost, gained, n, IMPORTANT / 100), drop_above(gained, lost, n, -IMPORTANT / 100)
-    return Claims(
-        critical=np.maximum(drop_above(lost, gained, n, CRITICAL / 100), above),
-        important=above,
-        harmful=np.maximum(drop_above(gained, lost, n, IMPORTANT / 100), below),
-        redundant=np.maximum(drop_above(lost, gained, n, -IMPORTANT / 100), below),
-    )
-
-
-def correct(claims: Claims) -> Claims:
-    """The claims of a sweep as one family, one axis: if those below ALPHA are made, P(any of them is false) ≤ ALPHA.
-
-    Whatever a true drop is, what is false of it comes from at most two tails (at a drop of 1 point: "above 1" from the
-    upper, "below -1" and "within 1" both from the lower), and from one if it is above 10 or below -1. So two claims a
-    drop can be false at once, one fewer for each that is shown to be critical or harmful: Holm's steps with it.
-    """
-    p = np.concatenate([claims.critical, claims.important, claims.harmful, claims.redundant])
-    tests = len(claims.critical)
-    frees = np.repeat([True, False, True, False], tests)
-    return Claims(*holm_at_once(p, TAILS * tests, frees).reshape(4, -1))
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A family of paired drops: intervals in points, tests with and without correction, verdicts."""
-
-    low: np.ndarray
-    high: np.ndarray
-    low_90: np.ndarray
-    high_90: np.ndarray
-    p: np.ndarray
-    p_holm: np.ndarray
-    p_equivalence: np.ndarray
-    p_equivalence_holm: np.ndarray
-    p_critical_holm: np.ndarray
-    p_important_holm: np.ndarray
-    p_harmful_holm: np.ndarray
-    verdict: np.ndarray
-
-    def ends(self, index: int) -> tuple[float, float]:
-        return float(self.low[index]), float(self.high[index])
-
-    def ends_90(self, index: int) -> tuple[float, float]:
-        return float(self.low_90[index]), float(self.high_90[index])
-
-
-def judge(lost: Int[np.ndarray, " test"], gained: Int[np.ndarray, " test"], n: int) -> Judged:
-    """Judge drops as one family: a verdict is made where its own claim survives the correction."""
-    p = mcnemar(lost, gained)
-    claims = claims_of(lost, gained, n)
-    corrected = correct(claims)
-    low, high = (100 * end for end in paired_interval(lost, gained, n))
-    low_90, high_90 = (100 * end for end in paired_interval(lost, gained, n, confidence=0.90))
-    return Judged(
-        low=low,
-        high=high,
-        low_90=low_90,
-        high_90=high_90,
-        p=p,
-        p_holm=holm(p),
-        p_equivalence=claims.redundant,
-        p_equivalence_holm=corrected.redundant,
-        p_critical_holm=corrected.critical,
-        p_important_holm=corrected.important,
-        p_harmful_holm=corrected.harmful,
-        verdict=decide(corrected),
-    )
-
-
-def decide(corrected: Claims) -> np.ndarray:
-    """The verdict of each drop: the strongest claim whose corrected p-value is below ALPHA, else `undecided`."""
-    made = [p < ALPHA for p in (corrected.critical, corrected.important, corrected.harmful, corrected.redundant)]
-    return np.select(made, ["critical", "important", "harmful", "redundant"], "undecided")
-
-
-def overall(verdicts: Sequence[str]) -> str:
-    """A head's verdict over the kinds of ablation; their order does not matter.
-
-    Kinds that contradict each other (redundant beside important, critical or harmful; harmful beside important or
-    critical) make it depend on the ablation. `redundant` and `critical` must be shown by every kind. `important` and
-    `harmful` must be shown by some kind, and the others may be undecided; critical counts as important.
-    """
-    found = set(verdicts)
-    sides = [found & {"critical", "important"}, found & {"redundant"}, found & {"harmful"}]
-    if sum(map(bool, sides)) > 1:
-        return DEPENDS
-    if len(found) == 1:
-        return verdicts[0]
-    if sides[0]:
-        return "important"
-    return "harmful" if sides[2] else "undecided"
-
-
-def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | None:
-    """How many examples would decide, if the rates stayed as they are; None if no number within reason would.
-
-    Its p-value must then stay below ALPHA when multiplied by all that can be false at once in the family, which is the
-    most that the correction can ask.
-    """
-    sizes = [n]
-    while (larger := int(sizes[-1] * 1.2) + 1) <= LARGEST_N:
-        sizes.append(larger)
-    size = np.array(sizes[1:], dtype=np.int64)
-    scaled_lost = np.rint(lost * size / n)
-    claims = claims_of(scaled_lost, np.minimum(np.rint(gained * size / n), size - scaled_lost), size)
-    corrected = Claims(*(family * getattr(claims, one.name) for one in fields(Claims)))
-    decided = np.flatnonzero(decide(corrected) != "undecided")
-    return int(size[decided[0]]) if len(decided) else None

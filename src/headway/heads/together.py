@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headway.evaluation import Trained
-from headway.heads.ablation import as_row, judge, make_fillings, paired_drop
+from headway.heads.ablation import as_row, make_fillings, paired_drop
 from headway.heads.variants import FillingOf, Report, heads_of, run_variants
+from headway.heads.verdicts import judge
 from headway.model.sites import Head
 from headway.statistics import difference_interval, holm, mean_is_zero, wilson_interval
 from headway.tasks import Examples

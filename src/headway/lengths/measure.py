@@ -109,20 +109,7 @@ def measure_lengths(
     if not 0 <= whole <= MOST_LISTED:
         raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
     plan = plan_lengths(trained, at)
-    asked = [
-        Asked(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
-        for name in plan.sets
-        for length in (*plan.trained, *plan.longer)
-    ]
-    tokens = sum(one.size * one.length for one in asked)
-    rows, done = [], 0
-    for one in asked:
-        inside = plan.shortest <= one.length <= plan.longest
-        row = _measure(trained, one, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
-        rows.append({"length": one.length, "negatives": one.name, "trained": inside, **row})
-        done += one.size * one.length
-        if row["n"] < one.size:  # a rare set that had fewer
-            report(done, tokens)
+    rows = _rows(trained, plan, n, whole, report)
     sets = by_set(rows)
     held = {name: length_held(own) for name, own in sets.items()}
     certified = {name: held_from_shortest(own) for name, own in sets.items()}
@@ -152,6 +139,25 @@ def measure_lengths(
             "mechanism": _mechanism(trained, plan, report) if mechanism else None,
         }
     )
+
+
+def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progress) -> list[dict[str, Any]]:
+    """Every set at every length; small sets as a whole at the shortest one."""
+    asked = [
+        Asked(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
+        for name in plan.sets
+        for length in (*plan.trained, *plan.longer)
+    ]
+    tokens = sum(one.size * one.length for one in asked)
+    rows, done = [], 0
+    for one in asked:
+        inside = plan.shortest <= one.length <= plan.longest
+        row = _measure(trained, one, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
+        rows.append({"length": one.length, "negatives": one.name, "trained": inside, **row})
+        done += one.size * one.length
+        if row["n"] < one.size:  # a rare set that had fewer
+            report(done, tokens)
+    return rows
 
 
 def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> dict[str, Any]:
