@@ -138,7 +138,7 @@ def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     across = max(left + width + 0.3, 4.8)
     several = any(group.seeds > 1 for group in groups)
     remarks = [
-        f"up to it, every 95 % interval starts at {100 * threshold_of(groups):g} % or more",
+        f"up to it, every 95 % interval past training starts at {100 * threshold_of(groups):g} % or more",
         seeds_remark(groups),
         "dots are seeds, the box their median" if several else "",
         median_remark(groups),
@@ -146,7 +146,7 @@ def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     lines = remark_lines(remarks, across)
     start = below_heading(lines) - 0.08
     figure = Figure((across, start + len(sets) * step + 0.25))
-    heading(figure, "Certified lengths", lines)
+    heading(figure, "Length held", lines)
     lengths = sorted({length for name in sets_of(groups) for length in lengths_of(groups, name)})
     for place, name in enumerate(sets):
         top = start + place * step
