@@ -216,7 +216,7 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
     ]
     strongest.pop("cross")
     (line,) = heads_command._interventions({"contrasts": [contrast]})
-    assert line == "carry (n = 40, chosen on 50 others) is moved by no single head (at most 10%)"
+    assert line == "carry (n = 40, chosen on 50 others) is moved by no single head surely (at most 10%, 4% to 20%)"
 
 
 def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
@@ -230,7 +230,7 @@ def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> No
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:
     rates = {"values": [0.97, 0.02, 0.5], "above": 1, "between": 1, "below": 1, "limits": [0.1, 0.9]}
-    assert heads_command._rates(rates) == "0.02 0.50 0.97 (1 above 0.9, 1 between, 1 below 0.1)"
+    assert heads_command._rates(rates) == "0.97 0.02 0.50 (1 above 0.9, 1 between, 1 below 0.1)"
     readings = {"all cross": {"readings": {"carry alone": 2, "undecided": 1}}, "decoder.0.cross": {"readings": {}}}
     (line,) = heads_command._readings({"control": {"seeds": 3, "together": readings}})
     assert line == "    against controls with the same carry (3 seeds): all cross carry alone in 2, undecided in 1"
@@ -340,8 +340,9 @@ def test_a_new_analysis_has_new_figures(option: str, after: Shell, drawn: list[P
 
 
 def test_as_many_examples_are_drawn_as_asked_for(shell: Shell, drawn: list[Path]) -> None:
-    assert tuple(map(heads_command.default_maps, (4, 20, 2_000))) == (4, 20, 3)
-    found = shell.json("heads zero --maps 5")
+    assert heads_command.analysed_and_drawn(2_000, 4) == (2_000, 4)
+    assert heads_command.analysed_and_drawn(2_000, 500) == (500, 3), "as earlier versions meant it"
+    found = shell.json("heads zero --examples 5")
     assert len(found["capture"]["examples"]) == found["settings"]["maps"] == 5
     names = {path.stem for path in drawn[0].iterdir()}
     assert {f"heads-example-{index}" for index in range(5)} | {"heads-mean"} <= names
@@ -353,7 +354,7 @@ def test_another_number_of_maps_needs_no_new_analysis(
 ) -> None:
     before = stored("zero")
     forbid(monkeypatch)
-    more, less, same = (after.json(f"heads zero --maps {maps}") for maps in (4, 2, 3))
+    more, less, same = (after.json(f"heads zero --examples {maps}") for maps in (4, 2, 3))
     assert [len(found["capture"]["examples"]) for found in (more, less, same)] == [4, 2, 3]
     assert same == before == stored("zero")
     assert len(drawn) == 3
@@ -395,11 +396,10 @@ WRONG = {
     "the same run twice": ("heads zero one zero", "a run is named twice; every seed counts once"),
     "the same run by another path": ("heads zero ./one/../zero", "a run is named twice"),
     "a copy of a run": ("heads one zero copy", "zero and copy both have seed 0; each counts once"),
-    "too few examples asked for": ("heads zero --examples 19", "19 examples of the test split; at least 20 needed"),
+    "too few examples asked for": ("heads zero --n 19", "19 examples of the test split; at least 20 needed"),
     "too few examples there": ("heads few", "12 examples of the test split; at least 20 needed"),
     "no examples": ("heads zero --examples 0", "--examples"),
-    "no maps": ("heads zero --maps 0", "'--maps': Input should be greater than or equal to 1"),
-    "too many maps": ("heads zero --maps 21", "'--maps': Input should be less than or equal to 20"),
+    "too many maps": ("heads zero --examples 17", "--examples 17: the attention of 1 to 16 examples can be drawn"),
     "examples that are no number": ("heads zero --examples many", "--examples"),
     "unknown split": ("heads zero --split tset", "--split 'tset'; did you mean test?"),
     "the whole domain": ("heads zero --split all", "--split all: the domain of sortedness is too large to list"),

@@ -188,7 +188,7 @@ def test_progress_goes_to_stderr(here: Path, capsys: pytest.CaptureFixture[str])
         ("lengths zero --at 7,x", "headway: --at '7,x': write lengths as 32,64,128"),
         ("lengths zero --at ''", "headway: --at '': write lengths as 32,64,128"),
         ("lengths zero --at 7,1", "headway: --at 1; a length from 2 to 65,536 needed"),
-        ("lengths zero --at 99999999999", "headway: --at '99999999999': write lengths as 32,64,128"),
+        ("lengths zero --at 99999999999", "headway: --at 99999999999; a length from 2 to 65,536 needed"),
         (
             "lengths text --at 17",
             "headway: addition-text has no inputs of exactly 17 characters; an even number from 8",

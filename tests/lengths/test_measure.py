@@ -44,10 +44,10 @@ def constant_model() -> Trained:
 
 def test_a_planted_constant_model_holds_no_length_and_is_called_constant() -> None:
     found = measure_lengths(constant_model(), at=AT, n=ENOUGH)
-    assert found.held == {**dict.fromkeys(SETS, 0), "plateaus": 128}  # of which all members are sorted
+    assert found.held == dict.fromkeys(SETS, 0)  # also on plateaus, all of which are sorted
     assert found.length_held == 0
     assert found.document["constant"] == {"answer": "1", "from": 4}
-    assert all(row["constant"] is None for row in found.rows if row["negatives"] not in BOTH)
+    assert {row["constant"] for row in found.rows} == {"1"}
     for row in (row for row in found.rows if row["negatives"] in BOTH):
         assert (row["accuracy"], row["balanced_accuracy"], row["constant"]) == (0.5, 0.5, "1")
         assert (row["answer_shares"], row["target_shares"]) == ({"0": 0.0, "1": 1.0}, {"0": 0.5, "1": 0.5})
@@ -88,7 +88,7 @@ def test_answers_that_become_one_past_training_are_called_constant_from_there() 
 
     found = measure_lengths(planted(rule), at=[16, 32, 64], n=ENOUGH)
     assert found.document["constant"] == {"answer": "0", "from": 32}
-    assert found.held == {**dict.fromkeys(SETS, 16), "descents": 64}  # of which no member is sorted
+    assert found.held == dict.fromkeys(SETS, 16)  # also on descents, none of which is sorted
 
 
 def test_accuracy_by_gap_counts_unsorted_examples_alone() -> None:
@@ -145,13 +145,13 @@ def test_a_family_is_measured_whole_at_the_shortest_length_and_its_errors_are_sh
     assert (few.at(4, "plateaus")["n"], few.at(4, "plateaus")["whole"]) == (ENOUGH, False)
 
 
-def test_a_rare_set_with_fewer_members_is_taken_whole() -> None:
-    """Of the sums 999 + m, about 100 are in the test split."""
+def test_a_rare_set_with_fewer_members_is_held_by_its_interval_alone() -> None:
+    """Of the sums 999 + m, about 100 are in the test split: too few to say that a length is held."""
     found = measure_lengths(planted_sums(small_text().task.answer), at=[20], n=ENOUGH)
     row = found.at(12, "full")
     assert row["exhausted"] and 50 < row["n"] < 200
     assert found.held == dict.fromkeys(("sums", "ripple", "full", "nines"), 20)
-    assert found.document["not_held"] == {name: [] for name in found.held}
+    assert found.document["not_held"] == {"sums": [], "ripple": [], "full": [12], "nines": []}
 
 
 def test_ranges_double_from_4_on_and_leave_out_what_is_empty() -> None:

@@ -135,7 +135,9 @@ def test_the_length_held_is_past_training_and_names_its_gaps(
 def test_a_set_of_which_every_member_was_asked_needs_no_interval() -> None:
     row = {"length": 8, "interval": [0.9, 1.0], "accuracy": 1.0, "trained": True}
     assert length_held([row]) == 0
-    assert length_held([{**row, "whole": True}]) == length_held([{**row, "exhausted": True}]) == 8
+    assert length_held([{**row, "whole": True}]) == 8
+    assert length_held([{**row, "exhausted": True}]) == 0, "those that training did not see are a sample of all"
+    assert length_held([{**row, "whole": True, "constant": "1"}]) == 0
     assert length_held([{**row, "whole": True, "accuracy": 0.98}]) == 0
 
 

@@ -35,7 +35,7 @@ def test_options_that_are_not_the_default_are_repeated() -> None:
         "headway train addition",
         "headway evaluate a",
         "headway evaluate a --split all",
-        "headway heads a --split validation --examples 500 --maps 5 --thorough",
+        "headway heads a --split validation --n 500 --examples 5 --thorough",
         "headway lengths a --at 32,64 --n 300 --mechanism",
         "headway doctor a",
         "headway report a",

@@ -23,10 +23,11 @@ def heads(
         list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
     ],
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
-    examples: Annotated[int, typer.Option(help="How many examples of the split are used.", min=1)] = 2_000,
-    maps: Annotated[
-        int | None, typer.Option(help="How many examples have every head's attention drawn.", min=1, max=20)
-    ] = None,
+    n: Annotated[int, typer.Option(help="How many examples of the split are analysed.", min=1)] = 2_000,
+    examples: Annotated[
+        int,
+        typer.Option(help="How many examples have every head's attention drawn; 20 and more are read as --n.", min=1),
+    ] = 3,
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
@@ -46,16 +47,15 @@ def heads(
 
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
+    analysed, maps = analysed_and_drawn(n, examples)
     opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
     _check_alike(opened)
     found = []
     for trained in opened:
         for warning in trained.warnings:
             say(f"headway: warning: {warning}")
-        settings = {"split": split, "examples": examples, "thorough": thorough}
-        found.append(
-            _analyse(trained, settings, maps or default_maps(examples), again=again, figures=figures, quiet=quiet)
-        )
+        settings = {"split": split, "examples": analysed, "thorough": thorough}
+        found.append(_analyse(trained, settings, maps, again=again, figures=figures, quiet=quiet))
     if scores and not json:
         for document in found:
             print("\n".join([document["run"], *definitions_of(document)]))
@@ -68,11 +68,20 @@ def heads(
         raise typer.Exit(1)
 
 
-def default_maps(examples: int) -> int:
-    """Three, or all where so few examples are analysed that all of them can be drawn."""
-    from headway.heads.analysis import MAPS, MOST_MAPS
+def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
+    """How many examples are analysed, and of how many the attention is drawn.
 
-    return examples if examples <= MOST_MAPS else MAPS
+    Earlier versions called --n --examples; so few that all can be drawn could not be analysed then either.
+    """
+    from headway.heads.analysis import FEWEST, MAPS, MOST_MAPS
+
+    if examples >= FEWEST:
+        return examples, MAPS
+    if examples > MOST_MAPS:
+        raise InputError(
+            f"--examples {examples}: the attention of 1 to {MOST_MAPS} examples can be drawn; --n analyses"
+        )
+    return n, examples
 
 
 def _check_alike(opened: "list[Trained]") -> None:
@@ -232,11 +241,14 @@ def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
         lines += [
             f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads {shown}, "
             f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
-            f"  one at a time {len(alone['heads'])} are under it; all of those together cost {alone['drop']:.2f}. "
+            f"  on the examples used to choose, one at a time: {len(alone['heads'])}; together those cost {alone['drop']:.2f}. "
             f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
         ]
     enough = joint["sufficient"]
-    lines.append(f"enough for all but 1 point: {', '.join(enough['heads']) or 'no head at all'}")
+    low, high = enough["drop_interval"]
+    shown = "enough for all but 1 point" if high < 1 else "chosen as enough for all but 1 point, which is not shown"
+    kept = ", ".join(enough["heads"]) or "no head at all"
+    lines.append(f"{shown}: {kept}; without the others drop {enough['drop']:.2f} ({low:.2f} to {high:.2f})")
     for kind, values in joint["shapley"].items():
         best = sorted(values["values"], key=lambda value: -value["value"])[:3]
         how = f"{values['subsets']:,} subsets" if values["exact"] else f"{values['permutations']} orders"
@@ -277,7 +289,8 @@ def _interventions(found: Mapping[str, Any]) -> list[str]:
         moving = [one for one in ranked if one["interval"][0] > MOVES]
         shown = ", ".join(f"{one['head']} {one['rate']:.0%} ({_interval(one)}){_controlled(one)}" for one in moving)
         if not moving:
-            shown = f"no single head (at most {max(one['rate'] for one in ranked):.0%})"
+            most = max(ranked, key=lambda one: float(one["rate"]))
+            shown = f"no single head surely (at most {most['rate']:.0%}, {_interval(most)})"
         sizes = f"n = {ranked[0]['n']:,}, chosen on {ranked[0]['chosen_on_n']:,} others"
         lines += [f"{contrast['name']} ({sizes}) is moved by {shown}", *_kinds_patched(contrast)]
     return lines
@@ -380,7 +393,7 @@ def _short(value: float) -> str:
 def _rates(value: Mapping[str, Any]) -> str:
     """Every seed's rate and how many are high, low and between."""
     low, high = value["limits"]
-    shown = " ".join(f"{rate:.2f}" for rate in sorted(value["values"]))
+    shown = " ".join(f"{rate:.2f}" for rate in value["values"])
     return f"{shown} ({value['above']} above {high:g}, {value['between']} between, {value['below']} below {low:g})"
 
 

@@ -87,7 +87,7 @@ def parse_lengths(text: str) -> list[int]:
     [32, 64]
     """
     parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"[0-9]{1,9}", part) for part in parts):
+    if not all(re.fullmatch(r"[0-9]{1,30}", part) for part in parts):
         raise InputError(f"--at {text!r:.80}: write lengths as 32,64,128")
     return sorted({int(part) for part in parts})
 
@@ -156,7 +156,13 @@ def summary(found: Document) -> list[str]:
     ]
     lines.append(f"length held: {found['length_held']:,}, the smallest over the sets")
     lines += [f"  {name}: {held_in_words(found, name)}" for name in found["held"]]
-    lines += wrong_in_words(found) + constant_in_words(found) + too_few(found) + decoding_in_words(found)
+    lines += (
+        few_in_words(found)
+        + wrong_in_words(found)
+        + constant_in_words(found)
+        + too_few(found)
+        + decoding_in_words(found)
+    )
     if found["mechanism"] is not None:
         lines += found["mechanism"]["words"]
     return lines
@@ -206,6 +212,15 @@ def held_in_words(found: Document, name: str) -> str:
     limit = ", the longest tested" if reached == tested else ""
     gaps = ", ".join(f"{length:,}" for length in found["not_held"].get(name, []))
     return f"{reached:,}{times}{limit}{f', but not at {gaps}' if gaps else ''}"
+
+
+def few_in_words(found: Document) -> list[str]:
+    """Sets that had fewer examples than asked for, too few to be held where they are under 381."""
+    rows = [row for row in found["lengths"] if row.get("exhausted")]
+    return [
+        f"{row['negatives']} at {row['length']:,}: only {row['n']:,} examples that training did not see were found"
+        for row in rows
+    ]
 
 
 def wrong_in_words(found: Document) -> list[str]:

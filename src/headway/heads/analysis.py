@@ -31,7 +31,7 @@ RULES = 2
 EXAMPLES = 2_000
 """Examples of the split that are used, unless told otherwise."""
 FEWEST = 20
-MAPS, MOST_MAPS = 3, 20
+MAPS, MOST_MAPS = 3, 16
 """Examples whose attention is kept with the analysis, unless told otherwise, and the most that may be asked for."""
 CHECKED = 32
 """Examples on which the instruments are checked by real decoding."""

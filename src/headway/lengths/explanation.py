@@ -58,7 +58,8 @@ def _changed(found: Found) -> str:
             "comparisons, Holm)."
         )
     low, high = first["interval"]
-    sure = f"(change {first['change']:+.2f}, {low:+.2f} to {high:+.2f}; Holm p {_p(first['p_holm'])})"
+    relative = "" if first["about"] == "effect" or first["what"] == "entropy" else " against even attention"
+    sure = f"(change{relative} {first['change']:+.2f}, {low:+.2f} to {high:+.2f}; Holm p {_p(first['p_holm'])})"
     if first["about"] == "effect":
         return (
             f"No head looks elsewhere up to {first['length']}, but {first['head']} brings something else: what the "

@@ -16,8 +16,13 @@ Row = Mapping[str, Any]
 
 
 def is_held(row: Row, threshold: float = THRESHOLD) -> bool:
-    """Whether a set is surely answered at a length; where every member was asked, accuracy itself decides."""
-    return bool((row["accuracy"] if row.get("whole") or row.get("exhausted") else row["interval"][0]) >= threshold)
+    """Whether a set is surely answered at a length; where every member was asked, accuracy itself decides.
+
+    A model that answers the same to everything (`constant`) holds nothing, though it be right on a set of one class.
+    """
+    if row.get("constant") is not None:
+        return False
+    return bool((row["accuracy"] if row.get("whole") else row["interval"][0]) >= threshold)
 
 
 def held_from_shortest(rows: Sequence[Row], threshold: float = THRESHOLD) -> int:

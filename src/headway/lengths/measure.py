@@ -110,6 +110,10 @@ def measure_lengths(
         raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
     plan = plan_lengths(trained, at)
     rows = _rows(trained, plan, n, whole, report)
+    constant = constant_answer(rows)
+    if constant is not None:  # then it is so in sets of one class, too
+        for row in (row for row in rows if row["one_class"] and row["length"] >= constant["from"]):
+            row["constant"] = constant["answer"]
     sets = by_set(rows)
     held = {name: length_held(own) for name, own in sets.items()}
     certified = {name: held_from_shortest(own) for name, own in sets.items()}
@@ -134,7 +138,7 @@ def measure_lengths(
             # The largest length up to which every tested one is held, from the shortest on.
             "certified": certified,
             "certified_length": min(certified.values()),
-            "constant": constant_answer(rows),
+            "constant": constant,
             "positions": positions(trained).to_json(),
             "mechanism": _mechanism(trained, plan, report) if mechanism else None,
         }

@@ -283,12 +283,19 @@ def costliest_of_each(evidence: Evidence, runs: list[str]) -> Markup:
 
 
 def all_lengths(evidence: Evidence, runs: list[str]) -> Markup:
+    """How far the runs hold over all their sets, those of each unit by themselves."""
+    units = dict.fromkeys(evidence.get(f"{run}/lengths/unit") for run in runs)
+    of_unit = [[run for run in runs if evidence.get(f"{run}/lengths/unit") == unit] for unit in units]
+    return Markup(" ").join(lengths_of_unit(evidence, some) for some in of_unit)
+
+
+def lengths_of_unit(evidence: Evidence, runs: list[str]) -> Markup:
     paths = [f"{run}/lengths/length_held" for run in runs]
     reached = {evidence.get(path) for path in paths}
     how_far = Markup("hold to {} at worst and {} at best").format(evidence.lowest(paths), evidence.highest(paths))
     if len(reached) == 1:
         how_far = Markup("hold to {}").format(evidence.lowest(paths)) if reached != {0} else Markup("hold at no length")
-    return Markup("Trained on up to {} {}, {} {}.").format(
+    return Markup("Trained on up to {} {}, {} {} on all sets together.").format(
         evidence.highest(f"{run}/lengths/training/longest" for run in runs),
         evidence.get(f"{runs[0]}/lengths/unit"),
         "all" if len(runs) == len(evidence.runs) else "those measured against length",

@@ -19,11 +19,11 @@ SETS = {
     "adjacent": "one adjacent inversion",
     "matched": "one adjacent inversion, gaps as in training",
     "sums": "random sums",
-    "ripple": "sums with one ripple of carries, and twins without",
-    "full": "9...9 + m, a carry through all columns",
-    "nines": "sums of digits 0 and 9",
-    "plateaus": "sorted constant runs, x x x y z z z",
-    "descents": "one descent between constant runs, l l l y z r r r",
+    "ripple": "sums with one travelling carry or none",
+    "full": "9...9 + m",
+    "nines": "sums of mostly 0 and 9",
+    "plateaus": "constant runs in order",
+    "descents": "a descent between constant runs",
 }
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""

@@ -150,8 +150,10 @@ def carry_text(carry: Document) -> str:
         f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])}{control_text(one)})" for one in moving
     )
     if not moving:
-        most = max((one["rate"] for one in carry["heads"]), default=0.0)
-        shown = f"no single head (at most in {most:.0%})"
+        most = max(carry["heads"], key=lambda one: float(one["rate"]), default=None)
+        shown = "no single head surely" + (
+            f" (at most in {most['rate']:.0%}, {span(most['interval'])})" if most else ""
+        )
     return f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}"
 
 

@@ -91,9 +91,13 @@ def sufficient(evidence: Evidence, run: str) -> list[Markup]:
     path = f"{run}/heads/joint/sufficient/heads"
     return written(
         lambda: (
-            Markup("Enough by themselves for all but a point: {} heads, {}.").format(
+            Markup(
+                "Chosen as enough for all but a point: {} heads, {}; without the others {} points are lost ({})."
+            ).format(
                 evidence.size(path),
                 listed([evidence.text(f"{path}/{index}", "code") for index in range(len(evidence.get(path)))]),
+                evidence.number(f"{run}/heads/joint/sufficient/drop", points),
+                evidence.interval(f"{run}/heads/joint/sufficient/drop_interval", points),
             )
             if evidence.get(path)
             else None

@@ -12,7 +12,9 @@ from headway.report.evidence import Evidence, switch
 
 FIELDS = ("time", "commit", "device", "gpu", "machine", "cores", "threads", "command")
 EXAMPLES = 2_000
-"""What `heads --examples` and `lengths --n` are by default."""
+"""What `heads --n` and `lengths --n` are by default."""
+WHOLE = 200_000
+"""What `lengths --whole` is by default."""
 
 
 def section(evidence: Evidence) -> Section:
@@ -144,8 +146,8 @@ def heads_options(settings: dict[str, Any]) -> str:
     """What was asked for and is not the default."""
     examples = settings.get("examples", EXAMPLES)
     chosen = split_option(str(settings.get("split", "test")))
-    chosen += f" --examples {examples}" if examples != EXAMPLES else ""
-    chosen += f" --maps {settings['maps']}" if "maps" in settings else ""
+    chosen += f" --n {examples}" if examples != EXAMPLES else ""
+    chosen += f" --examples {settings['maps']}" if "maps" in settings else ""
     return chosen + (" --thorough" if settings.get("thorough") else "")
 
 
@@ -154,4 +156,6 @@ def lengths_options(document: dict[str, Any]) -> str:
     at, n = document.get("at"), document.get("n", EXAMPLES)
     chosen = f" --at {','.join(map(str, at))}" if at else ""
     chosen += f" --n {n}" if n != EXAMPLES else ""
+    whole = document.get("whole", WHOLE)
+    chosen += f" --whole {whole}" if whole != WHOLE else ""
     return chosen + (" --mechanism" if document.get("mechanism") else "")
