@@ -241,7 +241,8 @@ def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
         lines += [
             f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads {shown}, "
             f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
-            f"  on the examples used to choose, one at a time: {len(alone['heads'])}; together those cost {alone['drop']:.2f}. "
+            f"  one at a time {len(alone['heads'])} (on the examples used to choose), "
+            f"which together cost {alone['drop']:.2f}. "
             f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
         ]
     enough = joint["sufficient"]
