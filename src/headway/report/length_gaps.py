@@ -15,9 +15,11 @@ from headway.report.style import EDGE, INK, SMALL, axes_at, colour_bar, heat_map
 WORDS = {
     "gap": "gap of the inverted pair",
     "longest_ripple": "columns that one carry must pass",
-    "longest_unstarted_ripple": "columns that sum to 9, no carry comes",
+    "longest_unstarted_ripple": "columns of 9 that no carry reaches",
     "longest_chain": "longest chain of carries",
 }
+ONLY_OF = {"longest_unstarted_ripple": "ripple"}
+"""What is drawn for one set alone: the one that has twins without a carry."""
 MOST_MAPS = 12
 FEW = 100
 """Cells with fewer examples say how many."""
@@ -42,7 +44,7 @@ def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
     for name in sets_of(groups):
         rows = [row for g in groups for d in g.documents for row in d["lengths"] if row["negatives"] == name]
         found += [(by, name) for by in dict.fromkeys(by for row in rows for by in row.get("by") or {} if row["by"][by])]
-    return found
+    return [one for one in found if one[0] not in ONLY_OF or ONLY_OF[one[0]] == one[1]]
 
 
 @style()
