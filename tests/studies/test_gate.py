@@ -8,6 +8,7 @@ from headway.runs import RunDirectory
 from headway.studies.answer import answer, furthest, mastered
 from headway.studies.gate import GATE, first_reaching, mastered_text, mastery_of, steps_text
 from headway.studies.runner import loss_of
+from headway.studies.tables import mastery_table, seed_table
 from headway.training import train
 from tests.studies.test_answer import cell, held_to, run
 from tests.tiny import ADDITION, config
@@ -54,6 +55,17 @@ def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
     )
     assert [mastered(one, "adjacent") for one in (*good["runs"], run(0, held_to(64)))] == [True, False, True]
     assert loss_of(bad["runs"][0] | {"negatives_trained": "adjacent"}) == 0
+
+
+def test_every_seed_stands_in_the_tables_with_its_mastery() -> None:
+    cells = [cell("some", [run(0, held_to(64), mastery=YES), run(1, held_to(16), mastery=NO)])]
+    assert mastery_table(cells)[1] == ["some", "1 of 2", "1,250 –", "0.312"]
+    assert seed_table(cells, "adjacent")[:2] == [
+        ["run", "mastered", "steps to mastery", "16", "32", "64", "steps", "seconds", "device"],
+        ["some-seed0", "yes", "1,250", "1.000", "1.000", "1.000", "50", "2", "cpu"],
+    ]
+    assert seed_table(cells, "adjacent")[2][:4] == ["some-seed1", "no (0.312)", "–", "1.000"]
+    assert len(mastery_table([cell("before", [run(0, held_to(64))])])) == 1
 
 
 def test_a_run_that_mastered_validation_but_not_a_set_says_nothing_of_that_set() -> None:
