@@ -73,11 +73,10 @@ def length_map(groups: Sequence[Group]) -> Figure:
 
 
 def fitting(title: str, width: float) -> str:
-    """The title, cut at a comma or with dots where it is wider than its panel."""
+    """The title, cut at a comma or after a word where it is wider than its panel."""
     if text_width([title]) * 1.12 <= width:  # bold type is wider
         return title
-    start = title.partition(", ")[0].partition("...")[0] or title
-    words = start.split()
+    words = title.partition(", ")[0].split()
     while len(words) > 1 and text_width([" ".join(words) + " …"]) * 1.12 > width:
         words.pop()
     return " ".join(words) + (" …" if " ".join(words) != title else "")
