@@ -167,7 +167,13 @@ class TrainConfig:
     label_smoothing: float = setting(0.0, "share of the target spread over all tokens", low=0, high=0.9)
     validate_every: int = setting(200, "steps between validations, each with a checkpoint", low=1)
     stop_below: float | None = setting(None, "stop early once the validation loss stays below this", above=0)
-    stop_for: int = setting(3, "validations in a row that stop_below needs", low=1)
+    stop_accuracy: float | None = setting(
+        None,
+        "stop early once the validation accuracy stays at least this: the training lengths are mastered",
+        above=0,
+        high=1,
+    )
+    stop_for: int = setting(3, "validations in a row that stop_below or stop_accuracy needs", low=1)
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):

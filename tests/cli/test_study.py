@@ -46,6 +46,27 @@ STUDIES = {
         at=(24,),
         n=12,
     ),
+    "text-encodings": Study(
+        arms=(
+            Arm(
+                name="text",
+                recipe="addition-text.toml",
+                set={"task.max_characters": 20, "data.test": 24, "task.order": "least-significant-first"},
+                vary={
+                    "encoding": {
+                        "rotary": {"model.encoding.name": "rotary", "train.lr": 0.002},
+                        "abacus": {"model.encoding.name": "abacus", "task.operand_order": "least-significant-first"},
+                        "coupled": {"model.encoding.name": "coupled"},
+                    }
+                },
+            ),
+        ),
+        seeds=(0, 1),
+        at=(24,),
+        n=12,
+        heads=HeadsOf(arms=()),
+        stop_at_gate=True,
+    ),
 }
 
 
@@ -190,6 +211,27 @@ def test_long_addition_is_told_by_run_and_by_carries(capsys: pytest.CaptureFixtu
     assert run(["study", "long-addition", "--preset", "tiny", "--seeds", "0-1"]) == 2
     refused = "headway: studies/long-addition-tiny holds another study; choose another --out\n"
     assert capsys.readouterr().err == refused
+
+
+def test_runs_that_did_not_master_are_shown_with_what_they_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["study", "text-encodings", "--preset", "tiny", "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    assert "who mastered the training lengths:" in printed
+    assert ["text:", "abacus", "0", "of", "2", "–", "–", "0.000", "0.000"] in [
+        line.split() for line in printed.splitlines()
+    ]
+    for name in ("sums", "ripple", "full", "nines"):
+        assert f"every run, on {name}:" in printed
+    assert "0 of 6 runs mastered their training lengths (at least 99.9% of validation); nothing is said" in printed
+    assert "sums: no run mastered its training lengths, so nothing is said of length" in printed
+    document = read("studies/text-encodings-tiny/analysis/lengths.json")
+    judged = [one["mastery"] for cell in document["cells"] for one in cell["runs"]]
+    assert [(one["mastered"], one["step"], one["gate"], one["stops"]) for one in judged] == [
+        (False, None, 0.999, True)
+    ] * 6
+    page = Path("studies/text-encodings-tiny/report/index.html").read_text()
+    assert "Mastery of the training lengths" in page
+    assert Path("studies/text-encodings-tiny/report/figures/lengths-map.png").is_file()
 
 
 @pytest.mark.usefixtures("no_report")

@@ -23,7 +23,12 @@ VARIANTS = {
         {"digits": 5, "sampling": "carry-chains", "order": "least-significant-first"},
         {"digits": 2, "base": 16, "leading_zeros": True},
     ),
-    "addition-text": ({}, {"order": "least-significant-first", "max_characters": 15}),
+    "addition-text": (
+        {},
+        {"order": "least-significant-first", "max_characters": 15},
+        {"order": "least-significant-first", "operand_order": "least-significant-first", "max_characters": 16},
+        {"operand_order": "least-significant-first", "max_characters": 12},
+    ),
     "sortedness": ({}, {"min_length": 2, "max_length": 11, "negatives": "adjacent"}, {"negatives": "mixed"}),
 }
 """Options under which a task is tested; a task that is not listed is tested with its defaults."""
@@ -44,7 +49,8 @@ def right_addition(options, record):
 
 
 def right_addition_text(options, record):
-    a, b = record["input"].removesuffix(" = ").split(" + ")
+    turn = -1 if options.operand_order.startswith("least") else 1
+    a, b = (number[::turn] for number in record["input"].removesuffix(" = ").split(" + "))
     total = str(int(a) + int(b))
     return record | {"target": total[::-1] if options.order.startswith("least") else total}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,19 @@ import pytest
 import torch
 
 import headway as hw
+from headway.config import Choice, options_of
 from headway.doctor.findings import FORM, Diagnosis, Finding
-from headway.doctor.subject import Subject
+from headway.doctor.subject import Subject, subject_of
 from headway.doctor.visit import examine
 from headway.errors import InputError
+from headway.evaluation import load
 from headway.lengths.measure import ON_VALIDATION
+from headway.model.encodings import ENCODINGS
 from headway.tasks import Examples
 from headway.tasks.columns import operands
+from headway.training import train
 from tests.doctor.small import first_error, found, run, subject
+from tests.tiny import config
 
 
 def writing(rows: Callable[[Examples], np.ndarray]) -> Callable[[Examples, bool], np.ndarray]:
@@ -157,9 +163,64 @@ def test_a_position_table_that_was_never_trained_is_an_error_of_its_own() -> Non
     assert (finding.check, finding.numbers) == ("positions-unmoved", {"unmoved": [name], "rows": 9})
 
 
-def test_rows_past_the_training_length_are_a_warning() -> None:
+def test_untrained_rows_that_the_tasks_test_lengths_would_read_are_a_warning() -> None:
     finding = found(subject("sortedness"), "rows-untrained")
-    assert (finding.level, finding.numbers) == ("warning", {"rows": 9, "untrained": 3, "first_untrained": 6})
+    assert finding.level == "warning"
+    expected = {"rows": 9, "untrained": 3, "first_untrained": 6, "rows_trained": 6, "rows_needed": 256}
+    assert {key: finding.numbers[key] for key in expected} == expected
+    assert (finding.numbers["first_length"], finding.numbers["untrained_read"][32]) == (32, 3)
+
+
+@pytest.mark.parametrize(("length", "level"), [(6, "fine"), (7, "error"), (9, "error")])
+def test_untrained_rows_that_were_read_where_lengths_were_measured_are_an_error(length: int, level: str) -> None:
+    document = lengths(ON_VALIDATION)
+    document["lengths"][0]["length"] = length
+    finding = found(subject("sortedness", lengths=document), "rows-untrained")
+    assert (finding.level, finding.numbers["rows_needed"]) == (level, length)
+    if level == "error":
+        assert f"inputs of length {length} read {length - 6} untrained ones" in finding.evidence
+        assert finding.numbers["first_length"] == length
+
+
+def test_positions_past_a_table_whose_rows_were_all_trained_are_a_warning() -> None:
+    healthy = subject("sortedness", lengths=lengths(ON_VALIDATION))
+    assert healthy.weights is not None and healthy.initial is not None
+    name = "encoding.table.weight"
+    finding = found(replace(healthy, initial={**healthy.initial, name: healthy.initial[name] + 1}), "rows-untrained")
+    assert (finding.level, finding.numbers["untrained"]) == ("warning", 0)
+    assert "has 9 rows and inputs of length 32 need 32" in finding.evidence
+
+
+@pytest.mark.parametrize(("max_offset", "level"), [(0, "error"), (24, "error"), (26, "fine")])
+@pytest.mark.parametrize("encoding", ["coupled", "abacus"])
+def test_offsets_that_do_not_train_the_rows_of_the_tested_numbers_are_an_error(
+    tmp_path: Path, encoding: str, max_offset: int, level: str
+) -> None:
+    """Sums of up to 3 digits, measured at 29: their 30 digits and the end read rows 1 to 31 (abacus: to 30)."""
+    tables = {
+        "task": {"name": "addition-text", "max_characters": 12, "order": "least-significant-first"},
+        "data": {"train": 400, "validation": 20, "test": 20},
+        "model": {"d_model": 8, "n_heads": 1, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1},
+        "train": {"steps": 40, "batch_size": 64, "validate_every": 20},
+    }
+    tables["model"]["encoding"] = {"name": encoding, "max_offset": max_offset, "table_size": 64}
+    train(config(tables), tmp_path / "run", device="cpu")
+    document = lengths(ON_VALIDATION)
+    document["lengths"][0]["length"] = 64
+    finding = found(replace(subject_of(load(tmp_path / "run", device="cpu")), lengths=document), "rows-untrained")
+    assert finding.numbers["rows_needed"] == (32 if encoding == "coupled" else 31)
+    # Coupled training reaches row 5 + max_offset: four digits, and the end after them.
+    expected = "fine" if encoding == "abacus" and max_offset == 26 else level
+    assert finding.level == expected
+    if max_offset == 0:
+        assert finding.numbers["first_untrained"] == (6 if encoding == "coupled" else 5)
+
+
+def test_the_default_offsets_train_every_row_that_125_digits_read_from_13() -> None:
+    for name in ("coupled", "abacus"):
+        options = options_of(ENCODINGS.get(name).Options, Choice(name=name), "model.encoding")
+        assert options.max_offset + 1 >= 125 + 2
+        assert options.table_size > options.max_offset + 13 + 2
 
 
 def losses(values: list[float]) -> list[dict[str, Any]]:

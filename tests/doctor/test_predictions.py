@@ -5,12 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from headway.config import Choice
 from headway.doctor.findings import Diagnosis
 from headway.doctor.foreign import read_data, read_predictions
 from headway.doctor.predictions import examine_predictions
 from headway.errors import InputError
+from headway.tasks import make_task
 from tests.doctor.files import Row, predict, rewrite, rows_of, write_data
 
 TASKS = ("addition", "addition-text", "sortedness")
@@ -172,6 +175,18 @@ def test_sums_written_with_the_units_first_are_read_as_such(tmp_path: Path, data
     rewrite(directory, "test.json", [{**row, "target": row["target"][::-1]} for row in rows_of(data["addition"])])
     assert read_data(directory).task.options.order == "least-significant-first"
     assert diagnose(tmp_path, directory, right).errors == []
+
+
+@pytest.mark.parametrize("operand_order", ["most-significant-first", "least-significant-first"])
+def test_the_order_of_the_operands_of_a_text_is_found(tmp_path: Path, operand_order: str) -> None:
+    options = {"order": "least-significant-first", "operand_order": operand_order}
+    task = make_task(Choice(name="addition-text", options=options))
+    drawn = task.draw(np.random.default_rng(1), 200)
+    rows = [task.to_record(s, t) for s, t in zip(drawn.source, drawn.target, strict=True)]
+    rewrite(tmp_path, "test.json", rows)
+    found = read_data(tmp_path).task.options
+    assert (found.order, found.operand_order) == (options["order"], operand_order)
+    assert diagnose(tmp_path, tmp_path, right).errors == []
 
 
 def test_examples_that_are_nowhere_in_the_data_are_counted(tmp_path: Path, data: dict[str, Path]) -> None:

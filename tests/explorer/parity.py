@@ -21,6 +21,12 @@ from headway.tasks import Examples, make_task
 TASKS: dict[str, dict[str, Any]] = {
     "addition": {"name": "addition", "digits": 2},
     "addition-text": {"name": "addition-text", "max_characters": 12, "order": "least-significant-first"},
+    "addition-text-units-first": {
+        "name": "addition-text",
+        "max_characters": 12,
+        "order": "least-significant-first",
+        "operand_order": "least-significant-first",
+    },
     "sortedness": {"name": "sortedness", "min_length": 3, "max_length": 6, "values": 12},
 }
 SMALL = {"d_model": 10, "n_heads": 3, "d_head": 6, "d_ff": 14}

@@ -69,6 +69,8 @@ def sum_models() -> dict[str, tuple[str, dict[str, Any]]]:
         "text": ("addition-text", {"encoding": "rotary"}),
         "text coupled": ("addition-text", {"encoding": "coupled"}),
         "text abacus decoder": ("addition-text", {**decoder, "encoding": "abacus"}),
+        "units first coupled": ("addition-text-units-first", {"encoding": "coupled"}),
+        "units first abacus": ("addition-text-units-first", {"encoding": "abacus"}),
         "text randomized": ("addition-text", {"encoding": "randomized"}),
         "window by kind": (
             "addition",

@@ -47,7 +47,18 @@ def holes() -> list[dict[str, Any]]:
     return [missing, unknown, other, make_lengths("t5", "last", sets=("swaps",), lengths=(64,))]
 
 
+def gated() -> list[dict[str, Any]]:
+    """Sums of which some runs did not master their training lengths."""
+    found = []
+    for place, encoding in enumerate(("coupled", "abacus", "rotary", "none")):
+        for seed in range(2):
+            mastery = {"mastered": place + seed < 3, "accuracy": 0.4, "step": None, "gate": 0.999, "stops": True}
+            found.append({**make_sums(encoding, seed), "mastery": mastery})
+    return found
+
+
 SHAPES: dict[str, Any] = {
+    "gated": gated,
     "one run": lambda: [make_lengths(curve=holds(100))],
     "one length": lambda: [make_lengths(lengths=(64,), sets=("adjacent",))],
     "two seeds": lambda: grid(("none",), ("mean", "max"), 2),

@@ -236,4 +236,4 @@ def test_tables_hold_the_documents_numbers() -> None:
         ["sums at 16", "1.000"],
         ["sums at 32", "0.250"],
     ]
-    assert seed_table(sums)[1] == ["some-seed0", "1.000", "0.250", "0.000", "50", "2", "cpu"]
+    assert seed_table(sums, "ripple")[1] == ["some-seed0", "–", "–", "1.000", "0.250", "0.000", "50", "2", "cpu"]

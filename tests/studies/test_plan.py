@@ -5,8 +5,9 @@ import pytest
 from headway.config import RunConfig
 from headway.errors import InputError
 from headway.model.encodings import ENCODINGS
+from headway.studies.gate import GATE
 from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study, plan_study
-from headway.studies.presets import PRESETS
+from headway.studies.presets import PRESETS, RATES
 from headway.sweeps.plan import Trial
 from headway.sweeps.seeds import stacks
 from headway.tasks import make_task
@@ -62,6 +63,44 @@ def test_an_encoding_that_the_recipe_cannot_have_is_refused_with_the_reason() ->
     assert plan.refused["a"]["randomized"].startswith("model.window")
     assert "randomized" not in [cell.label for cell in plan.cells]
     assert plan.to_json("sortedness", "mine")["arms"][0]["refused"] == plan.refused["a"]
+
+
+def test_named_settings_are_varied_together_and_beside_plain_values() -> None:
+    named = {"slow": {ENCODING: "rotary", "train.lr": 1e-4}, "causal": {ENCODING: "none", "model.causal_encoder": True}}
+    arm = Arm(name="a", recipe="quick-sortedness", vary={"encoding": named, POOLING: ("mean", "max")}, seeds=(3,))
+    plan = plan_study(Study(arms=(arm,), seeds=(0,), stop_at_gate=True))
+    assert [cell.label for cell in plan.cells] == ["slow, mean", "slow, max", "causal, mean", "causal, max"]
+    assert plan.cells[0].trials[0].name == "a-slow-mean-seed3"
+    first, last = plan.cells[0].config, plan.cells[-1].config
+    assert (first.model.encoding.name, first.train.lr, first.model.causal_encoder) == ("rotary", 1e-4, False)
+    assert (last.model.encoding.name, last.model.causal_encoder, last.train.lr != 1e-4) == ("none", True, True)
+    assert {cell.config.train.stop_accuracy for cell in plan.cells} == {GATE}
+    written = plan.to_json("sortedness", "mine")["arms"][0]
+    assert written["vary"] == {"encoding": named, POOLING: ["mean", "max"]}
+    assert written["set"] == {"train.stop_accuracy": GATE}
+
+
+def test_the_comparison_of_encodings_on_text_has_every_arm_with_its_own_rate_and_one_gate() -> None:
+    plan = plan_study(PRESETS["text-encodings"]["full"])
+    cells = {cell.name: cell for cell in plan.cells}
+    own = [cell for cell in plan.cells if cell.arm == "least-significant-first"]
+    assert {cell.config.model.encoding.name for cell in own} == set(ENCODINGS.names())
+    assert len(own) == len(ENCODINGS.names()) + 1 == 13, "and none with a causal mask"
+    assert cells["least-significant-first: none-causal"].config.model.causal_encoder
+    abacus = cells["least-significant-first: abacus"].config.task.options
+    assert (abacus["order"], abacus["operand_order"]) == ("least-significant-first",) * 2
+    assert {len(cell.trials) for cell in own} == {5}
+    most = [cell for cell in plan.cells if cell.arm == "most-significant-first"]
+    assert ({len(cell.trials) for cell in most}, len(most)) == ({1}, 12)
+    assert {cell.config.task.options["order"] for cell in most} == {"most-significant-first"}
+    for cell in plan.cells:
+        train = cell.config.train
+        assert (train.stop_accuracy, train.steps, train.lr) == (0.999, 10_000, RATES[cell.label])
+        assert cell.config.model.window is None
+    assert cells["least-significant-first: clipped"].config.model.encoding.options == {"clip": 16, "positions": "index"}
+    tuning = plan_study(PRESETS["text-encodings"]["tune"])
+    assert {trial.seed for cell in tuning.cells for trial in cell.trials} == {100}
+    assert len(tuning.cells) == 13 * 3
 
 
 def test_an_unknown_recipe_is_refused() -> None:

@@ -21,6 +21,7 @@ from headway.tasks.files import make_splits
 from headway.training import train
 from headway.training.data import TrainingData
 from headway.training.loop import learning_rate, make_optimiser
+from headway.training.member import Member
 from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
 
 
@@ -164,6 +165,61 @@ def test_training_stops_early_once_the_loss_has_stayed_low(tmp_path: Path) -> No
     assert (result.steps, result.stopped_early) == (4, True)
     again = train(config(ADDITION, train=early), tmp_path / "run", device="cpu", resume=True)
     assert (again.steps, again.stopped_early) == (4, True)
+
+
+def validations(place: Path) -> list[tuple[int, float]]:
+    rows = RunDirectory(place).metrics()
+    return [(row["step"], row["validation"]["accuracy"]) for row in rows if "validation" in row]
+
+
+GATED = config(
+    SORTEDNESS,
+    seed=2,
+    data={"train": 400, "validation": 60},
+    train={"steps": 80, "validate_every": 5, "stop_accuracy": 0.56, "stop_for": 3},
+)
+"""Reaches the gate twice in a row at step 25, and three times from step 40 on."""
+
+
+def test_training_stops_once_the_gate_was_reached_so_many_times_in_a_row(tmp_path: Path) -> None:
+    result = train(GATED, tmp_path / "run", device="cpu")
+    curve = validations(tmp_path / "run")
+    assert result.stopped_early
+    reached = [accuracy >= 0.56 for _, accuracy in curve]
+    assert reached[-3:] == [True] * 3
+    assert any(reached[:-3]), "an earlier row was broken"
+    assert not any(all(reached[i : i + 3]) for i in range(len(curve) - 3))
+    assert (result.mastered_at, result.steps) == (curve[-3][0], curve[-1][0])
+    assert RunDirectory(tmp_path / "run").newest_state()["mastered_at"] == result.mastered_at
+    again = train(GATED, tmp_path / "run", device="cpu", resume=True)
+    assert (again.steps, again.mastered_at) == (result.steps, result.mastered_at)
+
+
+def test_a_run_that_is_stopped_while_it_counts_validations_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    whole = train(GATED, tmp_path / "whole", device="cpu")
+    assert whole.mastered_at is not None
+    train(GATED, tmp_path / "parts", device="cpu", until=whole.mastered_at)  # one validation of the row is noted
+    parts = train(GATED, tmp_path / "parts", device="cpu", resume=True)
+    assert (parts.steps, parts.mastered_at) == (whole.steps, whole.mastered_at)
+    one, other = (RunDirectory(tmp_path / name).read_checkpoint(whole.steps) for name in ("whole", "parts"))
+    assert all(torch.equal(one.model[key], other.model[key]) for key in one.model)
+
+
+def test_a_gate_that_is_not_reached_lets_training_go_on_to_its_end(tmp_path: Path) -> None:
+    settings = {"steps": 12, "validate_every": 4, "stop_accuracy": 1.0}
+    result = train(config(ADDITION, train=settings), tmp_path / "run", device="cpu")
+    assert (result.steps, result.stopped_early, result.mastered_at) == (12, False, None)
+
+
+def test_the_checkpoint_that_counts_after_mastery_has_reached_the_gate(tmp_path: Path) -> None:
+    settings = config(ADDITION, train={"stop_accuracy": 0.9, "stop_for": 2})
+    with RunDirectory(tmp_path / "run").lock():
+        member = Member(settings, RunDirectory(tmp_path / "run"), torch.device("cpu"), lambda event: None)
+        for step, loss, accuracy in ((4, 0.1, 0.89), (8, 0.3, 0.95), (12, 0.2, 0.8), (16, 0.3, 0.95), (20, 0.4, 0.96)):
+            member.progress.step = step
+            member.note_validation(loss, accuracy)
+    assert member.progress.mastered_at == 16
+    assert member.progress.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
 
 
 def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:

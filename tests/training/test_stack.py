@@ -481,6 +481,27 @@ def test_when_every_seed_has_failed_the_stack_ends(tmp_path: Path) -> None:
 # Some seeds are ready before others
 
 
+def test_seeds_master_each_at_its_own_step_as_they_do_alone(tmp_path: Path) -> None:
+    gated = {**SORTEDNESS, "data": {"train": 400, "validation": 60, "test": 10}}
+    settings: dict[str, Any] = {"steps": 80, "validate_every": 5, "stop_accuracy": 0.56, "stop_for": 3}
+    seeds = [0, 1, 2]
+    found = stack(gated, tmp_path / "stack", seeds, train=settings)
+    alone = [
+        train(config(gated, seed, train=settings), place, device="cpu")
+        for seed, place in zip(seeds, places(tmp_path / "alone", seeds), strict=True)
+    ]
+    assert [(one.steps, one.mastered_at) for one in found] == [(one.steps, one.mastered_at) for one in alone]
+    assert found[1].mastered_at is None
+    assert len({one.mastered_at for one in found}) > 1
+    for one, other in zip(found, alone, strict=True):
+        assert one.steps == steps_of(Path(one.run))[-1] == RunDirectory(one.run).checkpoint_steps()[-1]
+        for key, value in weights(Path(other.run), other.steps).items():
+            if not key.endswith("key.bias"):
+                torch.testing.assert_close(weights(Path(one.run), one.steps)[key], value, rtol=0, atol=1e-4)
+    again = stack(gated, tmp_path / "stack", seeds, train=settings, resume=True)
+    assert [(one.steps, one.mastered_at) for one in again] == [(one.steps, one.mastered_at) for one in found]
+
+
 def test_seeds_stop_early_each_at_its_own_step(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"steps": 12, "validate_every": 2}
     stack(ADDITION, tmp_path / "free", train=settings)

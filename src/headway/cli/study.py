@@ -24,12 +24,13 @@ SHOWN_SETS = {
     "sums": "exact match, by the characters of the question",
 }
 """Sets whose accuracies are printed; the figures and lengths.json have all."""
+EXPERIMENTS = "addition, sortedness, long-addition or text-encodings."
 DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
 
 
 def study(
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="addition, sortedness or long-addition.")],
-    preset: Annotated[str, typer.Option(help="quick, standard or full.")] = "standard",
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help=EXPERIMENTS)],
+    preset: Annotated[str, typer.Option(help="quick, standard or full (text-encodings: also tune).")] = "standard",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the preset's, e.g. 0-4.")] = None,
     arms: Annotated[str | None, typer.Option(help="Do only these parts of the study, e.g. course,fresh.")] = None,
     device: Device = "auto",
@@ -73,7 +74,7 @@ def study(
     found = {"study": str(directory.path), **document, "heads": heads, "doctor": health, "failed": work.failed}
     found |= {"report": None if written is None else written.to_json(), "explorer": page}
     show({**found, "seconds": work.stages.seconds}, lines, as_json=json)
-    if work.failed or is_unsound(health, comparing=len(part.cells) > 1):
+    if work.failed or is_unsound(health, comparing=len(whole.cells) > 1):
         raise typer.Exit(1)
 
 
@@ -104,11 +105,18 @@ def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
             continue
         training = training_of(run)
         rows.append({"training": training, "evaluation": found})
-        lines.append(f"seed {trial.seed}: trained {training['steps']:,} steps in {training['seconds']:.0f} s")
+        cost = f"trained {training['steps']:,} steps in {training['seconds']:.0f} s"
+        lines.append(f"seed {trial.seed}: {cost}; {mastery_text(training['mastery'])}")
         lines += summary(run.path, found)
         if found.get("real_disagreements"):
             work.note_failure(trial.name, DISAGREE)
     return {"runs": rows}, lines
+
+
+def mastery_text(mastery: Mapping[str, Any]) -> str:
+    if mastery["mastered"]:
+        return f"mastered at step {mastery['step']:,} ({mastery['gate']:.1%} of validation)"
+    return f"did not master {mastery['gate']:.1%} of validation ({mastery['accuracy']:.3f})"
 
 
 def asked_of(config: "RunConfig") -> list[str]:
@@ -127,11 +135,13 @@ def told_by_lengths(work: Work) -> tuple[dict[str, Any], list[str]]:
     """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
     from headway.lengths.patterns import encoding_patterns
     from headway.studies.answer import answer, decisions
+    from headway.studies.gate import mastery_of
     from headway.studies.pieces import Lengths
     from headway.studies.runner import findings
     from headway.studies.tables import costs
 
     measured = work.measure(Lengths)
+    measured = {name: {**found, "mastery": mastery_of(work.directory.run(name))} for name, found in measured.items()}
     for name, document in measured.items():
         if any((row["decoded"] or {}).get("real_disagreements") for row in document["lengths"]):
             work.note_failure(name, DISAGREE)
@@ -166,10 +176,12 @@ def ask_why(work: Work, measured: dict[str, dict[str, Any]]) -> None:
 def told_lengths(document: dict[str, Any]) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
-    from headway.studies.tables import held_table, reach_table, ripple_table, seed_table
+    from headway.studies.tables import held_table, mastery_table, reach_table, ripple_table, seed_table
 
     cells = measured(document["cells"])
     lines = []
+    if len(mastery := mastery_table(cells)) > 1:
+        lines += ["who mastered the training lengths:", *as_text(mastery, 1), ""]
     for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
         lines += [f"{SHOWN_SETS[name]}:", *as_text(accuracy_table(cells, name), 1), ""]
     if cells:
@@ -178,7 +190,8 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
         lines += ["seeds that reach a multiple of the training length:", *as_text(reached, 2), ""]
     if ripples := ripple_table(cells):
         lines += ["by ripple (set ripple), mean over seeds:", *as_text(ripples, 1), ""]
-        lines += ["every run:", *as_text(seed_table(cells), 1), ""]
+        for name in sets_of(cells):
+            lines += [f"every run, on {name}:", *as_text(seed_table(cells, name), 1), ""]
     for arm in document["arms"]:
         lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]
     lines += [cost_line(cost) for cost in document["costs"]]

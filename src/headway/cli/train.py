@@ -117,6 +117,7 @@ def train_several(
         state, metrics = RunDirectory(place).newest_state(), dict(outcome.metrics)
         steps = metrics.pop("steps")
         kept = {"seconds": state["seconds"], "metrics": metrics, "stopped_early": state["stopped_early"]}
+        kept["mastered_at"] = state.get("mastered_at")
         records.append({"run": str(place), "steps": steps, **kept, "warnings": warnings[place.name]})
     return records
 
@@ -158,6 +159,8 @@ def done_line(result: Mapping[str, Any]) -> str:
     if "error" in result:
         return f"{result['run']}: failed"
     early = " (stopped early)" if result["stopped_early"] else ""
+    if result.get("mastered_at") is not None:
+        early = f" (mastered at step {result['mastered_at']:,})"
     accuracy = result["metrics"]["validation_accuracy"]
     return (
         f"{result['run']}: {result['steps']:,} steps{early} in {result['seconds']:.0f} s, "

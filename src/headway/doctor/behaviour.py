@@ -198,7 +198,7 @@ def _ends_only(seen: Examination) -> Verdict:
 def _without_carries(seen: Examination) -> np.ndarray:
     """The sums column by column with every carry dropped, written as the task writes its targets."""
     base = getattr(seen.task, "base", 10)
-    a, b = operands(seen.sample.source, base)
+    a, b = operands(seen.sample.source, base, seen.operands_falling)
     dropped = (a + b) % base
     total, _ = add(a, b, base)
     columns = _columns_of_target(seen, total)
@@ -220,7 +220,7 @@ def _last_digit_only(seen: Examination, right: np.ndarray) -> Verdict | None:
     """A warning where the units are right and every other digit is near chance."""
     assert seen.answers is not None
     base = getattr(seen.task, "base", 10)
-    columns = _columns_of_target(seen, add(*operands(seen.sample.source, base), base)[0])
+    columns = _columns_of_target(seen, add(*operands(seen.sample.source, base, seen.operands_falling), base)[0])
     good = seen.answers == seen.target
     units, others = float(good[columns == 0].mean()), float(good[columns > 0].mean()) if (columns > 0).any() else 1.0
     if units < EXPLAINS or others > 0.5 or len(seen.sample) < FEWEST:

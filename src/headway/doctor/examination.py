@@ -24,6 +24,7 @@ class Examination:
         self.subject, self.task = subject, subject.task
         self.is_class = subject.task.kind == "class"
         self.pad = subject.vocabulary.pad
+        self.operands_falling = getattr(subject.task, "operands_falling", True)
 
     def sample_of(self, split: str) -> Examples | None:
         """At most `size` examples of a split, the same ones whenever they are asked for."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,8 @@ def _same_widths(records: list[Record]) -> None:
 
 def _addition_text(records: list[Record]) -> Task:
     longest = max(8, *(len(record.source) for record in records))
-    return _better_order("addition-text", {"max_characters": longest + longest % 2}, records)
+    options = {"max_characters": longest + longest % 2}
+    return _better_order("addition-text", options, records, ("order", "operand_order"))
 
 
 def _sortedness(records: list[Record]) -> Task:
@@ -250,10 +252,13 @@ def _sortedness(records: list[Record]) -> Task:
     return make_task(Choice(name="sortedness", options=options))
 
 
-def _better_order(name: str, options: dict[str, Any], records: list[Record]) -> Task:
-    """The task with the order of the answer's digits that agrees with more of the targets."""
-    orders = ("most-significant-first", "least-significant-first")
-    tasks = [make_task(Choice(name=name, options={**options, "order": order})) for order in orders]
+def _better_order(
+    name: str, options: dict[str, Any], records: list[Record], keys: tuple[str, ...] = ("order",)
+) -> Task:
+    """The task with the order of digits, of the answer and of what else `keys` name, that most of the targets have."""
+    orders = product(("most-significant-first", "least-significant-first"), repeat=len(keys))
+    choices = [{**options, **dict(zip(keys, order, strict=True))} for order in orders]
+    tasks = [make_task(Choice(name=name, options=choice)) for choice in choices]
     return max(tasks, key=lambda task: int(oracle_agrees(task, _examples(task, records)).sum()))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from headway.doctor.examination import Examination
 from headway.doctor.findings import Check, Verdict, error, fine, warning
 from headway.doctor.harness import NOISY
-from headway.errors import InputError
+from headway.doctor.positions import rows_untrained
 
 STILL_FALLING = 0.1
 """Relative fall of the best validation loss in the last fifth of training that counts as not yet converged."""
@@ -86,37 +86,6 @@ def positions_unmoved(seen: Examination) -> Verdict | None:
         unmoved=still,
         rows=rows,
     )
-
-
-def rows_untrained(seen: Examination) -> Verdict | None:
-    """Every row of a position table was trained."""
-    now, before = seen.subject.weights, seen.subject.initial
-    name = "encoding.table.weight"
-    if _unmoved(seen) is None or now is None or before is None or name not in now or not seen.subject.step:
-        return None
-    still = (now[name] == before[name].cpu()).all(1)
-    rows, count = len(still), int(still.sum())
-    numbers = {"rows": rows, "untrained": count, "first_untrained": int(still.int().argmax()) if count else None}
-    if not count:
-        return fine(f"All {rows:,} rows of the position table were trained.", **numbers)
-    if not _has_longer_inputs(seen):
-        return fine(
-            f"{count:,} of {rows:,} rows of the position table are untrained, and no input reaches them.", **numbers
-        )
-    return warning(
-        f"{count:,} of {rows:,} rows of the position table were never trained, the first is row "
-        f"{numbers['first_untrained']}: an input that reaches them reads noise.",
-        "Measure nothing past the trained rows, or take an encoding that needs no table.",
-        **numbers,
-    )
-
-
-def _has_longer_inputs(seen: Examination) -> bool:
-    try:
-        seen.task.length_plan()
-    except InputError:
-        return False
-    return True
 
 
 def _validation(seen: Examination) -> list[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,8 @@ from headway.doctor.faults import (
 )
 from headway.doctor.subject import Answers, Subject, score_of, subject_of
 from headway.evaluation import load
+from headway.lengths.measure import ON_VALIDATION
+from headway.model.encodings.learned import Learned
 from headway.model.transformer import Transformer
 from headway.tasks import Examples
 from headway.tasks.columns import operands
@@ -97,6 +100,26 @@ def untrained_positions(healthy: Healthy) -> Subject:
     assert initial is not None
     name = "encoding.table.weight"
     return altered(healthy.sequences, lambda model: model.get_parameter(name).copy_(initial[name]))
+
+
+def rows_past_training(healthy: Healthy) -> Subject:
+    initial = subject_of(healthy.sequences).initial
+    assert initial is not None
+    name, longer = "encoding.table.weight", 4 * healthy.sequences.task.options.max_length
+    own = healthy.sequences.model.get_parameter(name)
+    more = torch.randn(longer - len(own), own.shape[1], generator=torch.Generator().manual_seed(0))
+
+    def widen(model: Transformer) -> None:
+        wider = torch.cat([own.detach(), more])
+        assert isinstance(model.encoding, Learned)
+        model.encoding.table = torch.nn.Embedding.from_pretrained(wider, freeze=False)
+
+    subject = without_instruments(subject_of(changed(healthy.sequences, widen)))
+    return replace(
+        subject,
+        initial={**initial, name: torch.cat([initial[name], more])},
+        lengths=_measured_at(subject, longer, ON_VALIDATION),
+    )
 
 
 def future_visible(healthy: Healthy) -> Subject:
@@ -277,6 +300,11 @@ def operand_not_read(healthy: Healthy) -> Subject:
 
 def curve_chosen_on_test(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sequences)
-    row = {"length": 32, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
-    document = {"checkpoint": {"step": subject.step, "chosen_on": "the test lengths"}, "lengths": [row]}
-    return replace(subject, lengths=document)
+    longest = healthy.sequences.task.options.max_length
+    return replace(subject, lengths=_measured_at(subject, longest, "the test lengths"))
+
+
+def _measured_at(subject: Subject, length: int, chosen_on: str) -> dict[str, Any]:
+    """What lengths.json says of a run that was measured at one length."""
+    row = {"length": length, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
+    return {"checkpoint": {"step": subject.step, "chosen_on": chosen_on}, "lengths": [row]}

@@ -207,7 +207,7 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
     """Sums that share one operand do not all get the same answer."""
     if seen.is_class or seen.answers is None or (seen.answers == seen.answers[0]).all():
         return None
-    first, second = operands(seen.sample.source, 10)
+    first, second = operands(seen.sample.source, 10, seen.operands_falling)
     for name, kept in (("second", first), ("first", second)):
         pairs, alike = _alike_pairs(kept, seen.answers), _alike_pairs(kept, seen.target)
         if pairs[1] >= FEW_WRONG and pairs[0] == pairs[1] and alike[0] < alike[1] / 2:

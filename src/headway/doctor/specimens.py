@@ -109,6 +109,12 @@ SPECIMENS = (
         planted.untrained_positions,
     ),
     Specimen(
+        "rows-past-training",
+        "Accuracy is measured at four times the training length, where the position table has rows of step 0 alone.",
+        "rows-untrained",
+        planted.rows_past_training,
+    ),
+    Specimen(
         "future-visible",
         "The decoder's mask is off by one: each query sees the token that it should write.",
         "sees-the-future",

@@ -41,7 +41,8 @@ class Subject:
     `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
     `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
     a pass, `walked` the logits of the instruments' own pass with every head kept, `masked` and `pruned` those with one
-    head of each site silenced, and cut out. `initial` are the weights of step 0. `predictions` are answers from
+    head of each site silenced, and cut out. `positions` gives the positions of all tokens of some examples, as the
+    encoding sees them when nothing is trained. `initial` are the weights of step 0. `predictions` are answers from
     elsewhere, by split.
     """
 
@@ -61,6 +62,7 @@ class Subject:
     walked: Logits | None = None
     masked: Logits | None = None
     pruned: Logits | None = None
+    positions: Callable[[Examples], np.ndarray] | None = None
     weights: Mapping[str, Tensor] | None = None
     initial: Mapping[str, Tensor] | None = None
     step: int | None = None
@@ -90,6 +92,7 @@ def subject_of(trained: Trained) -> Subject:
         walked=None if instruments is None else instruments.walked,
         masked=None if instruments is None else instruments.masked,
         pruned=None if instruments is None else instruments.pruned,
+        positions=positions_of(trained),
         weights=weights,
         initial=initial_weights(directory),
         step=trained.step,
@@ -152,6 +155,18 @@ def as_wide_as(examples: Examples, logits: Tensor) -> Tensor:
 
 def _batch(trained: Trained, examples: Examples) -> Batch:
     return make_batch(trained.task, trained.model, examples, trained.device)
+
+
+def positions_of(trained: Trained) -> Callable[[Examples], np.ndarray]:
+    """The positions that tokens of examples have, in rising order, each once."""
+
+    @torch.inference_mode()
+    def positions(examples: Examples) -> np.ndarray:
+        inputs = trained.model.placed(_batch(trained, examples).inputs)
+        both = [some.flatten() for some in (inputs.source_positions, inputs.prefix_positions) if some is not None]
+        return torch.cat(both).unique().cpu().numpy()
+
+    return positions
 
 
 def decode_of(trained: Trained) -> Callable[[Examples, bool], Answers]:

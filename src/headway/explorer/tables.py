@@ -90,7 +90,8 @@ def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
         assert prefix is not None
         return {"by": "place", "source": source[0].tolist(), "prefix": prefix[0].tolist()}
     if task.name == "addition-text":
-        return {"by": "digits", "from": "left" if kind == "abacus" else "right", "answer": int(kind == "coupled")}
+        from_left = kind == "abacus" or task.options.operand_order == "least-significant-first"
+        return {"by": "digits", "from": "left" if from_left else "right", "answer": int(kind == "coupled")}
     raise InputError(
         f"the page has no {kind} positions of task {task.name!r}; model.encoding with plain positions needed"
     )

@@ -11,6 +11,7 @@ from headway.report.length_bars import bars, lengths_held, plan_sets
 from headway.report.length_curves import answers, curves, plan_panels
 from headway.report.length_gaps import maps, sets_by
 from headway.report.length_groups import Group, groups_of, is_class
+from headway.report.length_map import is_mapped, length_map
 from headway.report.length_table import length_table, markdown
 from headway.report.mechanism import draw_mechanism
 from headway.report.positions import biases, encodings, identities, learned_table
@@ -45,7 +46,9 @@ def write_encodings(patterns: Document, folder: Path) -> list[Path]:
 
 
 def planned(groups: Sequence[Group]) -> Plan:
-    """Curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
+    """A map of all, curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
+    if is_mapped(groups):
+        yield "lengths-map", partial(length_map, groups)
     for name, panels in plan_panels(groups):
         yield file_name("lengths-curves", name), partial(curves, panels)
         if is_class(groups):

@@ -6,6 +6,7 @@ from statistics import fmean, median_low
 from typing import Any
 
 from headway.statistics import ENOUGH_SEEDS, two_way_shares
+from headway.studies.gate import passed
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import accuracies
 
@@ -28,8 +29,8 @@ def sets_of(cells: Sequence[Document]) -> list[str]:
 
 
 def lengths_held(cell: Document, name: str) -> list[int]:
-    """The length held on a set by every seed that was measured on it."""
-    return [run["held"][name] for run in cell["runs"] if name in run["held"]]
+    """The length held on a set by every seed that passed the gate and was measured on it."""
+    return [run["held"][name] for run in cell["runs"] if name in run["held"] and passed(run)]
 
 
 def past_training(run: Document, name: str) -> float | None:
@@ -46,14 +47,18 @@ def at_training(run: Document, name: str) -> float | None:
 
 
 def mastered(run: Document, name: str) -> bool:
-    """Whether a run has learned a set at its training lengths; else its accuracy past them says nothing of length."""
+    """Whether a run has learned a set at its training lengths; else its accuracy past them says nothing of length.
+
+    It must have passed the gate, which is about the examples it was trained on; and have learned this set, whose
+    examples may be others: a model that is right on random sums of 13 digits need not be on 9999999999999 + 1.
+    """
     reached = at_training(run, name)
-    return reached is not None and reached >= MASTERED
+    return passed(run) and reached is not None and reached >= MASTERED
 
 
 def mean_past_training(cell: Document, name: str) -> float | None:
-    """The same, in the mean of a cell's seeds."""
-    found = [mean for run in cell["runs"] if (mean := past_training(run, name)) is not None]
+    """The same, in the mean of a cell's seeds that passed the gate."""
+    found = [mean for run in cell["runs"] if passed(run) and (mean := past_training(run, name)) is not None]
     return fmean(found) if found else None
 
 
@@ -62,7 +67,8 @@ def answer(cells: Sequence[Document]) -> list[str]:
     there = measured(cells)
     if not there:
         return ["nothing was measured"]
-    lines = [furthest(there, name) for name in sets_of(there)]
+    lines = gated(there)
+    lines += [furthest(there, name) for name in sets_of(there)]
     lines += decided(there)
     lines += constants(there)
     lines += [why for cell in there for run in cell["runs"] for why in explanation(run)]
@@ -82,12 +88,42 @@ def explanation(run: Document) -> list[str]:
     return [f"{start}: {' '.join(found['words'])}"]
 
 
+# Who counts
+
+
+def gated(cells: Sequence[Document]) -> list[str]:
+    """How many runs passed the gate, and which combinations did not, with what they reached; nothing without a gate."""
+    judged = {cell["cell"]: [one for run in cell["runs"] if (one := run.get("mastery"))] for cell in cells}
+    every = [one for found in judged.values() for one in found]
+    if not every:
+        return []
+    count = sum(one["mastered"] for one in every)
+    gate = every[0]["gate"]
+    words = f"{count:,} of {len(every):,} runs mastered their training lengths (at least {gate:.1%} of validation)"
+    out = {
+        name: [one["accuracy"] for one in found if not one["mastered"]]
+        for name, found in judged.items()
+        if not all(one["mastered"] for one in found)
+    }
+    if not out:
+        return [words]
+    names = [f"{name} ({reached_text(values)}, {len(values)} of {len(judged[name])})" for name, values in out.items()]
+    return [f"{words}; nothing is said of the length of those that did not (accuracy, seeds): {', '.join(names)}"]
+
+
+def reached_text(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.3f}", f"{max(values):.3f}"
+    return low if low == high else f"{low} to {high}"
+
+
 # How far
 
 
 def furthest(cells: Sequence[Document], name: str) -> str:
     """Which cells hold furthest on a set, by the lower median over seeds, and how many come how far."""
     cells = [cell for cell in cells if lengths_held(cell, name)]
+    if not cells:
+        return f"{name}: no run mastered its training lengths, so nothing is said of length"
     longest = cells[0]["runs"][0]["training"]["longest"]
     best = max(median_low(lengths_held(cell, name)) for cell in cells)
     if best <= longest:

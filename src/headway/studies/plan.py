@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from headway.errors import InputError, suggestion
+from headway.studies.gate import GATE
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
@@ -22,13 +23,18 @@ ALLOWED = "allowed"
 class Arm:
     """A recipe, the settings changed in it, and the settings varied over it; every combination is a cell.
 
+    `vary` maps a setting to its values, or a word of one's own to named settings, each of which changes several:
+
+        vary={"encoding": {"rotary": {"model.encoding.name": "rotary", "train.lr": 3e-4},
+                           "none, causal": {"model.encoding.name": "none", "model.causal_encoder": True}}}
+
     `seeds` are its own where they differ from the study's.
     """
 
     name: str
     recipe: str
     set: Mapping[str, Any] = field(default_factory=dict)
-    vary: Mapping[str, Sequence[Any] | str] = field(default_factory=dict)
+    vary: Mapping[str, "Sequence[Any] | Mapping[str, Mapping[str, Any]] | str"] = field(default_factory=dict)
     seeds: Sequence[int] | None = None
 
 
@@ -56,7 +62,8 @@ class Study:
     `at` are the lengths past training, with `n` examples of each set at each length; sets of at most `whole` members
     are measured whole at the shortest one. `mechanism` says for which runs
     it is asked why they fail: the one that loses most, or one of every cell that fails. `heads` says which runs have
-    their heads analysed; the doctor examines all.
+    their heads analysed; the doctor examines all. Every run is judged by the same gate; with `stop_at_gate` it is
+    trained until it masters its training lengths, or to its last step.
     """
 
     arms: tuple[Arm, ...]
@@ -67,6 +74,7 @@ class Study:
     whole: int = 200_000
     mechanism: Literal["none", "worst", "failing"] = "none"
     heads: HeadsOf = HeadsOf()
+    stop_at_gate: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class Plan:
                 "name": arm.name,
                 "recipe": arm.recipe,
                 "set": dict(arm.set),
-                "vary": {key: list(values) for key, values in arm.vary.items()},
+                "vary": {key: as_json(values) for key, values in arm.vary.items()},
                 "seeds": [trial.seed for trial in next(cell for cell in self.cells if cell.arm == arm.name).trials],
                 "refused": dict(self.refused[arm.name]),
             }
@@ -129,10 +137,16 @@ class Plan:
         return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": self.arms()}
 
 
+def as_json(values: Sequence[Any] | Mapping[str, Mapping[str, Any]]) -> Any:
+    """Values as a list, named settings as a table."""
+    return {name: dict(table) for name, table in values.items()} if isinstance(values, Mapping) else list(values)
+
+
 def plan_study(study: Study, seeds: Sequence[int] | None = None) -> Plan:
     """The cells of every arm; `seeds` take the place of the study's and of its arms' own."""
     arms, cells, refused = [], [], {}
-    for arm in study.arms:
+    gate = {"train.stop_accuracy": GATE} if study.stop_at_gate else {}
+    for arm in (replace(arm, set={**gate, **arm.set}) for arm in study.arms):
         chosen, refused[arm.name] = spelled_out(arm)
         arms.append(chosen)
         cells += cells_of(chosen, seeds or arm.seeds or study.seeds)
@@ -144,13 +158,19 @@ def cells_of(arm: Arm, seeds: Sequence[int]) -> list[Cell]:
     from headway.api import find_recipe
     from headway.sweeps.plan import plan_grid
 
-    grid = plan_grid(find_recipe(arm.recipe), list(arm.set.items()), dict(arm.vary), seeds)
+    named = {key: values for key, values in arm.vary.items() if isinstance(values, Mapping)}
+    plain: dict[str, Any] = {key: values for key, values in arm.vary.items() if key not in named}
     found = []
-    for _, alike in groupby(grid.trials, key=lambda trial: trial.settings):
-        trials = tuple(alike)
-        words = [arm.name, *map(str, trials[0].settings.values())]
-        named = tuple(replace(trial, name="-".join([*words, f"seed{trial.seed}"])) for trial in trials)
-        found.append(Cell(arm.name, trials[0].settings, named))
+    for names in product(*named.values()):
+        own = dict(zip(named, names, strict=True))
+        more = [item for key, name in own.items() for item in named[key][name].items()]
+        grid = plan_grid(find_recipe(arm.recipe), [*arm.set.items(), *more], plain, seeds)
+        for _, alike in groupby(grid.trials, key=lambda trial: trial.settings):
+            trials = tuple(alike)
+            settings = {**own, **trials[0].settings}
+            words = [arm.name, *map(str, settings.values())]
+            renamed = tuple(replace(trial, name="-".join([*words, f"seed{trial.seed}"])) for trial in trials)
+            found.append(Cell(arm.name, settings, renamed))
     return found
 
 

@@ -1,5 +1,8 @@
 """The studies that come with headway, as data: experiment -> preset -> arms, seeds, lengths and sizes."""
 
+from dataclasses import replace
+from typing import Any
+
 from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, HeadsOf, Study
 
 LONG = (32, 64, 128, 256, 512, 1_024)
@@ -190,8 +193,114 @@ LONG_ADDITION = {
     ),
 }
 
+UNITS_FIRST = "least-significant-first"
+TEXT_ENCODINGS: dict[str, dict[str, Any]] = {
+    "sinusoidal": {ENCODING: "sinusoidal"},
+    "learned": {ENCODING: "learned", "model.encoding.table_size": 256},
+    "none": {ENCODING: "none"},
+    "none-causal": {ENCODING: "none", "model.causal_encoder": True},
+    "one-hot": {ENCODING: "one-hot"},
+    "rotary": {ENCODING: "rotary"},
+    "alibi": {ENCODING: "alibi"},
+    "t5": {ENCODING: "t5"},
+    # The recipe's own encoding has this name too, and its options would stay.
+    "clipped": {ENCODING: "clipped", "model.encoding.clip": 16, "model.encoding.positions": "index"},
+    "fire": {ENCODING: "fire"},
+    "randomized": {ENCODING: "randomized"},
+    "coupled": {ENCODING: "coupled"},
+    # As in its paper, where places count from the units in operands and answer alike.
+    "abacus": {ENCODING: "abacus", "task.operand_order": UNITS_FIRST},
+}
+"""What is compared on addition as text; one that is varied may bring settings of its own with it."""
+RATES: dict[str, float] = dict.fromkeys(TEXT_ENCODINGS, 1e-3)
+"""The learning rate of each, to be chosen by the preset `tune` on seeds that the comparison does not use."""
+TUNED = {name: {**settings, "train.lr": RATES[name]} for name, settings in TEXT_ENCODINGS.items()}
+MOST_FIRST = {
+    # Coupled positions would tell how long the answer is, and operands are written as the answer is.
+    name: {key: value for key, value in settings.items() if key != "task.operand_order"}
+    for name, settings in TUNED.items()
+    if name != "coupled"
+}
+TOY_ENCODINGS = {
+    "sinusoidal": TEXT_ENCODINGS["sinusoidal"],
+    "none": TEXT_ENCODINGS["none"],
+    # 21 digits read 23 rows; more would only be more to learn.
+    "coupled": {**TEXT_ENCODINGS["coupled"], "model.encoding.max_offset": 24},
+    "abacus": {**TEXT_ENCODINGS["abacus"], "model.encoding.max_offset": 24},
+}
+LONG_TEXT = {"model.window": None, "train.steps": 10_000, "train.validate_every": 250}
+"""Up to 32 characters, new examples for ever, two layers each of encoder and decoder; to mastery or the last step."""
+
+ENCODINGS_OF_TEXT = {
+    # A toy: numbers of up to 3 digits, a small model. It shows the study at work; it is no small version of its answer.
+    "quick": Study(
+        arms=(
+            Arm(
+                name="toy",
+                recipe="long-addition",
+                set={
+                    **LONG_TEXT,
+                    "task.max_characters": 12,
+                    "task.test_lengths": [24, 48],
+                    "data.validation": 500,
+                    "data.test": 500,
+                    "model.d_model": 64,
+                    "model.d_ff": 128,
+                    "model.encoder_layers": 1,
+                    "model.decoder_layers": 1,
+                    "train.steps": 2_000,
+                    "train.batch_size": 128,
+                    "train.lr": 3e-3,
+                    "train.validate_every": 100,
+                },
+                vary={"encoding": TOY_ENCODINGS},
+            ),
+        ),
+        seeds=(0,),
+        at=(24, 48),
+        n=300,
+        heads=HeadsOf(arms=()),
+        stop_at_gate=True,
+    ),
+    "tune": Study(
+        arms=(
+            Arm(
+                name="tune",
+                recipe="long-addition",
+                set=LONG_TEXT,
+                vary={"encoding": TEXT_ENCODINGS, "train.lr": (3e-4, 1e-3, 3e-3)},
+            ),
+        ),
+        seeds=(100,),
+        at=(64,),
+        n=200,
+        heads=HeadsOf(arms=()),
+        stop_at_gate=True,
+    ),
+    "full": Study(
+        arms=(
+            Arm(name=UNITS_FIRST, recipe="long-addition", set=LONG_TEXT, vary={"encoding": TUNED}),
+            Arm(
+                name="most-significant-first",
+                recipe="long-addition",
+                set={**LONG_TEXT, "task.order": "most-significant-first"},
+                vary={"encoding": MOST_FIRST},
+                seeds=(0,),
+            ),
+        ),
+        seeds=range(5),
+        at=CHARACTERS,
+        n=1_000,
+        mechanism="failing",
+        heads=HeadsOf(arms=()),
+        stop_at_gate=True,
+    ),
+}
+ENCODINGS_OF_TEXT["standard"] = replace(ENCODINGS_OF_TEXT["full"], seeds=(0,), mechanism="none")
+
 PRESETS: dict[str, dict[str, Study]] = {
     "addition": ADDITION,
     "sortedness": SORTEDNESS,
     "long-addition": LONG_ADDITION,
+    "text-encodings": ENCODINGS_OF_TEXT,
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import RunDirectory, StudyDirectory
+from headway.studies.gate import mastery_of, passed
 from headway.studies.plan import Cell, Plan
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def training_of(run: RunDirectory) -> Document:
         "seconds": state["seconds"],
         "metrics": {**metrics, "best_step": state["best"]["step"]},
         "stopped_early": state["stopped_early"],
+        "mastery": mastery_of(run),
         "device": circumstances.get("gpu") or circumstances.get("device"),
     }
 
@@ -61,6 +63,8 @@ def accuracies(document: Mapping[str, Any], name: str) -> dict[int, float]:
 
 def loss_of(document: Mapping[str, Any]) -> float:
     """Accuracy lost from the longest training length to the worst one past it; 0 where the task was not learned."""
+    if not passed(document):
+        return 0.0
     found, longest = accuracies(document, main_set(document)), document["training"]["longest"]
     inside = [length for length in found if length <= longest]
     before = found[max(inside)] if inside else 0.0
@@ -90,7 +94,8 @@ def findings(
     found = []
     for cell in plan.cells:
         names = [trial.name for trial in cell.trials]
-        runs = [measured[name] for name in names if name in measured]
+        training = {name: training_of(directory.run(name)) for name in names if name in measured}
+        runs = [{**measured[name], "mastery": one["mastery"]} for name, one in training.items()]
         found.append(
             {
                 "cell": cell.name,
@@ -101,7 +106,7 @@ def findings(
                 "pooling": None if cell.config.model.pooling is None else cell.config.model.pooling.name,
                 "planned": len(names),
                 "failed": {name: failed[name] for name in names if name in failed},
-                "training": [training_of(directory.run(name)) for name in names if name in measured],
+                "training": list(training.values()),
                 "together": together(runs) if runs else None,
                 "runs": runs,
             }

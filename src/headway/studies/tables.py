@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from headway.studies.answer import measured, sets_of
+from headway.studies.gate import mastered_text, steps_text
 
 Document = Mapping[str, Any]
 Table = list[list[str]]
@@ -74,16 +75,30 @@ def ripple_table(cells: Sequence[Document]) -> Table:
     return [["columns a carry passes", *columns], *body] if columns else []
 
 
-def seed_table(cells: Sequence[Document]) -> Table:
-    """Every run by itself: accuracy at each length, steps, seconds and device of its training."""
+def mastery_table(cells: Sequence[Document]) -> Table:
+    """For each cell: how many seeds mastered the training lengths, every seed's steps, and what the others reached."""
+    table = [["combination", "mastered", "steps to mastery, every seed", "accuracy of those that did not"]]
+    for cell in measured(cells):
+        judged = [run["mastery"] for run in cell["runs"] if run.get("mastery")]
+        if judged:
+            count = sum(one["mastered"] for one in judged)
+            missed = " ".join(f"{one['accuracy']:.3f}" for one in judged if not one["mastered"])
+            table.append([cell["cell"], f"{count} of {len(judged)}", " ".join(map(steps_text, judged)), missed])
+    return table
+
+
+def seed_table(cells: Sequence[Document], name: str) -> Table:
+    """Every run by itself: whether and when it mastered, accuracy on a set at each length, and its training's cost."""
     there = measured(cells)
-    name = sets_of(there)[0] if there else ""
-    lengths = shown_lengths(there, name)
-    table = [["run", *(f"{length:,}" for length in lengths), "steps", "seconds", "device"]]
+    rows = (row for cell in there for run in cell["runs"] for row in run["lengths"])
+    lengths = sorted({row["length"] for row in rows if row["negatives"] == name})
+    lead = ["run", "mastered", "steps to mastery"]
+    table = [[*lead, *(f"{length:,}" for length in lengths), "steps", "seconds", "device"]]
     for cell in there:
         for run, training in zip(cell["runs"], cell["training"], strict=True):
-            rows = {row["length"]: row for row in run["lengths"] if row["negatives"] == name}
-            numbers = [f"{rows[length]['accuracy']:.3f}" if length in rows else "" for length in lengths]
+            found = {row["length"]: row for row in run["lengths"] if row["negatives"] == name}
+            numbers = [f"{found[length]['accuracy']:.3f}" if length in found else "" for length in lengths]
+            numbers = [mastered_text(run.get("mastery")), steps_text(run.get("mastery")), *numbers]
             cost = [f"{training['steps']:,}", f"{training['seconds']:.0f}", str(training["device"])]
             table.append([training["run"].rpartition("/")[2], *numbers, *cost])
     return table

@@ -3,6 +3,7 @@
     "123 + 456 = "  ->  "579" EOS       (most significant digit first)
     "123 + 456 = "  ->  "975" EOS       (least significant digit first)
     "95 + 7 = "     ->  "102" EOS       (the sum is not padded)
+    "321 + 654 = "  ->  "975" EOS       (123 + 456 with operands, too, least significant digit first)
 
 Two n-digit numbers make 2n + 6 characters: 13 digits at 32, 29 at 64, 61 at 128, 125 at 256.
 """
@@ -33,6 +34,7 @@ from headway.tasks.base import (
     check_set,
 )
 from headway.tasks.columns import (
+    Digits,
     add,
     digit_counts,
     longest_chain,
@@ -66,6 +68,9 @@ class AdditionTextOptions:
     order: Literal["most-significant-first", "least-significant-first"] = setting(
         "most-significant-first", "order in which the answer is written"
     )
+    operand_order: Literal["most-significant-first", "least-significant-first"] = setting(
+        "most-significant-first", "order in which both operands are written"
+    )
     test_lengths: tuple[int, ...] = setting((64, 128, 256), "inputs of exactly these many characters", low=8, high=8192)
     exact: int | None = setting(None, "every input has exactly this many characters", low=8, high=8_192)
 
@@ -82,6 +87,7 @@ class AdditionText(Task):
     def __init__(self, options: AdditionTextOptions):
         super().__init__(options)
         self.falling = options.order == "most-significant-first"
+        self.operands_falling = options.operand_order == "most-significant-first"
         self.longest = ((options.exact or options.max_characters) - AROUND) // 2
         for length in (*options.test_lengths, *([options.exact] if options.exact else [])):
             if length % 2:
@@ -105,7 +111,7 @@ class AdditionText(Task):
         return digits * (np.arange(width) < lengths[:, None])
 
     def _encode(self, a: np.ndarray, b: np.ndarray, a_length: np.ndarray, b_length: np.ndarray) -> Examples:
-        """Lay out `a + b = ` with each row's own lengths, padded on the right."""
+        """Lay out `a + b = ` with each row's own lengths, padded on the right; `a` and `b` have their units first."""
         n, width = a.shape
         column = np.arange(2 * width + AROUND)[None]
         a_end, b_start = a_length[:, None], a_length[:, None] + 3
@@ -113,16 +119,23 @@ class AdditionText(Task):
         rows = np.arange(n)[:, None]
         source = np.full((n, column.shape[1]), self.vocabulary.pad)
         in_a, in_b = column < a_end, (column >= b_start) & (column < b_end)
-        source = np.where(in_a, a[rows, np.clip(a_end - 1 - column, 0, width - 1)], source)
-        source = np.where(in_b, b[rows, np.clip(b_end - 1 - column, 0, width - 1)], source)
+        in_first, in_second = (
+            (a_end - 1 - column, b_end - 1 - column) if self.operands_falling else (column, column - b_start)
+        )
+        source = np.where(in_a, a[rows, np.clip(in_first, 0, width - 1)], source)
+        source = np.where(in_b, b[rows, np.clip(in_second, 0, width - 1)], source)
         for start, text in ((a_end, " + "), (b_end, " = ")):
             for offset, character in enumerate(text):
                 source = np.where(column == start + offset, CHARACTERS.index(character), source)
         source = source[:, : int((a_length + b_length).max()) + AROUND]
         return Examples(source, self.answer(source))
 
+    def numbers(self, source: Rows) -> tuple[Digits, Digits]:
+        """Both operands, least significant digit first, however they are written."""
+        return operands(source, 10, self.operands_falling)
+
     def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
-        total, _ = add(*operands(source, 10), 10)
+        total, _ = add(*self.numbers(source), 10)
         count = digit_counts(total)
         width = int(count.max(initial=1)) + 1
         column = written_columns(count, width, self.falling)
@@ -131,12 +144,12 @@ class AdditionText(Task):
         return np.where(np.arange(width) == count[:, None], EOS, target)
 
     def canonical(self, source: Rows) -> Keys:
-        smaller, larger = (_without_leading_zeros(digits) for digits in order(*operands(source, 10)))
+        smaller, larger = (_without_leading_zeros(digits) for digits in order(*self.numbers(source)))
         between = np.full((len(source), 1), CHARACTERS.index("+"))
         return np.concatenate([smaller, between, larger], axis=1)
 
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        a, b = operands(source, 10)
+        a, b = self.numbers(source)
         _, carries = add(a, b, 10)
         return {
             "characters": (source != self.vocabulary.pad).sum(1),
@@ -169,7 +182,7 @@ class AdditionText(Task):
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """How far a carry must travel, and how far it would if it started; the other one is -1 where one is longer."""
-        a, b = operands(source, 10)
+        a, b = self.numbers(source)
         ripple, unstarted = longest_ripple(a, b, 10), longest_unstarted_ripple(a, b, 10)
         return {
             "longest_ripple": np.where(ripple >= unstarted, ripple, -1),
@@ -196,25 +209,28 @@ class AdditionText(Task):
     ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
         """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
 
-        Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
+        Abacus: a digit's place in its number as written, from 1: its significance, as in the paper, where operands
+        and answer have their least significant digit first. Everything else is at 0.
         """
         self.check_positions(kind)
         if kind == "index":
             return super().positions(kind, source, prefix)
         digit = source < 10
         step = None if prefix is None else torch.arange(prefix.shape[1], device=source.device)[None]
-        if kind == "abacus":
-            return _count_from_last(digit), step
-        return _count_from_last(digit.flip(1)).flip(1), None if step is None else step + 1
+        from_left = kind == "abacus" or not self.operands_falling
+        place = _count_from_last(digit) if from_left else _count_from_last(digit.flip(1)).flip(1)
+        return place, step if step is None or kind == "abacus" else step + 1
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
         """Columns, operands, + and carries; the column of the first digit written is read off the right answer.
 
         "95 + 7 = " makes 102: most significant first, BOS as a query stands for column 2.
         """
-        count = digit_counts(add(*operands(source, 10), 10)[0])
+        count = digit_counts(add(*self.numbers(source), 10)[0])
         written = written_columns(count, 0 if prefix is None else prefix.shape[1], self.falling)
-        return super().parts(source, prefix) | sum_parts(source, prefix, written, self.vocabulary, 10)
+        return super().parts(source, prefix) | sum_parts(
+            source, prefix, written, self.vocabulary, 10, self.operands_falling
+        )
 
     def answer_names(self, width: int) -> list[str]:
         """`digit 0`, `digit 1`, ... from the left; `column 0`, `column 1`, ... where the units come first."""
@@ -249,8 +265,9 @@ class AdditionText(Task):
         if match is None:
             raise InputError(f"input is {record['input']!r:.60}; it must read like '123 + 456 = '")
         for number in match.groups():
-            if not NUMBER.fullmatch(number):
-                raise InputError(f"operand {number:.60} begins with 0")
+            if not NUMBER.fullmatch(number if self.operands_falling else number[::-1]):
+                end = "begins" if self.operands_falling else "is written least significant digit first and ends"
+                raise InputError(f"operand {number:.60} {end} with 0")
         source = [CHARACTERS.index(character) for character in record["input"]]
         answer = self.answer(np.array([source]))[0].tolist()
         right = self._text(np.array(answer))

@@ -89,25 +89,36 @@ def order(a: Digits, b: Digits) -> tuple[Digits, Digits]:
     return np.where(swap, b, a), np.where(swap, a, b)
 
 
-def digit_columns(source: Int[np.ndarray, "batch width"], base: int) -> Int[np.ndarray, "batch width"]:
+def digit_columns(
+    source: Int[np.ndarray, "batch width"], base: int, falling: bool = True
+) -> Int[np.ndarray, "batch width"]:
     """The column of each digit in its number as written, 0 for the units; -1 for a token that is no digit.
+
+    Numbers are `falling` where they are written most significant digit first.
 
     >>> digit_columns(np.array([[3, 7, 4, 10, 8, 1, 4]]), 10).tolist()   # 374 + 814
     [[2, 1, 0, -1, 2, 1, 0]]
+    >>> digit_columns(np.array([[4, 7, 3, 10, 4, 1, 8]]), 10, falling=False).tolist()   # the same, units first
+    [[0, 1, 2, -1, 0, 1, 2]]
     """
     width = source.shape[1]
     digit, index = source < base, np.arange(width)
+    if not falling:
+        last = np.maximum.accumulate(np.where(digit, -1, index), axis=1)
+        return np.where(digit, index - last - 1, -1)
     end = np.minimum.accumulate(np.where(digit, width, index)[:, ::-1], axis=1)[:, ::-1]
     return np.where(digit, end - index - 1, -1)
 
 
-def operands(source: Int[np.ndarray, "batch width"], base: int) -> tuple[Digits, Digits]:
+def operands(source: Int[np.ndarray, "batch width"], base: int, falling: bool = True) -> tuple[Digits, Digits]:
     """Both numbers of rows whose + is the token `base`, least significant digit first, zeros above the top.
 
     >>> [number.tolist() for number in operands(np.array([[9, 5, 10, 7]]), 10)]   # 95 + 7
     [[[5, 9]], [[7, 0]]]
+    >>> [number.tolist() for number in operands(np.array([[5, 9, 10, 7]]), 10, falling=False)]   # 95 + 7, units first
+    [[[5, 9]], [[7, 0]]]
     """
-    column = digit_columns(source, base)
+    column = digit_columns(source, base, falling)
     numbers = np.zeros((2, len(source), int(column.max(initial=0)) + 1), dtype=np.int64)
     rows, places = np.nonzero(column >= 0)
     second = (np.cumsum(source == base, axis=1) > 0).astype(np.int64)

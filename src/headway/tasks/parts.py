@@ -25,12 +25,17 @@ SUM_PARTS: Mapping[str, str] = {
 
 
 def sum_parts(
-    source: Rows, prefix: Prefix | None, written: Int[np.ndarray, "batch _"], vocabulary: Vocabulary, base: int
+    source: Rows,
+    prefix: Prefix | None,
+    written: Int[np.ndarray, "batch _"],
+    vocabulary: Vocabulary,
+    base: int,
+    falling: bool = True,
 ) -> dict[str, Part]:
     """The parts in `SUM_PARTS` that not every task has; digits are the tokens below `base`, and + is `base`.
 
     `written` is the column of each answer token, as in `written_columns`. A query has a row of nothing where no key
-    belongs to the part.
+    belongs to the part. `falling` says whether the operands have their most significant digit first.
 
         source  3 7 4 + 8 1 4   prefix  BOS 1 1 8      (most significant first; the last 8 is still to be written)
         column  2 1 0   2 1 0   query     3 2 1 0
@@ -40,11 +45,11 @@ def sum_parts(
     """
     tokens = joined(source, prefix)
     present = tokens != vocabulary.pad
-    query, key = token_columns(source, prefix, written, vocabulary, base)
+    query, key = token_columns(source, prefix, written, vocabulary, base, falling)
     down, across = query[:, :, None], key[:, None, :]
     inside = np.arange(tokens.shape[1]) < source.shape[1]
     number, second = (key >= 0) & inside, np.cumsum(tokens == base, axis=1) > 0
-    origin = np.take_along_axis(lowest_origins(*operands(source, base), base), np.maximum(query, 0), axis=1)
+    origin = np.take_along_axis(lowest_origins(*operands(source, base, falling), base), np.maximum(query, 0), axis=1)
     return {
         "diagonal": (down == across) & (down >= 0),
         "previous_column": (down == across + 1) & (across >= 0),
@@ -56,14 +61,19 @@ def sum_parts(
 
 
 def token_columns(
-    source: Rows, prefix: Prefix | None, written: Int[np.ndarray, "batch _"], vocabulary: Vocabulary, base: int
+    source: Rows,
+    prefix: Prefix | None,
+    written: Int[np.ndarray, "batch _"],
+    vocabulary: Vocabulary,
+    base: int,
+    falling: bool = True,
 ) -> tuple[Int[np.ndarray, "batch token"], Int[np.ndarray, "batch token"]]:
     """The column of every token as a query and as a key, -1 where it has none.
 
     As a query a token of the prefix has the column of the digit to be written next, as a key that of the digit it
     holds: for 5 + 7 and the prefix BOS 1 these are 1 0 as queries, and -1 1 as keys.
     """
-    column = digit_columns(source, base)
+    column = digit_columns(source, base, falling)
     if prefix is None:
         return column, column
     ended = (prefix == vocabulary.eos) | (prefix == vocabulary.pad)

@@ -19,13 +19,17 @@ Report = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class TrainResult:
-    """Where a run stands when training ends; `metrics` are those of its best checkpoint on validation."""
+    """Where a run stands when training ends; `metrics` are those of its best checkpoint on validation.
+
+    `mastered_at` is the first of the validations in a row that reached `stop_accuracy`; None where they did not.
+    """
 
     run: str
     steps: int
     seconds: float
     metrics: dict[str, float]
     stopped_early: bool
+    mastered_at: int | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -37,6 +41,9 @@ class Progress:
     seconds: float = 0.0
     best: dict[str, float] = field(default_factory=lambda: {"step": 0, "loss": math.inf})
     below: int = 0
+    above: int = 0
+    above_since: int = 0
+    mastered_at: int | None = None
     validated: int = -1
     finished: bool = False
     stopped_early: bool = False
@@ -123,11 +130,32 @@ class Member:
             progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
         progress.validated = progress.step
         progress.below = progress.below + 1 if settings.stop_below and loss < settings.stop_below else 0
-        progress.stopped_early = progress.below >= settings.stop_for and progress.step < self.total
+        self._note_mastery(loss, accuracy)
+        is_ready = progress.below >= settings.stop_for or progress.mastered_at is not None
+        progress.stopped_early = is_ready and progress.step < self.total
         progress.finished = progress.stopped_early or progress.step >= self.total
         record = {"step": progress.step, "validation": {"loss": loss, "accuracy": accuracy}}
         self.directory.append_metrics(record)
         self.report({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
+
+    def _note_mastery(self, loss: float, accuracy: float) -> None:
+        """Count validations in a row that reach the gate; enough of them are mastery, from the first one on.
+
+        The checkpoint that counts is the best one that reaches the gate: one with a lower loss and a lower accuracy
+        would be measured as the model that mastered, and it did not.
+        """
+        progress, gate = self.progress, self.config.train.stop_accuracy
+        if gate is None:
+            return
+        if accuracy < gate:
+            progress.above = 0
+            return
+        progress.above_since = progress.step if progress.above == 0 else progress.above_since
+        progress.above += 1
+        if progress.above >= self.config.train.stop_for:
+            progress.mastered_at = progress.above_since
+            if progress.best["accuracy"] < gate:
+                progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
 
     def save(self, model: Mapping[str, Tensor], trainer: Mapping[str, Tensor]) -> None:
         """Write a checkpoint; the first, the best and the last two are kept."""
@@ -163,5 +191,6 @@ class Member:
             seconds=progress.seconds,
             metrics={**metrics, "best_step": int(progress.best["step"])},
             stopped_early=progress.stopped_early,
+            mastered_at=progress.mastered_at,
             warnings=self.warnings,
         )

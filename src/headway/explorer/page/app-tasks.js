@@ -18,6 +18,8 @@ const PageTasks = (() => {
   const baseOf = (run) => (run.task.name === "addition" ? run.task.options.base : 10);
   /** What stands between two digits: a space where one digit takes several characters. */
   const gapOf = (run) => (baseOf(run) > SYMBOLS.length ? " " : "");
+  /** Whether the model reads its operands most significant digit first; a person types them so in any case. */
+  const areOperandsFalling = (run) => run.task.options.operand_order !== "least-significant-first";
   const isFalling = (run) => run.task.options.order !== "least-significant-first";
 
   // Sums
@@ -68,7 +70,7 @@ const PageTasks = (() => {
   const encodeSum = (run, operands) => {
     const ids = new Map(run.vocabulary.tokens.map((token, id) => [token, id]));
     if (run.task.name === "addition-text") {
-      const [a, b] = operands.map((digits) => digits.join(""));
+      const [a, b] = operands.map((digits) => (areOperandsFalling(run) ? digits : [...digits].reverse()).join(""));
       return [...`${a} + ${b} = `].map((letter) => ids.get(letter));
     }
     const width = run.task.options.digits;
@@ -77,6 +79,10 @@ const PageTasks = (() => {
   };
 
   const noteAboutSum = (run, operands) => {
+    if (!areOperandsFalling(run)) {
+      const [a, b] = operands.map((digits) => [...digits].reverse().join(""));
+      return `The model reads each number with its units first: ${a} + ${b}.`;
+    }
     if (run.task.name !== "addition" || run.task.options.leading_zeros) return "";
     const short = operands.some((digits) => digits.length < run.task.options.digits || digits[0] === 0);
     return short ? "It never saw a number that begins with 0: there is no promise here." : "";
@@ -99,7 +105,8 @@ const PageTasks = (() => {
     const base = baseOf(run);
     const groups = [[]];
     source.forEach((token) => (token < base ? groups.at(-1).push(token) : groups.at(-1).length && groups.push([])));
-    return groups.filter((group) => group.length).slice(0, 2).map((group) => group.reverse());
+    const two = groups.filter((group) => group.length).slice(0, 2);
+    return areOperandsFalling(run) ? two.map((group) => group.reverse()) : two;
   };
 
   /**

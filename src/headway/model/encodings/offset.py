@@ -1,7 +1,9 @@
 """Abacus and coupled positions: a table over digit places, shifted by a random offset in training.
 
 Both need a task that knows which tokens are digits. The offset, one for each example, lets short numbers
-train the rows that longer numbers will need. Position 0 (what is not a digit) never moves.
+train the rows that longer numbers will need: a row is trained at every place of a number if it is at most
+max_offset + 1, and at its last places up to max_offset + the places of the longest answer. The answer to two numbers of
+125 digits has 126 digits and an end, so it needs row 127; hence 128. Position 0 (what is not a digit) never moves.
 """
 
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from headway.model.encodings.base import Encoding, Positions, Sizes
 @dataclass(frozen=True, kw_only=True)
 class OffsetOptions:
     table_size: int = setting(256, "rows of the table; a place past it takes the last row", low=2, high=1_000_000)
-    max_offset: int = setting(100, "training shifts all digits of an example by up to this much", low=0, high=1_000_000)
+    max_offset: int = setting(128, "training shifts all digits of an example by up to this much", low=0, high=1_000_000)
 
 
 class OffsetTable(Encoding):

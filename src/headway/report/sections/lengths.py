@@ -16,6 +16,7 @@ from headway.report.sections.accuracy import figure_name
 MOST_RUNS_IN_WORDS = 4
 """More are told by tables alone."""
 ALT = {
+    "lengths-map": "Heat map of accuracy, combinations against lengths, a panel for each set.",
     "lengths-curves": "Accuracy against length with its interval, the training lengths shaded.",
     "lengths-answers": "Share of each answer against length.",
     "lengths-bars": "Bars of accuracy at each length past training.",
@@ -26,6 +27,7 @@ ALT = {
     "mechanism": "What changes in each head as sequences grow.",
 }
 COLOURED = (
+    "lengths-map",
     "lengths-gap",
     "lengths-longest-ripple",
     "lengths-longest-unstarted-ripple",
@@ -44,6 +46,7 @@ def section(evidence: Evidence) -> Section | None:
     if len(runs) <= MOST_RUNS_IN_WORDS:
         for run in runs:
             blocks += paragraph(sentences(evidence, run))
+    blocks += mastery(evidence)
     for name in sets_of(evidence, runs):
         blocks += over_seeds(evidence, name)
         blocks.append(table(evidence, runs, name))
@@ -123,6 +126,31 @@ def table(evidence: Evidence, runs: list[str], name: str) -> Table:
     return Table(f"Accuracy against length: {set_name(name)} (* always the same answer)", columns, rows)
 
 
+def mastery(evidence: Evidence) -> list[Block]:
+    """Which runs of a study passed the gate, from which step on, and what the others reached."""
+    rows = []
+    for cell in (f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))):
+        for place in (f"{cell}/runs/{index}" for index in range(len(evidence.find(f"{cell}/runs", [])))):
+            found: Any = evidence.find(f"{place}/mastery")
+            if not found:
+                continue
+            known = found["step"] is not None
+            rows.append(
+                [
+                    Cell(evidence.text(f"{cell}/cell")),
+                    Cell(evidence.number(f"{place}/seed"), evidence.get(f"{place}/seed")),
+                    Cell(Markup("yes") if found["mastered"] else Markup("no")),
+                    Cell(evidence.number(f"{place}/mastery/step"), found["step"]) if known else Cell(Markup("–")),
+                    Cell(evidence.number(f"{place}/mastery/accuracy", percent), found["accuracy"]),
+                ]
+            )
+    if not rows:
+        return []
+    columns = [Column("combination", numeric=False), Column("seed"), Column("mastered", numeric=False)]
+    columns += [Column("steps to mastery"), Column("validation accuracy")]
+    return [Table("Mastery of the training lengths (only runs that mastered count past them)", columns, rows)]
+
+
 def over_seeds(evidence: Evidence, name: str) -> list[Block]:
     """A study's combinations on a set: the median over seeds at each length, and its interval."""
     cells = [f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))]
@@ -189,7 +217,8 @@ def accuracy_cell(evidence: Evidence, run: str, index: int | None) -> Cell:
 
 def figures(evidence: Evidence, runs: list[str]) -> list[Block]:
     """Every figure of lengths, of all runs at once; runs of one cell of a study are one group."""
-    documents = [evidence.get(f"{run}/lengths") for run in runs]
+    judged = mastery_by_run(evidence)
+    documents = [{**evidence.get(f"{run}/lengths"), **judged.get(evidence.get(f"{run}/name"), {})} for run in runs]
     cells = cells_of(evidence)
     names = [cells.get(evidence.get(f"{run}/name")) for run in runs]
     groups = groups_of(documents, None if None in names else [str(name) for name in names])
@@ -198,6 +227,15 @@ def figures(evidence: Evidence, runs: list[str]) -> list[Block]:
         for name, draw in planned(groups)
         if not name.startswith("mechanism")
     ]
+
+
+def mastery_by_run(evidence: Evidence) -> dict[str, dict[str, Any]]:
+    """What a study's document says of each run's mastery, by the run's name."""
+    found = {}
+    for run in (run for cell in evidence.find("study/lengths/cells", []) for run in cell["runs"]):
+        if run.get("mastery"):
+            found[run["run"].rstrip("/").rpartition("/")[2]] = {"mastery": run["mastery"]}
+    return found
 
 
 def cells_of(evidence: Evidence) -> Mapping[str, str]:
