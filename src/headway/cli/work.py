@@ -180,7 +180,7 @@ class Work:
         runs = [self.directory.run(name).path for name in names[:EXPLORED]]
         with self.stages.at("explorer") as title, progress(title, quiet=self.quiet or not runs) as meter:
             try:
-                return explore(*runs, out=self.directory.explorer, progress=meter).page if runs else None
+                return explore(*runs, out=self.directory.explorer, force=True, progress=meter).page if runs else None
             except Exception as problem:
                 self.note_failure("the explorer", in_one_line(problem))
         return None
