@@ -407,7 +407,8 @@ class StudyDirectory:
         write_json(path, plan)
 
     def _holds_other_files(self) -> bool:
-        return any(not path.name.startswith("study.json.writing-") for path in self.path.iterdir())
+        # Runs protect themselves: each is a directory that training refuses to share.
+        return any(not path.name.startswith(("study.json.writing-", "runs")) for path in self.path.iterdir())
 
     @property
     def figures(self) -> Path:

@@ -199,7 +199,10 @@ INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("hook-silent", {"fired": lambda examples: {"encoder.0.self": 1, "decoder.0.self": 0}}),
     ("weights-off-one", {"attention": lambda examples: {"dec0.self.h1": torch.full((2, 4, 5), 0.3)}}),
     ("walk-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
-    ("pruned-differs", {"pruned": lambda examples: torch.zeros(len(examples), 4, 14)}),
+    ("pruned-differs", {"pruned": lambda examples: {"enc0.self.h0": torch.zeros(len(examples), 4, 14)}}),
+    ("hook-misplaced", {"hooked": lambda examples: {}}),
+    ("sweep-misplaced", {"masked": lambda examples: {}}),
+    ("map-misplaced", {"mixing": lambda examples: {"dec0.self.h0": (torch.ones(12, 4, 7), torch.zeros(12, 4, 7))}}),
 ]
 
 

@@ -47,7 +47,7 @@ def test_its_own_diagnosis_is_the_first_error_and_no_other_is_beside_the_point(n
 
 def test_there_is_no_error_in_the_runs_that_the_faults_are_planted_in() -> None:
     controls = json.loads(command().stdout)["controls"]
-    assert [control["run"] for control in controls] == ["healthy-sums", "healthy-sequences"]
+    assert [control["run"] for control in controls] == ["healthy-sums", "healthy-sequences", "healthy-deep"]
     assert [f["check"] for control in controls for f in control["findings"] if f["level"] == "error"] == []
 
 

@@ -130,8 +130,8 @@ class Work:
         found = [[Heads(self.directory.run(name), self.whole.study).known() for name in names] for names in cells]
         record = heads_record([[one for one in documents if one is not None] for documents in found])
         for run in record["runs"]:
-            if run["real_disagreements"]:
-                self.note_failure(run["run"], "decoding with a hook and the sweep of heads disagree")
+            if run["failed_checks"]:
+                self.note_failure(run["run"], f"its instruments failed: {'; '.join(run['failed_checks'])}")
         self.keep("heads", record)
         return record
 

@@ -1,6 +1,6 @@
 """How each specimen is made: a healthy run with one thing wrong, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from headway.batches import Batch
 from headway.doctor.faults import (
     Healthy,
     altered,
+    analysed,
     batch_of,
     changed,
     measured_again,
@@ -220,12 +221,69 @@ def label_by_length(healthy: Healthy) -> Subject:
 
 def ablation_by_default(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sums)
-    return replace(subject, walked=subject.masked)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, walked=lambda examples: masked(examples)["enc0.self.h1"])
 
 
 def nothing_pruned(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sums)
-    return replace(subject, pruned=subject.forward)
+    forward, masked = subject.forward, subject.masked
+    assert forward is not None and masked is not None
+    return replace(subject, pruned=lambda examples: dict.fromkeys(masked(examples), forward(examples)))
+
+
+def _exchanged(tables: Mapping[str, Tensor], one: str, other: str) -> dict[str, Tensor]:
+    """The tables of two heads under each other's names."""
+    return {**tables, one: tables[other], other: tables[one]}
+
+
+def hook_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    hooked = subject.hooked
+    assert hooked is not None
+    return replace(subject, hooked=lambda examples: _exchanged(hooked(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def sweep_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "enc0.self.h0", "enc1.self.h0"))
+
+
+def sweep_on_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "dec0.cross.h0", "dec0.cross.h1"))
+
+
+def map_of_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def map_of_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def cut_beside(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    pruned = subject.pruned
+    assert pruned is not None
+    return replace(subject, pruned=lambda examples: _exchanged(pruned(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def failed_instruments(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    checks = {"identity": 0.0, "decoded": 3_200, "disagreements": 198, "real_disagreements": 198}
+    return replace(subject, heads=analysed(healthy.sums) | {"checks": {**checks, "weights_off_one": 1e-7}})
 
 
 def _answers(healthy: Healthy, decode: Decode) -> Subject:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.doctor import planted
-from headway.doctor.faults import Healthy, healthy_runs
+from headway.doctor.faults import RECIPES, Healthy, healthy_runs
 from headway.doctor.findings import Diagnosis
 from headway.doctor.subject import Subject, subject_of
 from headway.doctor.visit import examine
@@ -68,7 +68,7 @@ def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
     """Build every specimen and examine it."""
     shown = []
     with healthy_runs() as healthy:
-        runs = {"healthy-sums": healthy.sums, "healthy-sequences": healthy.sequences}
+        runs = {f"healthy-{name}": getattr(healthy, name) for name in RECIPES}
         controls = [examine(replace(subject_of(trained), name=name)) for name, trained in runs.items()]
         for done, specimen in enumerate(SPECIMENS, 1):
             shown.append(Shown(specimen, examine(replace(specimen.build(healthy), name=specimen.name))))
@@ -226,6 +226,48 @@ SPECIMENS = (
         "A pruned model that still has all of its heads.",
         "pruned-differs",
         planted.nothing_pruned,
+    ),
+    Specimen(
+        "hook-on-another-layer",
+        "The hooks of two layers are exchanged: one head is asked for, another is silenced.",
+        "hook-misplaced",
+        planted.hook_on_another_layer,
+    ),
+    Specimen(
+        "sweep-on-another-layer",
+        "The sweep reports each layer's drops under the other layer's name.",
+        "sweep-misplaced",
+        planted.sweep_on_another_layer,
+    ),
+    Specimen(
+        "sweep-on-another-head",
+        "The sweep silences the head beside the one that it names.",
+        "sweep-misplaced",
+        planted.sweep_on_another_head,
+    ),
+    Specimen(
+        "map-of-another-layer",
+        "The attention maps of two layers are exchanged.",
+        "map-misplaced",
+        planted.map_of_another_layer,
+    ),
+    Specimen(
+        "map-of-another-head",
+        "The attention maps of two heads of one site are exchanged.",
+        "map-misplaced",
+        planted.map_of_another_head,
+    ),
+    Specimen(
+        "cut-beside",
+        "Pruning cuts out the head beside the one that it names.",
+        "pruned-differs",
+        planted.cut_beside,
+    ),
+    Specimen(
+        "failed-instruments",
+        "heads.json was kept although 198 of its ablated answers disagree with real decoding.",
+        "checks-failed",
+        planted.failed_instruments,
     ),
     Specimen(
         "no-carries",

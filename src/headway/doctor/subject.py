@@ -18,7 +18,9 @@ from headway.batches import Batch, make_batch
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
 from headway.heads.ablation import as_row
+from headway.heads.checks import hooked, mapped, swept
 from headway.heads.handles import intervene
+from headway.heads.independent import silenced, values_and_outputs
 from headway.heads.pruning import cut_model
 from headway.heads.variants import heads_of, zero
 from headway.heads.walk import Walk, run_tree
@@ -32,6 +34,9 @@ Answers = np.ndarray
 Logits = Callable[[Examples], Tensor]
 """Examples -> a number for each token after each right prefix (column t foresees target token t), or for each class."""
 
+ByHead = Callable[[Examples], Mapping[str, Tensor]]
+"""Examples -> numbers of each head, by its name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -40,9 +45,10 @@ class Subject:
     `decode(examples, cache)` writes answers from the sources alone. `score(predicted, target)` says which are right.
     `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
     `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
-    a pass, `walked` the logits of the instruments' own pass with every head kept, `masked` and `pruned` those with one
-    head of each site silenced, and cut out. `initial` are the weights of step 0. `predictions` are answers from
-    elsewhere, by split.
+    a pass, `walked` the logits of the instruments' own pass with every head kept. `hooked`, `masked` and `pruned` are
+    logits without each head, by its name: silenced by a hook, by the sweep, and cut out; `silenced` are the same by a
+    route that shares nothing with them, and `mixing` are the values that each head can take and what it brings, by that
+    route. `initial` are the weights of step 0. `predictions` are answers from elsewhere, by split.
     """
 
     name: str
@@ -59,8 +65,11 @@ class Subject:
     attention: Callable[[Examples], Mapping[str, Tensor]] | None = None
     fired: Callable[[Examples], Mapping[str, int]] | None = None
     walked: Logits | None = None
-    masked: Logits | None = None
-    pruned: Logits | None = None
+    hooked: ByHead | None = None
+    masked: ByHead | None = None
+    pruned: ByHead | None = None
+    silenced: ByHead | None = None
+    mixing: Callable[[Examples], Mapping[str, tuple[Tensor, Tensor]]] | None = None
     weights: Mapping[str, Tensor] | None = None
     initial: Mapping[str, Tensor] | None = None
     step: int | None = None
@@ -88,8 +97,11 @@ def subject_of(trained: Trained) -> Subject:
         attention=None if instruments is None else instruments.attention,
         fired=None if instruments is None else instruments.fired,
         walked=None if instruments is None else instruments.walked,
+        hooked=None if instruments is None else instruments.hooked,
         masked=None if instruments is None else instruments.masked,
         pruned=None if instruments is None else instruments.pruned,
+        silenced=None if instruments is None else instruments.silenced,
+        mixing=None if instruments is None else instruments.mixing,
         weights=weights,
         initial=initial_weights(directory),
         step=trained.step,
@@ -176,14 +188,7 @@ class Instruments:
         self.trained, self.model = trained, trained.model
 
     def attention(self, examples: Examples) -> dict[str, Tensor]:
-        record: dict[str, Tensor] = {}
-        with torch.inference_mode():
-            self.model(_batch(self.trained, examples).inputs, record)
-        return {
-            str(head): record[site.name][:, place].cpu()
-            for site in self.model.sites
-            for place, head in enumerate(site.heads)
-        }
+        return on_cpu(mapped(self.trained, _batch(self.trained, examples)))
 
     def fired(self, examples: Examples) -> dict[str, int]:
         calls = {site.name: 0 for site in self.model.sites if site.kept}
@@ -205,18 +210,25 @@ class Instruments:
     def walked(self, examples: Examples) -> Tensor:
         return as_wide_as(examples, self._walk(examples, []))
 
-    def masked(self, examples: Examples) -> Tensor:
-        return self._walk(examples, self._chosen())
+    def hooked(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(hooked(self.trained, _batch(self.trained, examples)))
+
+    def masked(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(swept(self.trained, _batch(self.trained, examples)))
 
     @torch.inference_mode()
-    def pruned(self, examples: Examples) -> Tensor:
-        gone = self._chosen()
-        smaller = cut_model(self.trained, [head for head in heads_of(self.trained) if head not in gone])
-        return smaller(_batch(self.trained, examples).inputs).float().cpu()
+    def pruned(self, examples: Examples) -> dict[str, Tensor]:
+        heads, inputs = heads_of(self.trained), _batch(self.trained, examples).inputs
+        return on_cpu(
+            {str(gone): cut_model(self.trained, [head for head in heads if head != gone])(inputs) for gone in heads}
+        )
 
-    def _chosen(self) -> list[Head]:
-        """The last head of each site."""
-        return [site.heads[-1] for site in self.model.sites if site.kept]
+    def silenced(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(silenced(self.model, _batch(self.trained, examples).inputs))
+
+    def mixing(self, examples: Examples) -> dict[str, tuple[Tensor, Tensor]]:
+        found = values_and_outputs(self.model, _batch(self.trained, examples).inputs)
+        return {head: (values.cpu(), outputs.cpu()) for head, (values, outputs) in found.items()}
 
     def _walk(self, examples: Examples, gone: list[Head]) -> Tensor:
         walk = Walk(self.model, _batch(self.trained, examples).inputs)
@@ -224,3 +236,7 @@ class Instruments:
         plan = as_row(heads_of(self.trained), gone)[None]
         run_tree(walk, plan, [zero(walk, slice(None))], lambda alike, logits: found.append(logits))
         return found[0].float().cpu()
+
+
+def on_cpu(tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: table.float().cpu() for name, table in tables.items()}
