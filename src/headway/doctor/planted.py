@@ -153,7 +153,9 @@ def position_not_scored(healthy: Healthy) -> Subject:
 def memorised(healthy: Healthy) -> Subject:
     few = healthy.sums.examples("train").take(slice(0, KNOWN_BY_HEART))
     subject = subject_of(taught(healthy.sums, plain_loss, steps=60, examples=few))
-    return measured_again(replace(subject, splits={**subject.splits, "train": few}))
+    known = replace(subject, splits={**subject.splits, "train": few})
+    told = measured_again(replace(known, splits={**known.splits, "validation": few}))
+    return replace(known, metrics=told.metrics)
 
 
 def wrong_targets(healthy: Healthy) -> Subject:
@@ -190,7 +192,7 @@ def other_checkpoint(healthy: Healthy) -> Subject:
     best = healthy.sequences
     steps = [step for step in best.directory.checkpoint_steps() if 0 < step != best.step]
     earlier = load(best.directory, checkpoint=min(steps), device="cpu")
-    return replace(subject_of(earlier), step=best.step)
+    return replace(subject_of(earlier), step=best.step, recorded_step=best.step)
 
 
 def frozen_weights(healthy: Healthy) -> Subject:
@@ -286,7 +288,7 @@ def failed_instruments(healthy: Healthy) -> Subject:
     return replace(subject, heads=analysed(healthy.sums) | {"checks": {**checks, "weights_off_one": 1e-7}})
 
 
-def _answers(healthy: Healthy, decode: Decode) -> Subject:
+def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
     """A subject of answers alone: no model, no training."""
     whole = subject_of(healthy.sums)
     return Subject(
@@ -309,7 +311,7 @@ def no_carries(healthy: Healthy) -> Subject:
         answers[:, :-1] = np.pad((first + second) % task.options.base, ((0, 0), (0, 1)))[:, ::-1]
         return answers
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def endless_answers(healthy: Healthy) -> Subject:
@@ -319,7 +321,7 @@ def endless_answers(healthy: Healthy) -> Subject:
         answers = task.answer(examples.source)
         return np.concatenate([answers[:, :-1], answers[:, :2]], axis=1)
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def operand_not_read(healthy: Healthy) -> Subject:
@@ -330,7 +332,7 @@ def operand_not_read(healthy: Healthy) -> Subject:
         source[:, task.options.digits + 1 :] = 1
         return task.answer(source)
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def curve_chosen_on_test(healthy: Healthy) -> Subject:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from headway.batches import Batch, make_batch
+from headway.batches import Batch, make_batch, make_model
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
 from headway.heads.ablation import as_row
@@ -24,10 +25,14 @@ from headway.heads.independent import silenced, values_and_outputs
 from headway.heads.pruning import cut_model
 from headway.heads.variants import heads_of, zero
 from headway.heads.walk import Walk, run_tree
-from headway.model.sites import Head
+from headway.model.sites import Head, HeadSite
+from headway.randomness import derive
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
+from headway.tasks.splits import Split
+from headway.training.data import TrainingData
+from headway.training.loop import noise_keys
 
 Answers = np.ndarray
 """Answers row by row, as in `Examples.target`: tokens, padded on the right, or classes."""
@@ -48,7 +53,9 @@ class Subject:
     a pass, `walked` the logits of the instruments' own pass with every head kept. `hooked`, `masked` and `pruned` are
     logits without each head, by its name: silenced by a hook, by the sweep, and cut out; `silenced` are the same by a
     route that shares nothing with them, and `mixing` are the values that each head can take and what it brings, by that
-    route. `initial` are the weights of step 0. `predictions` are answers from elsewhere, by split.
+    route. `initial` are the weights of step 0, `initialised(seed)` those that a seed gives. `best` is the step that
+    validation chose, `recorded_step` the one that the checkpoint names itself. `training_loss(step)` is the loss that
+    the weights give in training mode on the batch that step took. `predictions` are answers from elsewhere, by split.
     """
 
     name: str
@@ -73,6 +80,13 @@ class Subject:
     weights: Mapping[str, Tensor] | None = None
     initial: Mapping[str, Tensor] | None = None
     step: int | None = None
+    best: int | None = None
+    recorded_step: int | None = None
+    seed: int | None = None
+    provenance_seed: int | None = None
+    initialised: Callable[[int], Mapping[str, Tensor]] | None = None
+    training_loss: Callable[[int], float] | None = None
+    sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
     lengths: Mapping[str, Any] | None = None
@@ -83,11 +97,13 @@ def subject_of(trained: Trained) -> Subject:
     directory, model = trained.directory, trained.model
     weights = {name: tensor.detach().cpu() for name, tensor in model.named_parameters()}
     instruments = Instruments(trained) if heads_of(trained) else None
+    splits = split_examples(trained.task, trained.config, directory)
+    provenance = read_provenance(directory)
     return Subject(
         name=str(directory.path),
         task=trained.task,
         vocabulary=trained.task.vocabulary,
-        splits={str(name): some for name, some in split_examples(trained.task, trained.config, directory).items()},
+        splits={str(name): some for name, some in splits.items()},
         score=score_of(trained.task),
         oracle=trained.task.answer,
         forward=forward_of(trained),
@@ -105,6 +121,14 @@ def subject_of(trained: Trained) -> Subject:
         weights=weights,
         initial=initial_weights(directory),
         step=trained.step,
+        best=best_step(directory),
+        recorded_step=recorded_step(directory, trained.step),
+        seed=trained.config.seed,
+        provenance_seed=provenance.get("seed"),
+        # A run that was made from another one begins with weights that no seed gives.
+        initialised=None if "made_from" in provenance else initialised_of(trained),
+        training_loss=training_loss_of(trained, splits),
+        sites=model.sites,
         metrics=directory.metrics(),
         heads=read_findings(directory, "heads")[0],
         lengths=read_findings(directory, "lengths")[0],
@@ -137,6 +161,67 @@ def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
         return directory.read_checkpoint(0).model
     except DamagedCheckpoint:
         return None
+
+
+def read_provenance(directory: RunDirectory) -> dict[str, Any]:
+    """provenance.json; empty where it cannot be read."""
+    try:
+        found = directory.provenance()
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def best_step(directory: RunDirectory) -> int | None:
+    """The step that validation chose, as the newest checkpoint says."""
+    best = directory.newest_state().get("best")
+    return best.get("step") if isinstance(best, dict) else None
+
+
+def recorded_step(directory: RunDirectory, step: int) -> int | None:
+    """The step that a checkpoint names itself."""
+    try:
+        found = directory.read_checkpoint(step).state.get("step")
+    except DamagedCheckpoint:
+        return None
+    return found if isinstance(found, int) else None
+
+
+def initialised_of(trained: Trained) -> Callable[[int], dict[str, Tensor]]:
+    """The weights with which training begins, by its seed."""
+
+    def initialised(seed: int) -> dict[str, Tensor]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(seed, "initialisation"))
+            return dict(make_model(trained.task, trained.config.model).state_dict())
+
+    return initialised
+
+
+def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[int], float]:
+    """The loss of the weights on the batch that a step took, with that step's noise, as training computes it."""
+    model, config = trained.model, trained.config
+    data = TrainingData(config, trained.task, dict(splits))
+
+    @torch.no_grad()
+    def loss(step: int) -> float:
+        batch = make_batch(trained.task, model, data.batch(step), trained.device, cut=False)
+        was_training = model.training
+        model.train()
+        model.noise.begin(noise_keys([config.seed], step).to(trained.device))
+        try:
+            logits = model(batch.inputs)
+        finally:
+            model.train(was_training)
+        found = F.cross_entropy(
+            logits.flatten(0, -2),
+            batch.target.flatten(),
+            ignore_index=trained.task.vocabulary.pad,
+            label_smoothing=config.train.label_smoothing,
+        )
+        return float(found)
+
+    return loss
 
 
 def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
