@@ -1,4 +1,4 @@
-"""No false alarm: healthy runs have no error at all, and only warnings that are true; the page says what the code says."""
+"""No false alarm: healthy runs have no error, and only warnings that are true; the page says what the code says."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -425,7 +425,8 @@ def tokens_exchanged(seen: Examination) -> Verdict | None:
         return None
     examples = seen.sample.take(slice(0, MOST_EXCHANGED))
     right = _right_by_row(seen, forward(examples), examples)
-    pairs = _suspects(seen, examples, right)
+    # Where nearly all is right, no exchange can gain enough.
+    pairs = _suspects(seen, examples, right) if (right < 1).mean() >= EXCHANGED else []
     first = slice(0, SCREENED)
     gains = {pair: _gain(seen, examples.take(first), right[first], pair) for pair in pairs}
     found = max(gains, key=lambda pair: gains[pair][0] - gains[pair][1], default=(0, 0))
