@@ -15,6 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomness": set(),
     "config": {"errors"},
     "statistics": set(),
+    "checked": set(),
     "storage": {"errors"},
     "processes": set(),
     "runs": BASE | {"config", "storage"},
@@ -23,9 +24,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
-    "report": BASE | {"config", "lazy", "pages", "runs", "statistics"},
+    "report": BASE | {"checked", "config", "lazy", "pages", "runs", "statistics"},
     "explorer": BASE
     | {"batches", "evaluation", "heads", "lazy", "model", "pages", "runs", "storage", "tasks"}
+    | {"checked"}
     | {"__init__"},
     "lazy": set(),
     "pages": set(),
@@ -33,16 +35,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lengths": BASE | {"config", "lazy", "batches", "tasks", "model", "evaluation", "statistics", "runs", "heads"},
     "doctor": BASE
     | {"config", "lazy", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"heads", "lengths"},
+    | {"checked", "heads", "lengths"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "heads", "sweeps", "runs", "report"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "lengths", "runs", "statistics"}
-    | {"sweeps", "heads", "doctor", "processes"},
+    | {"checked", "sweeps", "heads", "doctor", "processes"},
     "cli": BASE
     | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "heads", "report", "runs", "statistics"}
-    | {"lengths", "doctor", "explorer", "studies", "sweeps"}
+    | {"checked", "lengths", "doctor", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "evaluation"},
     "__main__": {"cli"},

@@ -39,8 +39,10 @@ from typing import TYPE_CHECKING, Any
 from headway.config import RunConfig
 from headway.errors import InputError
 from headway.storage import (
+    MARKDOWN_MARK,
     end_last_line,
     held_for_writing,
+    is_written_by_headway,
     read_json,
     read_lines,
     replace_file,
@@ -56,6 +58,15 @@ STEP_NAME = re.compile(r"step-(\d{6,})")
 BEFORE_PLAN = ("lock", "trials")
 """What a sweep directory may hold before its plan is in place, beside the plan that a kill left half written."""
 FILES = ("model.safetensors", "trainer.safetensors", "state.json")
+OWN_FILES = {
+    "config.json": (
+        "run",
+        ("provenance.json", "metrics.jsonl", "data", "checkpoints", "analysis", "tensorboard", "lock"),
+    ),
+    "study.json": ("study", ("analysis", "lock")),
+    "sweep.json": ("sweep", ("results.jsonl", "lock")),
+}
+"""The file that makes a directory a run, a study or a sweep, and what else in it no output may touch."""
 
 
 class DamagedCheckpoint(Exception):
@@ -101,11 +112,15 @@ class ReportDirectory:
     def figures(self) -> Path:
         return self.path / "figures"
 
+    def is_own(self) -> bool:
+        """Whether this is the report of the run or study that it stands in, where headway alone writes."""
+        return any(kind(self.path.parent).exists() for kind in (RunDirectory, StudyDirectory))
+
     def write(self, page: str, markdown: str) -> None:
         """Put both in place, each whole or not at all."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.page, page.encode())
-        replace_file(self.markdown, markdown.encode())
+        replace_file(self.markdown, f"{MARKDOWN_MARK}\n\n{markdown}".encode())
 
 
 class RunDirectory:
@@ -386,8 +401,14 @@ class StudyDirectory:
         path = self.path / "study.json"
         if path.exists() and read_json(path) != plan:
             raise InputError(f"{self.path} holds another study; choose another --out")
+        if not path.exists() and self.path.is_dir() and self._holds_other_files():
+            raise InputError(f"--out {self.path} holds other files; an empty or new directory needed")
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(path, plan)
+
+    def _holds_other_files(self) -> bool:
+        # Runs protect themselves: each is a directory that training refuses to share.
+        return any(not path.name.startswith(("study.json.writing-", "runs")) for path in self.path.iterdir())
 
     @property
     def figures(self) -> Path:
@@ -397,9 +418,13 @@ class StudyDirectory:
         """What the runs were found to say together, or None."""
         return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
 
+    def analysis(self, name: str) -> Path:
+        """The file of what the runs say together."""
+        return self.path / "analysis" / f"{name}.json"
+
     def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
         """Write what the runs say together, in place of what was written before."""
-        path = self.path / "analysis" / f"{name}.json"
+        path = self.analysis(name)
         path.parent.mkdir(exist_ok=True)
         write_json(path, content)
         return path
@@ -519,6 +544,33 @@ def read_document(path: Path) -> dict[str, Any] | None:
     if found is not None and not isinstance(found, dict):
         raise InputError(f"{path} cannot be read: {found!r:.20} is no document")
     return found
+
+
+def check_outputs(paths: Iterable[Path], *, force: bool, option: str = "--out") -> None:
+    """Raise if writing these files would replace one that headway did not write, unless it is forced.
+
+    A file of a run, a study or a sweep itself (its settings, metrics, weights, data, analyses) is refused even then.
+    Nothing is written.
+    """
+    for path in paths:
+        if (own := owner_of(path)) is not None:
+            kind, directory = own
+            raise InputError(f"{option} {path} is part of the {kind} {directory} itself; choose a path outside of it")
+        if path.is_dir():
+            raise InputError(f"{option} {path} is a directory; a file needed")
+        if not force and os.path.lexists(path) and not is_written_by_headway(path):
+            raise InputError(f"{option}: {path} was not written by headway; choose another path, or add --force")
+
+
+def owner_of(path: Path) -> tuple[str, Path] | None:
+    """Run, study or sweep, and its directory, if the path is or would be one of that directory's own files."""
+    place = path.resolve()
+    for folder in place.parents:
+        inside = place.relative_to(folder).parts[0]
+        for mark, (kind, names) in OWN_FILES.items():
+            if (inside == mark or inside in names) and (folder / mark).is_file():
+                return kind, folder
+    return None
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

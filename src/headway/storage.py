@@ -1,14 +1,32 @@
-"""Files that are there whole or not at all: JSON replaced in one go, lines appended, a lock for one writer."""
+"""Files that are there whole or not at all, a lock for one writer, and the mark of a file that headway wrote."""
 
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError
+
+WRITER = "headway"
+"""The name under which headway signs pages, Markdown, figures and documents outside of runs."""
+MARKDOWN_MARK = f"<!-- generator: {WRITER} -->"
+"""The first line of Markdown that headway writes; it is not shown."""
+MARKS = tuple(
+    re.compile(pattern, re.DOTALL | re.IGNORECASE)
+    for pattern in (
+        rb"\s*<!doctype html>.{0,4000}<meta name=\"generator\" content=\"headway\">",
+        rb"<!-- generator: headway -->",
+        rb"\x89PNG\r\n\x1a\n.{0,400}tEXtSoftware\x00headway",
+        rb"<\?xml.{0,2000}<dc:creator>\s*<cc:Agent>\s*<dc:title>headway</dc:title>",
+        rb"\{\s*\"generator\": \"headway\"",
+    )
+)
+"""Where the signature stands in HTML, Markdown, PNG, SVG and JSON: at the beginning, so that a file which merely quotes
+it is not taken for one of headway's."""
 
 
 @contextmanager
@@ -51,6 +69,16 @@ def read_json(path: Path) -> Any:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace the file by these contents in one go."""
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def is_written_by_headway(path: Path) -> bool:
+    """Whether a file bears headway's signature; one that cannot be read does not."""
+    try:
+        with path.open("rb") as handle:
+            start = handle.read(8_000)
+    except OSError:
+        return False
+    return any(mark.match(start) for mark in MARKS)
 
 
 def replace_file(path: Path, content: bytes) -> None:

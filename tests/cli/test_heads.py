@@ -495,7 +495,7 @@ def test_a_disagreement_with_real_decoding_is_an_error(shell: Shell, monkeypatch
     monkeypatch.setattr(checks, "decode", lambda *a, **options: torch.roll(right(*a, **options), 1, dims=-1) + 1)
     found = shell.json("heads sum --no-figures", code=1)
     assert found["checks"]["real_disagreements"] > 0
-    assert "headway: decoding with a hook and the sweep disagree; these drops cannot be trusted" in shell.err
+    assert "of them by more than a near-tie; these drops cannot be trusted" in shell.err
     shell("heads sum --no-figures", code=1)  # and a second look does not make it better
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from torch import Tensor
 
+from headway.checked import failed_checks
 from headway.errors import InstrumentError
 from headway.evaluation import Trained
-from headway.heads import checks, walk
+from headway.heads import checks, handles, walk
 from headway.heads.ablation import KINDS
 from headway.heads.checks import check_instruments
 from headway.heads.variants import heads_of
@@ -35,8 +36,11 @@ def test_a_healthy_model_has_no_disagreements(name: str) -> None:
     assert found.decoded == 5 * variants
     assert (found.disagreements, found.real_disagreements) == (0, 0)
     assert found.identity == 0.0
+    assert found.misplaced == []
     assert found.weights_off_one < 1e-6  # fp32 sums of a dozen weights
-    assert set(found.to_json()) == {"identity", "decoded", "disagreements", "real_disagreements", "weights_off_one"}
+    assert set(found.to_json()) == {"identity", "decoded", "disagreements", "real_disagreements", "weights_off_one"} | {
+        "misplaced"
+    }
 
 
 @pytest.mark.parametrize("task", ["addition", "sortedness"])
@@ -154,6 +158,42 @@ def test_a_walk_that_leaves_out_a_layer_is_refused(monkeypatch: pytest.MonkeyPat
     trained = randomised(SHAPES["addition"])
     with pytest.raises(InstrumentError, match="the walk differs from the model by"):
         check_instruments(trained, some(trained))
+
+
+def exchanged_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that looks up the other layer: the sweep of all heads at once would not show it."""
+    right = handles.attention_at
+
+    def other(model, name):  # type: ignore[no-untyped-def]
+        stack, layer, looks = name.split(".")
+        return right(model, f"{stack}.{1 - int(layer)}.{looks}")
+
+    monkeypatch.setattr(handles, "attention_at", other)
+
+
+def exchanged_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that are recorded under the name of the other layer."""
+    right = attention.MultiHeadAttention.look
+
+    def look(self, x, key, value, place, visibility, record=None, name=""):  # type: ignore[no-untyped-def]
+        if record is not None:
+            stack, layer, looks = name.split(".")
+            name = f"{stack}.{1 - int(layer)}.{looks}"
+        return right(self, x, key, value, place, visibility, record, name)
+
+    monkeypatch.setattr(attention.MultiHeadAttention, "look", look)
+
+
+@pytest.mark.parametrize(
+    ("fault", "instrument"),
+    [(exchanged_layers, "hook"), (exchanged_maps, "map"), (wrong_head, "sweep"), (wrong_site, "sweep")],
+)
+def test_an_instrument_on_another_head_is_named(fault, instrument: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = randomised(SHAPES["sortedness"])
+    fault(monkeypatch)
+    found = check_instruments(trained, some(trained))
+    assert f"{instrument} enc0.self.h1" in found.misplaced
+    assert failed_checks({"checks": found.to_json()})
 
 
 def test_weights_that_do_not_add_up_to_one_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:

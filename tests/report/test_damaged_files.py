@@ -72,3 +72,18 @@ def test_the_answer_says_what_it_cannot_tell(tmp_path: Path) -> None:
     assert "wrong" in accuracy
     assert heads.startswith("A finding cannot be told from the files that are there: <q>TypeError: ")
     assert "This is one run" in sure
+
+
+def test_instruments_that_failed_are_said_first_and_no_verdict_is_told(tmp_path: Path) -> None:
+    whole = make_run(tmp_path / "whole")
+    document = whole.read_analysis("heads")
+    assert document
+    checks = {"identity": 0.0, "decoded": 800, "disagreements": 198, "real_disagreements": 198, "weights_off_one": 0.0}
+    whole.replace_analysis("heads", {**document, "checks": checks})
+    found = gather([whole])
+    report = compose(found.evidence, found.name)
+    told = {one.name: one for one in report.sections}
+    assert [one for one, part in told.items() if part.problem] == ["heads"]
+    assert "198 of 800 ablated answers" in told["heads"].problem
+    assert "The instruments failed their own checks" in str(told["heads"].blocks[0])
+    assert "Of its heads nothing can be said: the instruments failed their own checks." in report.answer

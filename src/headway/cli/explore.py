@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headway.cli.options import Json, Quiet, progress, say, show
+from headway.cli.options import Force, Json, Quiet, progress, say, show
 from headway.cli.report import show_in_browser
 
 
@@ -17,6 +17,7 @@ def explore(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; <run>-explorer.html or explorer.html when left out.")
     ] = None,
+    force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     precision: Annotated[
         str, typer.Option(help="Weights in the page: fp16 or fp32, which is twice as large.")
@@ -36,8 +37,8 @@ def explore(
 
     runs = run or []
     with progress("explore", quiet=quiet) as meter:
-        made = make_page(*runs, out=out, precision=precision, progress=meter)
-    place = made.save(default_place(made.runs if runs else ())) if out is None else out
+        made = make_page(*runs, out=out, precision=precision, force=force, progress=meter)
+    place = made.save(default_place(made.runs if runs else ()), force=force) if out is None else out
     for warning in made.warnings:
         say(f"warning: {warning}")
     result = {**made.to_json(), "page": str(place)}

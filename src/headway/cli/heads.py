@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.checked import failed_checks
 from headway.cli.evaluate import CHOICES, percent, split_in_words
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
 from headway.cli.options import Device, Json, Quiet, progress, say, show
@@ -63,8 +64,10 @@ def heads(
         show(found[0], summary(found[0]), as_json=json)
     else:
         _show_several(found, as_json=json)
-    if any(document["checks"]["real_disagreements"] for document in found):
-        say("headway: decoding with a hook and the sweep disagree; these drops cannot be trusted")
+    for document in found:
+        for failed in failed_checks(document):
+            say(f"headway: {document['run']}: {failed}; these drops cannot be trusted")
+    if any(failed_checks(document) for document in found):
         raise typer.Exit(1)
 
 

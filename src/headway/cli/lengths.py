@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.cli.options import Device, Force, Json, Quiet, progress, say, show
 from headway.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def lengths(
     ] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where several runs are put together.")] = None,
+    force: Force = False,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
@@ -53,7 +54,7 @@ def lengths(
 
     chosen = None if at is None else parse_lengths(at)
     if out is not None:
-        check_out(out)
+        check_out(out, figures=figures, force=force)
     opened = [load(one, device=device) for one in run]
     one_recipe = are_seeds_of_one_recipe(opened)
     found = [
@@ -68,9 +69,12 @@ def lengths(
         raise typer.Exit(1)
 
 
-def check_out(out: Path) -> None:
-    """Raise unless a directory of its own can be made there: neither a file, nor a run, nor a study."""
-    from headway.runs import RunDirectory, StudyDirectory
+def check_out(out: Path, *, figures: bool, force: bool) -> None:
+    """Raise unless a directory of its own can be made there: neither a file, nor a run, nor a study.
+
+    Nor may it hold files that headway did not write and that would be replaced, unless that is forced.
+    """
+    from headway.runs import RunDirectory, StudyDirectory, check_outputs
 
     for place in (out, *out.parents):
         if place.exists() and not place.is_dir():
@@ -78,6 +82,9 @@ def check_out(out: Path) -> None:
     for kind, directory in (("run", RunDirectory(out)), ("study", StudyDirectory(out))):
         if directory.exists():
             raise InputError(f"--out {out} is a {kind}; a directory of its own needed")
+    directory = StudyDirectory(out)
+    earlier = drawn_before(directory.figures) if figures else []
+    check_outputs([directory.analysis("lengths"), *earlier], force=force)
 
 
 def parse_lengths(text: str) -> list[int]:
@@ -113,10 +120,14 @@ def _measure(
 def _draw(documents: Sequence[Document], folder: Path) -> None:
     from headway.report.lengths import write_figures
 
-    for earlier in folder.glob("*"):
-        if earlier.name.startswith(FIGURES):  # what was drawn before shows another measurement
-            earlier.unlink()
+    for earlier in drawn_before(folder):  # it shows another measurement
+        earlier.unlink()
     write_figures(documents, folder)
+
+
+def drawn_before(folder: Path) -> list[Path]:
+    """Files that have the names of this command's figures."""
+    return sorted(path for path in folder.glob("*") if path.name.startswith(FIGURES))
 
 
 def _told(found: Sequence[dict[str, Any]], one_recipe: bool) -> tuple[dict[str, Any], list[str]]:
@@ -137,7 +148,7 @@ def _write_together(result: Document, found: Sequence[Document], out: Path, *, f
 
     out.mkdir(parents=True, exist_ok=True)
     directory = StudyDirectory(out)
-    path = directory.write_analysis("lengths", result)
+    path = directory.write_analysis("lengths", {"generator": "headway", **result})
     if figures:
         _draw(found, directory.figures)
     return f"written to {path}"

@@ -17,6 +17,9 @@ from headway.errors import InputError, RunStopped
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files that headway did not write, too; never a run's own.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, e.g. train.lr=0.002.")

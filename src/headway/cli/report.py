@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headway.cli.options import Json, Quiet, progress, say, show
+from headway.cli.options import Force, Json, Quiet, progress, say, show
 
 
 def report(
@@ -16,6 +16,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the report goes, in place of the run's own report/.")
     ] = None,
+    force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -30,7 +31,7 @@ def report(
     from headway.report.writing import report as write_report
 
     with progress("report", quiet=quiet) as meter:
-        written = write_report(*run, out=out, progress=meter)
+        written = write_report(*run, out=out, force=force, progress=meter)
     lines = [*written.answer, f"the report is {written.page} ({written.bytes / 1e6:.1f} MB), also {written.markdown}"]
     show(written.to_json(), lines, as_json=json)
     if open:

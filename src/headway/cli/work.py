@@ -130,8 +130,8 @@ class Work:
         found = [[Heads(self.directory.run(name), self.whole.study).known() for name in names] for names in cells]
         record = heads_record([[one for one in documents if one is not None] for documents in found])
         for run in record["runs"]:
-            if run["real_disagreements"]:
-                self.note_failure(run["run"], "decoding with a hook and the sweep of heads disagree")
+            if run["failed_checks"]:
+                self.note_failure(run["run"], f"its instruments failed: {'; '.join(run['failed_checks'])}")
         self.keep("heads", record)
         return record
 
@@ -180,7 +180,7 @@ class Work:
         runs = [self.directory.run(name).path for name in names[:EXPLORED]]
         with self.stages.at("explorer") as title, progress(title, quiet=self.quiet or not runs) as meter:
             try:
-                return explore(*runs, out=self.directory.explorer, progress=meter).page if runs else None
+                return explore(*runs, out=self.directory.explorer, force=True, progress=meter).page if runs else None
             except Exception as problem:
                 self.note_failure("the explorer", in_one_line(problem))
         return None

@@ -282,9 +282,9 @@ def memorised(seen: Examination) -> Verdict | None:
     numbers = {"train": shares[0], "validation": shares[1], "n_train": train[1], "n_validation": held_out[1]}
     words = f"{shares[0]:.1%} of {train[1]} training and {shares[1]:.1%} of {held_out[1]} validation examples are right"
     if low - high > MEMORISED:
-        return error(
+        return warning(
             f"{words}: the training set is memorised.",
-            "Train on more or on fresh examples; add dropout or decay.",
+            "Report no accuracy on training examples. Train on more or on fresh examples; add dropout or decay.",
             **numbers,
         )
     if low - high > OVERFITTED:

@@ -1,6 +1,7 @@
 """Checks of the data: what is wrong with the examples before any model has seen them."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +19,13 @@ LOPSIDED = 0.75
 """Share of one class from which on plain accuracy misleads."""
 ORDINARY_LUCK = 3.9
 """Standard errors that chance passes once in 10,000 data sets."""
+
+FEWEST_SORTED = 20
+"""Examples that are never in order by chance: 1 of 20! orders."""
+IN_ORDER = 0.95
+"""Share of neighbours in order that no draw gives: half are by chance."""
+NARROW = 0.3
+"""Total variation between beginnings that makes a split a corner of the data; two samples of 100 differ by 0.15."""
 
 
 def special_token_is_symbol(seen: Examination) -> Verdict | None:
@@ -163,6 +171,55 @@ def _guessing(seen: Examination, examples: Examples) -> tuple[float, float, int]
     return float(np.bincount(examples.target).max() / len(examples)), float(sum(best) / len(examples)), len(examples)
 
 
+def sorted_sample(seen: Examination) -> Verdict | None:
+    """No split is a part of the data in sorted order."""
+    found = {name: _in_order(seen, some) for name, some in seen.subject.splits.items() if len(some) >= FEWEST_SORTED}
+    if not found:
+        return None
+    numbers = {f"{name}_in_order": share for name, share in found.items()}
+    ordered = [name for name, share in found.items() if share >= IN_ORDER]
+    if not ordered:
+        return fine("The examples of every split stand in no order.", **numbers)
+    narrow = {name: _narrower(seen, name) for name in ordered}
+    worst = max(ordered, key=lambda name: narrow[name])
+    words = f"The {len(seen.subject.splits[worst]):,} examples of {worst} stand in sorted order"
+    if narrow[worst] <= NARROW:
+        return warning(f"{words}.", "Shuffle them; a part of them is then a sample.", **numbers)
+    return error(
+        f"{words}, and begin otherwise than the other examples in {narrow[worst]:.0%} of cases: they are a corner of "
+        "the data, not a sample of it.",
+        "Shuffle before cutting; what is measured here holds for this corner of the data alone.",
+        split=worst,
+        narrower=narrow[worst],
+        **numbers,
+    )
+
+
+def _in_order(seen: Examination, examples: Examples) -> float:
+    """The share of neighbours that are in order: by their tokens, or by length and then tokens; whichever is larger."""
+    rows = [row[row != seen.pad].tolist() for row in examples.source]
+    orders = (rows, [[len(row), *row] for row in rows])
+    return max(sum(one <= other for one, other in pairwise(keys)) / (len(keys) - 1) for keys in orders)
+
+
+def _narrower(seen: Examination, split: str) -> float:
+    """The total variation between the first tokens (and lengths) of a split and those of all the others."""
+    rest = [some for name, some in seen.subject.splits.items() if name != split]
+    if not rest:
+        return 1.0
+    own, others = seen.subject.splits[split], Examples.join(rest, seen.task.vocabulary.pad)
+
+    def shares(values: np.ndarray) -> dict[int, float]:
+        return {value: count / len(values) for value, count in Counter(values.tolist()).items()}
+
+    sides = [(some.source[:, 0], (some.source != seen.pad).sum(1)) for some in (own, others)]
+    apart = []
+    for one, other in zip(*sides, strict=True):
+        mine, theirs = shares(one), shares(other)
+        apart.append(sum(abs(mine.get(key, 0) - theirs.get(key, 0)) for key in {*mine, *theirs}) / 2)
+    return max(apart)
+
+
 def unseen_in_training(seen: Examination) -> Verdict | None:
     """Every token and every position of the measured split occurs in training."""
     train, tested = seen.subject.splits.get("train"), seen.subject.splits[seen.measured]
@@ -194,6 +251,7 @@ DATA = (
     Check("oracle-contradicts-targets", "data", oracle_contradicts_targets),
     Check("split-overlap", "data", split_overlap),
     Check("duplicate-examples", "data", duplicates),
+    Check("sorted-sample", "data", sorted_sample),
     Check("label-imbalance", "data", label_imbalance),
     Check("unseen-in-training", "data", unseen_in_training),
 )

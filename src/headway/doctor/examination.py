@@ -1,5 +1,6 @@
 """What several checks look at, computed once: a sample of the measured split, and what is answered there."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +15,9 @@ SAMPLE = 500
 """Examples that are answered: a share of them is known to 4.5 points, and a fault of harness or model shows in most."""
 FEW = 48
 """Examples for checks in which every number must agree: one that disagrees is enough."""
+
+ONE_BY_ONE = 12
+"""Examples that are passed once for each head and instrument: a head that is exchanged for another shows in any one."""
 
 
 class Examination:
@@ -51,6 +55,16 @@ class Examination:
     @cached_property
     def few(self) -> Examples:
         return self.sample.take(slice(0, FEW))
+
+    @cached_property
+    def one_by_one(self) -> Examples:
+        return self.few.take(slice(0, ONE_BY_ONE))
+
+    @cached_property
+    def one_by_one_silenced(self) -> Mapping[str, Tensor]:
+        """The logits without each head, by the independent route."""
+        assert self.subject.silenced is not None
+        return self.subject.silenced(self.one_by_one)
 
     @cached_property
     def logits(self) -> Tensor | None:

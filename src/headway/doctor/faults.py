@@ -21,6 +21,7 @@ from headway.batches import Batch, make_batch
 from headway.config import RunConfig, build
 from headway.doctor.subject import Subject, subject_of
 from headway.evaluation import Trained, load
+from headway.heads.variants import heads_of
 from headway.model.attention import Visibility
 from headway.model.transformer import Inputs, Memory, Transformer
 from headway.tasks import Examples
@@ -46,6 +47,14 @@ SEQUENCES: dict[str, Any] = {
     },
     "train": {"steps": 60, "batch_size": 32, "validate_every": 30, "lr": 0.01},
 }
+DEEP: dict[str, Any] = {**SEQUENCES, "model": {**SEQUENCES["model"], "encoder_layers": 2}}
+SHORT: dict[str, Any] = {
+    "task": {"name": "sortedness", "min_length": 2, "max_length": 3, "values": 20},
+    "data": {"train": 1_500, "validation": 100, "test": 200},
+    "model": {**SEQUENCES["model"], "d_model": 24, "dropout": 0.0},
+    "train": {"steps": 150, "batch_size": 64, "validate_every": 75, "lr": 0.02},
+}
+RECIPES = {"sums": SUMS, "sequences": SEQUENCES, "deep": DEEP, "short": SHORT}
 
 LossOf = Callable[[Transformer, Batch], Tensor]
 
@@ -56,14 +65,18 @@ class Healthy:
 
     sums: Trained
     sequences: Trained
+    deep: Trained
+    """Two layers, so that there are layers to exchange."""
+    short: Trained
+    """So easy that it is learned: 98 % right."""
 
 
 @contextmanager
 def healthy_runs() -> Iterator[Healthy]:
-    """Train the two runs in a directory that is gone afterwards; they have learned a little, and nothing wrong."""
+    """Train the runs in a directory that is gone afterwards; they have learned a little, and nothing wrong."""
     with TemporaryDirectory() as folder:
         opened = []
-        for name, recipe in (("sums", SUMS), ("sequences", SEQUENCES)):
+        for name, recipe in RECIPES.items():
             path = Path(folder) / name
             train(build(RunConfig, {**recipe, "seed": 0}, ""), path, device="cpu")
             opened.append(load(path, device="cpu"))
@@ -102,7 +115,19 @@ def measured_again(subject: Subject) -> Subject:
 
 def without_instruments(subject: Subject) -> Subject:
     """The subject of a program that has no instruments: its own pass is all there is."""
-    return replace(subject, attention=None, fired=None, walked=None, masked=None, pruned=None)
+    return replace(subject, attention=None, fired=None, walked=None, silenced=None, mixing=None)
+
+
+def analysed(trained: Trained) -> dict[str, Any]:
+    """A heads.json of this very model and step, in which nothing is remarkable."""
+    rows = []
+    for place, head in enumerate(heads_of(trained)):
+        drop = 10.0 * (place + 1)
+        ablation = {"zero": {"drop": drop, "interval": [drop - 2, drop + 2]}}
+        kind = next(site.kind for site in trained.model.sites if site.name == head.site)
+        rows.append({"head": str(head), "kind": kind, "verdict": "important", "ablation": ablation})
+    about = {"run": str(trained.directory.path), "step": trained.step, "task": trained.task.name}
+    return {**about, "form": 1, "seed": trained.config.seed, "n": 120, "heads": rows}
 
 
 def taught(trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None) -> Trained:

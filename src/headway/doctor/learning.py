@@ -11,6 +11,7 @@ from headway.doctor.examination import Examination
 from headway.doctor.findings import Check, Verdict, error, fine, warning
 from headway.doctor.harness import NOISY
 from headway.doctor.positions import rows_untrained
+from headway.heads.independent import module_name
 
 STILL_FALLING = 0.1
 """Relative fall of the best validation loss in the last fifth of training that counts as not yet converged."""
@@ -22,6 +23,18 @@ UNIFORM = 0.99
 """Share of the largest possible entropy from which on a head looks at everything alike."""
 FIXED = 0.99
 """Mean weight on one place, in every query and example, from which on a head looks nowhere else."""
+
+SAME_HEAD = 1e-3
+"""Share of their size by which the weights of two heads that are one may differ; drawn apart, they differ by 1.4."""
+BATCHES = 8
+"""Batches around the checkpoint on which the training loss is computed again."""
+UNEXPLAINED = 1.25
+"""How many times the loss of these weights the recorded one may be: near a checkpoint weights move little (at most 1.1
+in healthy runs). A fifth of the labels replaced makes it up to 2.2 times for two classes (0.50 against 0.22)."""
+SMALL_LOSS = 0.05
+"""Losses below this are learned; their multiples mean nothing."""
+NOT_THESE_WEIGHTS = ("not-finite", "another-seed", "another-step", "weights-of-another-run", "checkpoint-mismatch")
+"""Errors after which nothing recorded can be held against the weights."""
 
 
 def _unmoved(seen: Examination) -> list[str] | None:
@@ -55,6 +68,12 @@ def weights_unmoved(seen: Examination) -> Verdict | None:
 def _nothing_moved(seen: Examination, numbers: Mapping[str, Any]) -> Verdict:
     """Either training did nothing, or validation was never better than before it, so that step 0 is the best."""
     last = max(row["step"] for row in seen.subject.metrics)
+    if not seen.subject.step and seen.subject.best:
+        return warning(
+            f"This is the checkpoint of step 0, before training; validation's best is step {seen.subject.best:,}.",
+            "Whatever is measured here is an untrained model; open the best checkpoint for the trained one.",
+            **numbers,
+        )
     if not seen.subject.step:
         return warning(
             f"The best checkpoint is that of step 0: in {last:,} steps validation was never better than untrained.",
@@ -182,10 +201,76 @@ def _is_uniform(table: Tensor) -> bool:
     return bool((entropy[several] / keys[several].float().log()).mean() > UNIFORM)
 
 
+def heads_alike(seen: Examination) -> Verdict | None:
+    """No two heads have the same weights."""
+    weights = seen.subject.weights
+    if weights is None or not seen.subject.sites:
+        return None
+    heads = _head_weights(seen)
+    names = list(heads)
+    twins = [
+        (one, other)
+        for place, one in enumerate(names)
+        for other in names[place + 1 :]
+        if _are_twins(heads[one], heads[other])
+    ]
+    if not twins:
+        return fine(f"Each of {len(names)} heads has weights of its own.", heads=len(names), twins=[])
+    pairs = ", ".join(f"{one} and {other}" for one, other in twins[:3])
+    return error(
+        f"{pairs} have the same query, key and value weights: {len(twins)} pairs among {len(names)} heads.",
+        "Initialise every head by itself; drops and rankings of copies say nothing about either.",
+        twins=[list(pair) for pair in twins],
+        heads=len(names),
+    )
+
+
+def _head_weights(seen: Examination) -> dict[str, Tensor]:
+    """Rows of query, key and value that belong to each head."""
+    weights, found = seen.subject.weights, {}
+    assert weights is not None
+    for site in (site for site in seen.subject.sites if site.kept):
+        own = module_name(site)
+        parts = [weights[f"{own}.{part}.weight"].float().chunk(len(site.kept), 0) for part in ("query", "key", "value")]
+        for place, head in enumerate(site.heads):
+            found[str(head)] = torch.stack([part[place] for part in parts])
+    return found
+
+
+def _are_twins(one: Tensor, other: Tensor) -> bool:
+    size = float(one.norm())
+    return one.shape == other.shape and size > 0 and float((one - other).norm()) < SAME_HEAD * size
+
+
+def loss_not_explained(seen: Examination) -> Verdict | None:
+    """The training loss is what the weights give on the very batches that training took."""
+    again, step = seen.subject.training_loss, seen.subject.step
+    losses = {row["step"] - 1: float(row["loss"]) for row in seen.subject.metrics if "loss" in row}
+    if again is None or not step or len(losses) < 2 * BATCHES:
+        return None
+    # The loss that is recorded as step t + 1 is of the weights of step t, on the batch of step t.
+    near = sorted(losses, key=lambda t: (t < step, abs(t - step)))[:BATCHES]
+    recorded, own = float(np.mean([losses[t] for t in near])), float(np.mean([again(t) for t in near]))
+    numbers = {"recorded": recorded, "expected": own, "batches": len(near), "step": step}
+    if recorded <= UNEXPLAINED * own + SMALL_LOSS:
+        return fine(
+            f"Around step {step:,} the training loss was {recorded:.3g}; the weights give {own:.3g} on those batches.",
+            **numbers,
+        )
+    return error(
+        f"Around step {step:,} the training loss was {recorded:.3g}, and the weights give {own:.3g} on the very same "
+        f"{len(near)} batches: training saw other targets than stand in the data.",
+        "Look for noise or a transformation of the labels on their way to the loss.",
+        **numbers,
+    )
+
+
 LEARNING = (
     Check("weights-unmoved", "model", weights_unmoved),
     Check("positions-unmoved", "model", positions_unmoved, ("weights-unmoved",)),
     Check("rows-untrained", "model", rows_untrained, ("weights-unmoved", "positions-unmoved")),
+    Check("heads-alike", "model", heads_alike, ("weights-unmoved",)),
+    Check("loss-not-explained", "model", loss_not_explained, ("weights-unmoved", *NOT_THESE_WEIGHTS)),
     Check("loss-exploded", "model", loss_exploded),
     Check("not-converged", "model", not_converged),
     Check("idle-heads", "model", idle_heads, (*NOISY, "weights-unmoved")),

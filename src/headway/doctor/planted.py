@@ -1,6 +1,6 @@
 """How each specimen is made: a healthy run with one thing wrong, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from headway.batches import Batch
 from headway.doctor.faults import (
     Healthy,
     altered,
+    analysed,
     batch_of,
     changed,
     measured_again,
@@ -175,7 +176,9 @@ def position_not_scored(healthy: Healthy) -> Subject:
 def memorised(healthy: Healthy) -> Subject:
     few = healthy.sums.examples("train").take(slice(0, KNOWN_BY_HEART))
     subject = subject_of(taught(healthy.sums, plain_loss, steps=60, examples=few))
-    return measured_again(replace(subject, splits={**subject.splits, "train": few}))
+    known = replace(subject, splits={**subject.splits, "train": few})
+    told = measured_again(replace(known, splits={**known.splits, "validation": few}))
+    return replace(known, metrics=told.metrics)
 
 
 def wrong_targets(healthy: Healthy) -> Subject:
@@ -212,7 +215,7 @@ def other_checkpoint(healthy: Healthy) -> Subject:
     best = healthy.sequences
     steps = [step for step in best.directory.checkpoint_steps() if 0 < step != best.step]
     earlier = load(best.directory, checkpoint=min(steps), device="cpu")
-    return replace(subject_of(earlier), step=best.step)
+    return replace(subject_of(earlier), step=best.step, recorded_step=best.step)
 
 
 def frozen_weights(healthy: Healthy) -> Subject:
@@ -243,15 +246,72 @@ def label_by_length(healthy: Healthy) -> Subject:
 
 def ablation_by_default(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sums)
-    return replace(subject, walked=subject.masked)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, walked=lambda examples: masked(examples)["enc0.self.h1"])
 
 
 def nothing_pruned(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sums)
-    return replace(subject, pruned=subject.forward)
+    forward, masked = subject.forward, subject.masked
+    assert forward is not None and masked is not None
+    return replace(subject, pruned=lambda examples: dict.fromkeys(masked(examples), forward(examples)))
 
 
-def _answers(healthy: Healthy, decode: Decode) -> Subject:
+def _exchanged(tables: Mapping[str, Tensor], one: str, other: str) -> dict[str, Tensor]:
+    """The tables of two heads under each other's names."""
+    return {**tables, one: tables[other], other: tables[one]}
+
+
+def hook_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    hooked = subject.hooked
+    assert hooked is not None
+    return replace(subject, hooked=lambda examples: _exchanged(hooked(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def sweep_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "enc0.self.h0", "enc1.self.h0"))
+
+
+def sweep_on_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "dec0.cross.h0", "dec0.cross.h1"))
+
+
+def map_of_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def map_of_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def cut_beside(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    pruned = subject.pruned
+    assert pruned is not None
+    return replace(subject, pruned=lambda examples: _exchanged(pruned(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def failed_instruments(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    checks = {"identity": 0.0, "decoded": 3_200, "disagreements": 198, "real_disagreements": 198}
+    return replace(subject, heads=analysed(healthy.sums) | {"checks": {**checks, "weights_off_one": 1e-7}})
+
+
+def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
     """A subject of answers alone: no model, no training."""
     whole = subject_of(healthy.sums)
     return Subject(
@@ -274,7 +334,7 @@ def no_carries(healthy: Healthy) -> Subject:
         answers[:, :-1] = np.pad((first + second) % task.options.base, ((0, 0), (0, 1)))[:, ::-1]
         return answers
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def endless_answers(healthy: Healthy) -> Subject:
@@ -284,7 +344,7 @@ def endless_answers(healthy: Healthy) -> Subject:
         answers = task.answer(examples.source)
         return np.concatenate([answers[:, :-1], answers[:, :2]], axis=1)
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def operand_not_read(healthy: Healthy) -> Subject:
@@ -295,7 +355,7 @@ def operand_not_read(healthy: Healthy) -> Subject:
         source[:, task.options.digits + 1 :] = 1
         return task.answer(source)
 
-    return _answers(healthy, decode)
+    return answers_alone(healthy, decode)
 
 
 def curve_chosen_on_test(healthy: Healthy) -> Subject:

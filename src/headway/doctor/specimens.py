@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.doctor import planted
-from headway.doctor.faults import Healthy, healthy_runs
+from headway.doctor import planted, planted_elsewhere
+from headway.doctor.faults import RECIPES, Healthy, healthy_runs
 from headway.doctor.findings import Diagnosis
 from headway.doctor.subject import Subject, subject_of
 from headway.doctor.visit import examine
@@ -68,7 +68,7 @@ def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
     """Build every specimen and examine it."""
     shown = []
     with healthy_runs() as healthy:
-        runs = {"healthy-sums": healthy.sums, "healthy-sequences": healthy.sequences}
+        runs = {f"healthy-{name}": getattr(healthy, name) for name in RECIPES}
         controls = [examine(replace(subject_of(trained), name=name)) for name, trained in runs.items()]
         for done, specimen in enumerate(SPECIMENS, 1):
             shown.append(Shown(specimen, examine(replace(specimen.build(healthy), name=specimen.name))))
@@ -162,8 +162,8 @@ SPECIMENS = (
     ),
     Specimen(
         "memorised",
-        "Trained for long on 30 sums: these are known by heart, and no others.",
-        "memorised",
+        "Trained for long on 30 sums, known by heart; what is called validation was measured on them.",
+        "measured-on-training",
         planted.memorised,
     ),
     Specimen(
@@ -234,6 +234,48 @@ SPECIMENS = (
         planted.nothing_pruned,
     ),
     Specimen(
+        "hook-on-another-layer",
+        "The hooks of two layers are exchanged: one head is asked for, another is silenced.",
+        "hook-misplaced",
+        planted.hook_on_another_layer,
+    ),
+    Specimen(
+        "sweep-on-another-layer",
+        "The sweep reports each layer's drops under the other layer's name.",
+        "sweep-misplaced",
+        planted.sweep_on_another_layer,
+    ),
+    Specimen(
+        "sweep-on-another-head",
+        "The sweep silences the head beside the one that it names.",
+        "sweep-misplaced",
+        planted.sweep_on_another_head,
+    ),
+    Specimen(
+        "map-of-another-layer",
+        "The attention maps of two layers are exchanged.",
+        "map-misplaced",
+        planted.map_of_another_layer,
+    ),
+    Specimen(
+        "map-of-another-head",
+        "The attention maps of two heads of one site are exchanged.",
+        "map-misplaced",
+        planted.map_of_another_head,
+    ),
+    Specimen(
+        "cut-beside",
+        "Pruning cuts out the head beside the one that it names.",
+        "pruned-differs",
+        planted.cut_beside,
+    ),
+    Specimen(
+        "failed-instruments",
+        "heads.json was kept although 198 of its ablated answers disagree with real decoding.",
+        "checks-failed",
+        planted.failed_instruments,
+    ),
+    Specimen(
         "no-carries",
         "Answers are sums without carries, right in every sum that has none.",
         "trivial-rule",
@@ -250,6 +292,141 @@ SPECIMENS = (
         "Of all checkpoints, the one with the best accuracy at the test lengths is reported.",
         "curve-chosen-on-test",
         planted.curve_chosen_on_test,
+    ),
+    Specimen(
+        "twin-heads",
+        "Two heads of a site have the same weights: one was copied over the other.",
+        "heads-alike",
+        planted_elsewhere.twin_heads,
+    ),
+    Specimen(
+        "label-noise",
+        "The loss saw a fifth of the labels replaced; the data, and every measurement, have the right ones.",
+        "loss-not-explained",
+        planted_elsewhere.label_noise,
+    ),
+    Specimen(
+        "values-exchanged",
+        "At evaluation the embeddings of 2 and 17 are exchanged.",
+        "tokens-exchanged",
+        planted_elsewhere.values_exchanged,
+        follows=("loss-not-explained",),
+    ),
+    Specimen(
+        "sorted-prefix",
+        "The test split is the first 120 sums in sorted order.",
+        "sorted-sample",
+        planted_elsewhere.sorted_prefix,
+    ),
+    Specimen(
+        "checkpoints-of-another-seed",
+        "The checkpoints in the run directory are those of seed 5.",
+        "another-seed",
+        planted_elsewhere.checkpoints_of_another_seed,
+    ),
+    Specimen(
+        "provenance-of-another-run",
+        "provenance.json is that of a run with another seed.",
+        "another-seed",
+        planted_elsewhere.provenance_of_another_run,
+    ),
+    Specimen(
+        "misfiled-checkpoint",
+        "The checkpoint of step 30 lies under the name of another step.",
+        "another-step",
+        planted_elsewhere.misfiled_checkpoint,
+    ),
+    Specimen(
+        "weights-of-another-run",
+        "The weights were trained from another seed, and have the very loss that the metrics give.",
+        "weights-of-another-run",
+        planted_elsewhere.weights_of_another_run,
+    ),
+    Specimen(
+        "heads-of-another-seed",
+        "heads.json was copied from another seed.",
+        "analysis-of-another-run",
+        planted_elsewhere.heads_of_another_seed,
+    ),
+    Specimen(
+        "heads-of-another-step",
+        "heads.json is of a step that this run never had.",
+        "analysis-of-another-run",
+        planted_elsewhere.heads_of_another_step,
+    ),
+    Specimen(
+        "heads-of-a-newer-form",
+        "heads.json was written by a newer version, in a form that is not read here.",
+        "analysis-of-another-run",
+        planted_elsewhere.heads_of_a_newer_form,
+    ),
+    Specimen(
+        "heads-of-another-model",
+        "heads.json names other heads than the model has.",
+        "analysis-of-another-run",
+        planted_elsewhere.heads_of_another_model,
+    ),
+    Specimen(
+        "heads-of-a-better-model",
+        "heads.json begins with 99 % right, where validation of its step had a few.",
+        "analysis-of-another-run",
+        planted_elsewhere.heads_of_a_better_model,
+    ),
+    Specimen(
+        "lengths-of-another-step",
+        "lengths.json is of another step than the one that validation chose.",
+        "analysis-of-another-run",
+        planted_elsewhere.lengths_of_another_step,
+    ),
+    Specimen(
+        "not-a-number",
+        "In every seventh example the logits are not a number.",
+        "not-finite",
+        planted_elsewhere.not_a_number,
+        follows=("checkpoint-mismatch",),
+    ),
+    Specimen(
+        "noise-in-the-pass",
+        "Noise is added to every pass, with the model in evaluation mode.",
+        "dropout-on",
+        planted_elsewhere.noise_in_the_pass,
+    ),
+    Specimen(
+        "end-not-trained",
+        "The loss leaves out the end token.",
+        "position-never-trained",
+        planted_elsewhere.end_not_trained,
+    ),
+    Specimen(
+        "any-class-scored",
+        "Every sequence whose class is 0 is scored as right.",
+        "position-never-scored",
+        planted_elsewhere.any_class_scored,
+    ),
+    Specimen(
+        "another-start",
+        "Decoding begins with another token than training.",
+        "greedy-differs",
+        planted_elsewhere.another_start,
+        follows=("never-ends",),
+    ),
+    Specimen(
+        "one-layer-frozen",
+        "The optimiser was not given the second layer.",
+        "weights-unmoved",
+        planted_elsewhere.one_layer_frozen,
+    ),
+    Specimen(
+        "validation-in-training",
+        "20 validation examples are also in the training split.",
+        "split-overlap",
+        planted_elsewhere.validation_in_training,
+    ),
+    Specimen(
+        "digit-never-written",
+        "Every 1 is written as a 2, and all else is right.",
+        "never-emits",
+        planted_elsewhere.digit_never_written,
     ),
 )
 """Every one has its own diagnosis as the first error; `tests/doctor/test_specimens.py` holds it."""

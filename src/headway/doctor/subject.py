@@ -12,25 +12,35 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from headway.batches import Batch, make_batch
+from headway.batches import Batch, make_batch, make_model
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
 from headway.heads.ablation import as_row
+from headway.heads.checks import hooked, mapped, swept
 from headway.heads.handles import intervene
+from headway.heads.independent import silenced, values_and_outputs
 from headway.heads.pruning import cut_model
 from headway.heads.variants import heads_of, zero
 from headway.heads.walk import Walk, run_tree
-from headway.model.sites import Head
+from headway.model.sites import Head, HeadSite
+from headway.randomness import derive
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
+from headway.tasks.splits import Split
+from headway.training.data import TrainingData
+from headway.training.loop import noise_keys
 
 Answers = np.ndarray
 """Answers row by row, as in `Examples.target`: tokens, padded on the right, or classes."""
 Logits = Callable[[Examples], Tensor]
 """Examples -> a number for each token after each right prefix (column t foresees target token t), or for each class."""
+
+ByHead = Callable[[Examples], Mapping[str, Tensor]]
+"""Examples -> numbers of each head, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +50,13 @@ class Subject:
     `decode(examples, cache)` writes answers from the sources alone. `score(predicted, target)` says which are right.
     `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
     `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
-    a pass, `walked` the logits of the instruments' own pass with every head kept, `masked` and `pruned` those with one
-    head of each site silenced, and cut out. `positions` gives the positions of all tokens of some examples, as the
-    encoding sees them when nothing is trained. `initial` are the weights of step 0. `predictions` are answers from
-    elsewhere, by split.
+    a pass, `walked` the logits of the instruments' own pass with every head kept. `hooked`, `masked` and `pruned` are
+    logits without each head, by its name: silenced by a hook, by the sweep, and cut out; `silenced` are the same by a
+    route that shares nothing with them, and `mixing` are the values that each head can take and what it brings, by that
+    route. `positions` are those of all tokens of some examples, as the encoding sees them when nothing is trained.
+    `initial` are the weights of step 0, `initialised(seed)` those that a seed gives. `best` is the step that
+    validation chose, `recorded_step` the one that the checkpoint names itself. `training_loss(step)` is the loss that
+    the weights give in training mode on the batch that step took. `predictions` are answers from elsewhere, by split.
     """
 
     name: str
@@ -60,12 +73,22 @@ class Subject:
     attention: Callable[[Examples], Mapping[str, Tensor]] | None = None
     fired: Callable[[Examples], Mapping[str, int]] | None = None
     walked: Logits | None = None
-    masked: Logits | None = None
-    pruned: Logits | None = None
+    hooked: ByHead | None = None
+    masked: ByHead | None = None
+    pruned: ByHead | None = None
+    silenced: ByHead | None = None
+    mixing: Callable[[Examples], Mapping[str, tuple[Tensor, Tensor]]] | None = None
     positions: Callable[[Examples], np.ndarray] | None = None
     weights: Mapping[str, Tensor] | None = None
     initial: Mapping[str, Tensor] | None = None
     step: int | None = None
+    best: int | None = None
+    recorded_step: int | None = None
+    seed: int | None = None
+    provenance_seed: int | None = None
+    initialised: Callable[[int], Mapping[str, Tensor]] | None = None
+    training_loss: Callable[[int], float] | None = None
+    sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
     lengths: Mapping[str, Any] | None = None
@@ -76,11 +99,13 @@ def subject_of(trained: Trained) -> Subject:
     directory, model = trained.directory, trained.model
     weights = {name: tensor.detach().cpu() for name, tensor in model.named_parameters()}
     instruments = Instruments(trained) if heads_of(trained) else None
+    splits = split_examples(trained.task, trained.config, directory)
+    provenance = read_provenance(directory)
     return Subject(
         name=str(directory.path),
         task=trained.task,
         vocabulary=trained.task.vocabulary,
-        splits={str(name): some for name, some in split_examples(trained.task, trained.config, directory).items()},
+        splits={str(name): some for name, some in splits.items()},
         score=score_of(trained.task),
         oracle=trained.task.answer,
         forward=forward_of(trained),
@@ -90,12 +115,23 @@ def subject_of(trained: Trained) -> Subject:
         attention=None if instruments is None else instruments.attention,
         fired=None if instruments is None else instruments.fired,
         walked=None if instruments is None else instruments.walked,
+        hooked=None if instruments is None else instruments.hooked,
         masked=None if instruments is None else instruments.masked,
         pruned=None if instruments is None else instruments.pruned,
+        silenced=None if instruments is None else instruments.silenced,
+        mixing=None if instruments is None else instruments.mixing,
         positions=positions_of(trained),
         weights=weights,
         initial=initial_weights(directory),
         step=trained.step,
+        best=best_step(directory),
+        recorded_step=recorded_step(directory, trained.step),
+        seed=trained.config.seed,
+        provenance_seed=provenance.get("seed"),
+        # A run that was made from another one begins with weights that no seed gives.
+        initialised=None if "made_from" in provenance else initialised_of(trained),
+        training_loss=training_loss_of(trained, splits),
+        sites=model.sites,
         metrics=directory.metrics(),
         heads=read_findings(directory, "heads")[0],
         lengths=read_findings(directory, "lengths")[0],
@@ -128,6 +164,67 @@ def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
         return directory.read_checkpoint(0).model
     except DamagedCheckpoint:
         return None
+
+
+def read_provenance(directory: RunDirectory) -> dict[str, Any]:
+    """provenance.json; empty where it cannot be read."""
+    try:
+        found = directory.provenance()
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def best_step(directory: RunDirectory) -> int | None:
+    """The step that validation chose, as the newest checkpoint says."""
+    best = directory.newest_state().get("best")
+    return best.get("step") if isinstance(best, dict) else None
+
+
+def recorded_step(directory: RunDirectory, step: int) -> int | None:
+    """The step that a checkpoint names itself."""
+    try:
+        found = directory.read_checkpoint(step).state.get("step")
+    except DamagedCheckpoint:
+        return None
+    return found if isinstance(found, int) else None
+
+
+def initialised_of(trained: Trained) -> Callable[[int], dict[str, Tensor]]:
+    """The weights with which training begins, by its seed."""
+
+    def initialised(seed: int) -> dict[str, Tensor]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(seed, "initialisation"))
+            return dict(make_model(trained.task, trained.config.model).state_dict())
+
+    return initialised
+
+
+def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[int], float]:
+    """The loss of the weights on the batch that a step took, with that step's noise, as training computes it."""
+    model, config = trained.model, trained.config
+    data = TrainingData(config, trained.task, dict(splits))
+
+    @torch.no_grad()
+    def loss(step: int) -> float:
+        batch = make_batch(trained.task, model, data.batch(step), trained.device, cut=False)
+        was_training = model.training
+        model.train()
+        model.noise.begin(noise_keys([config.seed], step).to(trained.device))
+        try:
+            logits = model(batch.inputs)
+        finally:
+            model.train(was_training)
+        found = F.cross_entropy(
+            logits.flatten(0, -2),
+            batch.target.flatten(),
+            ignore_index=trained.task.vocabulary.pad,
+            label_smoothing=config.train.label_smoothing,
+        )
+        return float(found)
+
+    return loss
 
 
 def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
@@ -191,14 +288,7 @@ class Instruments:
         self.trained, self.model = trained, trained.model
 
     def attention(self, examples: Examples) -> dict[str, Tensor]:
-        record: dict[str, Tensor] = {}
-        with torch.inference_mode():
-            self.model(_batch(self.trained, examples).inputs, record)
-        return {
-            str(head): record[site.name][:, place].cpu()
-            for site in self.model.sites
-            for place, head in enumerate(site.heads)
-        }
+        return on_cpu(mapped(self.trained, _batch(self.trained, examples)))
 
     def fired(self, examples: Examples) -> dict[str, int]:
         calls = {site.name: 0 for site in self.model.sites if site.kept}
@@ -220,18 +310,25 @@ class Instruments:
     def walked(self, examples: Examples) -> Tensor:
         return as_wide_as(examples, self._walk(examples, []))
 
-    def masked(self, examples: Examples) -> Tensor:
-        return self._walk(examples, self._chosen())
+    def hooked(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(hooked(self.trained, _batch(self.trained, examples)))
+
+    def masked(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(swept(self.trained, _batch(self.trained, examples)))
 
     @torch.inference_mode()
-    def pruned(self, examples: Examples) -> Tensor:
-        gone = self._chosen()
-        smaller = cut_model(self.trained, [head for head in heads_of(self.trained) if head not in gone])
-        return smaller(_batch(self.trained, examples).inputs).float().cpu()
+    def pruned(self, examples: Examples) -> dict[str, Tensor]:
+        heads, inputs = heads_of(self.trained), _batch(self.trained, examples).inputs
+        return on_cpu(
+            {str(gone): cut_model(self.trained, [head for head in heads if head != gone])(inputs) for gone in heads}
+        )
 
-    def _chosen(self) -> list[Head]:
-        """The last head of each site."""
-        return [site.heads[-1] for site in self.model.sites if site.kept]
+    def silenced(self, examples: Examples) -> dict[str, Tensor]:
+        return on_cpu(silenced(self.model, _batch(self.trained, examples).inputs))
+
+    def mixing(self, examples: Examples) -> dict[str, tuple[Tensor, Tensor]]:
+        found = values_and_outputs(self.model, _batch(self.trained, examples).inputs)
+        return {head: (values.cpu(), outputs.cpu()) for head, (values, outputs) in found.items()}
 
     def _walk(self, examples: Examples, gone: list[Head]) -> Tensor:
         walk = Walk(self.model, _batch(self.trained, examples).inputs)
@@ -239,3 +336,7 @@ class Instruments:
         plan = as_row(heads_of(self.trained), gone)[None]
         run_tree(walk, plan, [zero(walk, slice(None))], lambda alike, logits: found.append(logits))
         return found[0].float().cpu()
+
+
+def on_cpu(tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: table.float().cpu() for name, table in tables.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.doctor.behaviour import BEHAVIOUR
+from headway.doctor.belonging import BELONGING
 from headway.doctor.claims import CLAIMS, over_seeds
 from headway.doctor.data import DATA
 from headway.doctor.examination import Examination
@@ -17,7 +18,7 @@ from headway.doctor.subject import Subject, read_findings, subject_of
 from headway.errors import InputError
 from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 
-CHECKS: tuple[Check, ...] = (*DATA, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
+CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
 
 Progress = Callable[[int, int], None]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
+from headway.checked import failed_checks
 from headway.errors import InputError
 from headway.runs import RunDirectory
 
@@ -27,6 +28,8 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
             warn(_left_out(directory, "heads", "a model with other heads"))
         elif found["step"] != step:
             warn(_left_out(directory, "heads", f"step {found['step']}, not of step {step}"))
+        elif failed := failed_checks(found):
+            warn(f"{directory.path}: analysis/heads.json is left out, as its instruments failed: {'; '.join(failed)}")
         else:
             return _heads(found)
         return None

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
 from headway.pages import policy, script_json
+from headway.runs import check_outputs
 from headway.storage import replace_file
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ class Exploration:
         """What was written, without the page's text."""
         return {key: value for key, value in asdict(self).items() if key != "text"}
 
-    def save(self, path: str | Path) -> Path:
-        """Write the page; whole or not at all."""
-        place = checked_place(path)
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page; whole or not at all. A file that headway did not write is replaced only if it is forced."""
+        place = checked_place(path, force=force)
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, self.text.encode())
         return place
@@ -65,33 +66,36 @@ def explore(
     *runs: "Trained | str | Path",
     out: str | Path | None = None,
     precision: str = "fp16",
+    force: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Exploration:
     """One page in which the models of these runs compute; without a run, the models that come with headway.
 
-    With `out` it is written there. In a notebook the result shows itself.
+    With `out` it is written there; a file that headway did not write is replaced only with `force`. In a notebook the
+    result shows itself.
 
     >>> hw.explore("addition-seed0", out="addition.html")   # doctest: +SKIP
     """
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
     if out is not None:
-        checked_place(out)  # before the work, which may take a while
+        checked_place(out, force=force)  # before the work, which may take a while
     documents, warnings = _export(runs, precision, progress) if runs else (shipped(), [])
     text = render(documents)
     names = tuple(document["name"] for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
-    return made if out is None else replace(made, page=str(made.save(out)))
+    return made if out is None else replace(made, page=str(made.save(out, force=force)))
 
 
-def checked_place(path: str | Path) -> Path:
-    """A place for a page; refused where no file can be put."""
+def checked_place(path: str | Path, *, force: bool = False) -> Path:
+    """A place for a page; refused where no file can be put, or one stands that is not headway's to replace."""
     place = Path(path)
     if place.is_dir():
         raise InputError(f"--out {place} is a directory; a file needed, such as {place / DEFAULT}")
     nearest = next(parent for parent in place.parents if parent.exists())
     if not nearest.is_dir():
         raise InputError(f"--out {place}: {nearest} is not a directory; a file inside a directory needed")
+    check_outputs([place], force=force)
     return place
 
 

@@ -1,7 +1,7 @@
 """The instruments check themselves: each number here must be what the docstring says, or nothing else counts."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,16 @@ from headway.errors import InstrumentError
 from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
 from headway.heads.ablation import KINDS, make_fillings
 from headway.heads.handles import edits_of, intervene
-from headway.heads.variants import heads_of
+from headway.heads.independent import differing, mixed, silenced, values_and_outputs
+from headway.heads.variants import heads_of, zero
 from headway.heads.walk import Filling, Walk, run_tree
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
 """The walk and the model's forward do the same operations; this leaves room for another kernel's rounding."""
+
+SAME_HEAD = 1e-3
+"""Share of the size of logits or of what a head brings: fused and written-out attention sum in other orders."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class Checks:
 
     `decoded` ablated answers were written token by token with a hook at the head; `disagreements` of them were not
     what the sweep foresaw (`real_disagreements`: and rounding cannot be the reason). `weights_off_one` is how far
-    the weights of a query that sees something are from adding up to 1, at most.
+    the weights of a query that sees something are from adding up to 1, at most. `misplaced` names every instrument and
+    head that are not what an independent route finds for that very head, such as `sweep enc0.self.h1`.
     """
 
     identity: float
@@ -35,6 +40,7 @@ class Checks:
     disagreements: int
     real_disagreements: int
     weights_off_one: float
+    misplaced: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,7 +71,60 @@ def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str]
         disagreements=sum(count for count, _ in apart),
         real_disagreements=sum(real for _, real in apart),
         weights_off_one=max((_off_one(table) for table in record.values()), default=0.0),
+        misplaced=misplaced(trained, batch),
     )
+
+
+def misplaced(trained: Trained, batch: Any) -> list[str]:
+    """Each head by each instrument, one at a time, against a route that shares nothing with them."""
+    expected = silenced(trained.model, batch.inputs)
+    parts = values_and_outputs(trained.model, batch.inputs)
+    brought = {name: output for name, (_, output) in parts.items()}
+    readings = {
+        "sweep": (swept(trained, batch), expected),
+        "hook": (hooked(trained, batch), expected),
+        "map": (mixed(mapped(trained, batch), parts), brought),
+    }
+    return [
+        f"{instrument} {head}"
+        for instrument, (found, right) in readings.items()
+        for head in differing(found, right, SAME_HEAD)
+    ]
+
+
+def swept(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The logits without each head, by the sweep that measures all drops."""
+    heads = heads_of(trained)
+    walk = Walk(trained.model, batch.inputs)
+    logits: dict[int, Tensor] = {}
+    run_tree(
+        walk,
+        np.eye(len(heads), dtype=np.int64),
+        [zero(walk, slice(None))],
+        lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)),
+    )
+    return {str(head): logits[row] for row, head in enumerate(heads)}
+
+
+@torch.inference_mode()
+def hooked(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The logits without each head, by the hook that also works in decoding."""
+    walk = Walk(trained.model, batch.inputs)
+    found = {}
+    for head, row in zip(heads_of(trained), np.eye(len(heads_of(trained)), dtype=np.int64), strict=True):
+        with intervene(trained.model, edits_of(trained.model, row, [zero(walk, slice(None))])):
+            found[str(head)] = trained.model(batch.inputs)
+    return found
+
+
+@torch.inference_mode()
+def mapped(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The attention weights of each head, as captures and scores read them."""
+    record: dict[str, Tensor] = {}
+    trained.model(batch.inputs, record)
+    return {
+        str(head): record[site.name][:, place] for site in trained.model.sites for place, head in enumerate(site.heads)
+    }
 
 
 def _off_one(weights: Tensor) -> float:

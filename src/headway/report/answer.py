@@ -11,6 +11,7 @@ from headway.report.length_groups import set_name
 from headway.report.sections.accuracy import SPLITS, WHOLE, accuracy_path, best_split, verb, whole_domain
 from headway.report.sections.doctor import tally as findings_tally
 from headway.report.sections.head_sets import going, unlearned
+from headway.report.sections.heads import failures as instrument_failures
 from headway.report.sections.heads import ranked
 from headway.report.sections.heads import tally as verdict_tally
 from headway.report.sections.setup import differing
@@ -127,6 +128,8 @@ def trained_only(evidence: Evidence, run: str) -> Markup:
 
 def of_heads(evidence: Evidence, run: str) -> Markup:
     """Verdicts one at a time, the head that costs most, and against them how many can go together."""
+    if instrument_failures(evidence, run):
+        return Markup("Of its heads nothing can be said: the instruments failed their own checks.")
     finding = unlearned(evidence, run)
     if finding is not None:
         return Markup("Of its heads nothing can be said: the doctor finds {}.").format(

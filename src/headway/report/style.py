@@ -72,8 +72,11 @@ RC: Mapping[Any, Any] = {
 MOST_SHAPES = 1_500
 """Cells up to which a heat map in an SVG is made of shapes; a larger one is a picture inside it."""
 
-METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-"""What would make two files of one figure differ is left out."""
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "headway"},
+    "svg": {"Date": None, "Creator": "headway"},
+}
+"""headway signs what it draws (`storage.MARKS`); what would make two files of one figure differ is left out."""
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from headway.report.gathering import gather
 from headway.report.markdown import render_markdown
 from headway.report.page import figures_of, pictures, render, stills_of
 from headway.report.sections import sections
-from headway.report.style import save
-from headway.runs import ReportDirectory, RunDirectory
+from headway.report.style import METADATA, save
+from headway.runs import ReportDirectory, RunDirectory, check_outputs
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,12 @@ class Written:
 def report(
     *runs: str | Path | RunDirectory,
     out: str | Path | None = None,
+    force: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Written:
     """Write the report of a run, of several side by side, or of a study, from their JSON files alone.
+
+    Files that headway did not write are replaced only with `force`.
 
     >>> hw.report("addition-seed0")   # doctest: +SKIP
     """
@@ -55,7 +58,16 @@ def report(
     place = found.place if out is None else ReportDirectory(out)
     if place.path.exists() and not place.path.is_dir():
         raise InputError(f"--out {place.path} is a file; a directory needed")
-    return write(compose(found.evidence, found.name), place, progress)
+    whole = compose(found.evidence, found.name)
+    if out is not None or not place.is_own():
+        check_outputs(outputs(whole, place), force=force)
+    return write(whole, place, progress)
+
+
+def outputs(whole: Report, place: ReportDirectory) -> list[Path]:
+    """Every file that the report is written to."""
+    names = [figure.name for figure in [*figures_of(whole), *stills_of(whole)]]
+    return [place.page, place.markdown, *(place.figures / f"{name}.{kind}" for name in names for kind in METADATA)]
 
 
 def compose(evidence: Evidence, name: str) -> Report:

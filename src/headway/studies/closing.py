@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from headway.checked import failed_checks
 from headway.doctor.claims import over_seeds
 from headway.heads.seeds import VERDICTS, put_together
 from headway.statistics import ENOUGH_SEEDS
@@ -60,6 +61,7 @@ def heads_in_short(document: Document) -> dict[str, Any]:
         "sufficient": document["joint"]["sufficient"]["heads"],
         "carry": [moved_by(one) for one in document["interventions"]["contrasts"] if is_carried(one)],
         "real_disagreements": document["checks"]["real_disagreements"],
+        "failed_checks": failed_checks(document),
     }
 
 

@@ -26,6 +26,9 @@ from headway.tasks import Examples, Task, make_task
 from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_splits
 from headway.tasks.splits import Split
 
+BEFORE_CONFIG = ("lock", "provenance.json", "config.json.writing-", "data")
+"""How the names begin that a run directory may hold before its config.json is in place."""
+
 
 def resolve(config: RunConfig, task: Task) -> RunConfig:
     """The same recipe with every option of task, encoding and pooling spelled out, and its sizes checked."""
@@ -106,10 +109,21 @@ def check_place(directory: RunDirectory, *, resume: bool) -> None:
         raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")
     if path.exists() and not path.is_dir():
         raise InputError(f"--out {path} is a file; a directory needed")
-    if path.is_dir() and not directory.exists() and any(p.name != "lock" for p in path.iterdir()):
-        left_by_a_kill = any(path.glob("provenance.json*"))
-        if not left_by_a_kill:
-            raise InputError(f"--out {path} holds other files; an empty or new directory needed")
+    occupied = path.is_dir() and not directory.exists() and any(p.name != "lock" for p in path.iterdir())
+    if occupied and not _is_left_by_a_kill(directory):
+        raise InputError(f"--out {path} holds other files; an empty or new directory needed")
+
+
+def _is_left_by_a_kill(directory: RunDirectory) -> bool:
+    """Whether all that stands there is the beginning of a run: its provenance, written first, and its copy of data."""
+    path = directory.path
+    if any(not entry.name.startswith(BEFORE_CONFIG) for entry in path.iterdir()):
+        return False
+    try:
+        record = directory.provenance() if (path / "provenance.json").exists() else {"versions": {"headway": None}}
+    except InputError:
+        return False
+    return isinstance(record, dict) and "headway" in (record.get("versions") or ())
 
 
 def _files_in(data: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from functools import partial
 
 from markupsafe import Markup
 
+from headway.checked import failed_checks
 from headway.report.blocks import Block, Cell, Column, Figure, Section, Table, paragraph
 from headway.report.evidence import Evidence, listed, percent, points, written
 from headway.report.importance import importance
@@ -26,10 +27,24 @@ def section(evidence: Evidence) -> Section | None:
     if len(runs) > 1:
         blocks = [*paragraph(of_seeds(evidence, runs)), verdict_table(evidence, runs), *over_seeds(evidence)]
     parts = [part_of(evidence, run, folded=index > 0) for index, run in enumerate(runs)]
+    failed = [f"{evidence.get(f'{run}/name')}: {words}" for run in runs for words in failures(evidence, run)]
+    blocks = [*paragraph([failed_sentence(failed)] if failed else []), *blocks]
     if len(runs) == 1:
         title = "Heads" if len(evidence.runs) == 1 else parts[0].title
-        return Section("heads", title, parts[0].blocks, parts[0].parts)
-    return Section("heads", "Heads", blocks, parts)
+        return Section("heads", title, [*blocks, *parts[0].blocks], parts[0].parts, problem="; ".join(failed))
+    return Section("heads", "Heads", blocks, parts, problem="; ".join(failed))
+
+
+def failures(evidence: Evidence, run: str) -> list[str]:
+    """What failed of the instruments' own checks, in words."""
+    return failed_checks(evidence.get(f"{run}/heads"))
+
+
+def failed_sentence(failed: list[str]) -> Markup:
+    return Markup(
+        "<strong>The instruments failed their own checks</strong>: <q>{}</q>. Nothing below that comes from them can "
+        "be believed."
+    ).format("; ".join(failed))
 
 
 def part_of(evidence: Evidence, run: str, *, folded: bool) -> Section:

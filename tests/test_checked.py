@@ -1,0 +1,33 @@
+"""Failed checks of instruments are read from any document, whatever else stands in it."""
+
+from typing import Any
+
+import pytest
+
+from headway.checked import failed_checks
+
+PASSED = {"identity": 1e-6, "decoded": 4_000, "disagreements": 3, "real_disagreements": 0, "weights_off_one": 1e-7}
+
+
+@pytest.mark.parametrize(
+    "document", [None, {}, {"checks": None}, {"checks": "x"}, {"checks": {"x": 3}}, {"checks": PASSED}]
+)
+def test_nothing_failed(document: dict[str, Any] | None) -> None:
+    assert failed_checks(document) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"disagreements": 198, "real_disagreements": 198}, "198 of 4,000 ablated answers decoded with a hook differ"),
+        ({"disagreements": 198}, "too many to be near-ties"),
+        ({"real_disagreements": 1}, "1 of them by more than a near-tie"),
+        ({"identity": 0.5}, "with every head kept, the sweep differs from the model by 0.5"),
+        ({"identity": float("nan")}, "differs from the model by nan"),
+        ({"weights_off_one": 0.25}, "add up to 1 only within 0.25"),
+        ({"misplaced": ["hook enc0.self.h1"]}, "instruments reach another head than they name: hook enc0.self.h1"),
+    ],
+)
+def test_each_failure_is_told(changed: dict[str, Any], words: str) -> None:
+    (told,) = failed_checks({"checks": {**PASSED, **changed}})
+    assert words in told
