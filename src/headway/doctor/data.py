@@ -111,7 +111,8 @@ def duplicates(seen: Examination) -> Verdict | None:
     """No split holds the same source twice."""
     repeats = {}
     for name, examples in seen.subject.splits.items():
-        keys = Counter(row[row != seen.pad].tobytes() for row in examples.source)
+        # The task's own padding: a padding id that is a symbol would make different sources the same.
+        keys = Counter(row[row != seen.task.vocabulary.pad].tobytes() for row in examples.source)
         repeats[name] = len(examples) - len(keys)
     sizes = {name: len(examples) for name, examples in seen.subject.splits.items()}
     if not any(repeats.values()):
