@@ -93,7 +93,7 @@ def _walk_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterat
     """A list of numbers: by length where there are as many lengths, by head in tables of heads, else by epoch."""
     if cell.measure == "other":
         return
-    numbers = [as_number(item) is not None for item in items]
+    numbers = [item is None or item != item or as_number(item) is not None for item in items]
     if not items or not all(numbers):
         for index, item in enumerate(items):
             below = cell
@@ -175,7 +175,10 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
     for key, value in table.items():
         words, name = words_of(str(key)), str(key).strip().lower()
         number = as_number(value)
-        whole = int(number) if number is not None and number == int(number) else None
+        named = any(word.isdigit() for word in words)  # head_0 is a head; its value 0.0 is an accuracy, no head
+        whole = (
+            int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
+        )
         if _column_is_lengths(str(key), value):
             cell = replace(cell, lengths=tuple(value))
         elif (
@@ -204,6 +207,9 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
     # In a row of a table only what is called an accuracy or a drop is one; 30 epochs beside a length are not.
     plain = cell.length is not None or cell.epoch is not None or any(map(str.isdigit, "".join(cell.head)))
     kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _named(cell, str(k), "").measure}
+    if cell.length is not None and not any(_named(cell, str(k), "").measure == "accuracy" for k in kept):
+        # A row for each length with a column for each model.
+        kept |= {k: v for k, v in rest.items() if re.search(r"[.%/]", str(v)) and as_number(v) is not None}
     return cell, kept
 
 

@@ -28,7 +28,19 @@ PLUS = 10
 
 SUM = re.compile(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*=?\s*")
 NUMBERS = re.compile(r"\s*[\[(]?\s*([0-9]+(?:[\s,;]+[0-9]+)*)\s*[\])]?\s*")
-CLASSES = {"0": 0, "1": 1, "false": 0, "true": 1, "unsorted": 0, "sorted": 1, "not sorted": 0, "no": 0, "yes": 1}
+CLASSES = {
+    "0": 0,
+    "1": 1,
+    "0.0": 0,
+    "1.0": 1,
+    "false": 0,
+    "true": 1,
+    "unsorted": 0,
+    "sorted": 1,
+    "not sorted": 0,
+    "no": 0,
+    "yes": 1,
+}
 DATA_FILES = {".json", ".jsonl", ".ndjson", ".csv", ".tsv"}
 NO_DATA = re.compile(
     r"result|pred|metric|log|config|summary|history|meta|ablation|stats|info|vocab|package", re.IGNORECASE
@@ -401,7 +413,7 @@ def _answer(form: str, value: Any, key: str, place: str) -> list[int]:
         return [int(value)]
     if isinstance(value, str) or type(value) is int:
         text = str(value).strip()
-        if text.startswith("[") and (match := NUMBERS.fullmatch(text)):
+        if (text.startswith("[") or (form == "addition" and " " in text)) and (match := NUMBERS.fullmatch(text)):
             return _answer(form, [int(one) for one in re.split(r"[\s,;]+", match[1])], key, place)
         value = [CHARACTERS.find(character) for character in text]
         known = len(CHARACTERS)

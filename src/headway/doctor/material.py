@@ -49,7 +49,7 @@ def subject_of_data(name: str, data: ForeignData) -> Subject:
 def not_examined(data: ForeignData) -> Iterable[Finding]:
     """Files that look like data and could not be read."""
     if data.left_out:
-        evidence = f"{len(data.left_out)} files could not be read: {'; '.join(data.left_out[:3])}."
+        evidence = f"{len(data.left_out)} that look like data could not be read: {'; '.join(data.left_out[:3])}."
         fix = "Mend them, or move them out of the directory."
         yield Finding("not-examined", "warning", "data", evidence, {"files": list(data.left_out)}, fix)
 

@@ -29,6 +29,8 @@ MENDED, MENDED_BY = 0.5, 0.2
 """Share of right answers once digits are put back, and by how much that must be more than before."""
 IMPROBABLE = 1e-4
 """Chance of so many wrong classes, below which it is no accident."""
+FEW_EXAMPLES = 0.05
+"""Share of wrong targets below which what the answers are matters more."""
 REST_RIGHT = 0.5
 """Share of answers that must be right after the first digit; where fewer are, something else is wrong first."""
 
@@ -41,9 +43,16 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
     checks = (*SCORING, *(check for check in CHECKS if check.name != "special-token-is-symbol"))
     findings = [*not_examined(found), *_origins(found, given), *_one_answer_at_lengths(found, given)]
     told = {finding.check for finding in findings if finding.level == "error"}
-    more = run_checks(checks, Examination(subject, len(given)))
+    more = sorted(run_checks(checks, Examination(subject, len(given))), key=_is_small)
     findings += [finding for finding in more if not (finding.level == "fine" and finding.check in told)]
     return Diagnosis(str(predictions), found.task.name, None, listed(findings))
+
+
+def _is_small(finding: Finding) -> bool:
+    """Whether a fault of the data touches so few examples that it explains no accuracy; it then stands last."""
+    if finding.check == "oracle-contradicts-targets":
+        return bool(finding.numbers.get("wrong", 0) < FEW_EXAMPLES * finding.numbers["n"])
+    return finding.check in ("split-overlap", "duplicate-examples")
 
 
 def subject_of_predictions(name: str, data: ForeignData, given: Predictions) -> Subject:

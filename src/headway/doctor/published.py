@@ -272,6 +272,7 @@ def _nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: Foreig
     """Tables of heads on a model with so few right answers, or so near to guessing, that no head can lose any."""
     for one in series:
         base = _baseline_of(one, series, claims) if one.kind in ("head", "drop") else None
+        base = one.points[0] if one.kind == "baseline" and one.points[0].value < HOPELESS else base
         if base is None:
             continue
         n = _size(data)
@@ -289,7 +290,7 @@ def _nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: Foreig
             why = f"{right:,} right answers of {n:,} are all there is"
         evidence = (
             f"The accuracy before any head is removed is {base.text}, and {why}: nothing can be lost here, so nothing "
-            f"was measured. The numbers of {len(one.points)} heads say nothing about them."
+            f"was measured: what is said of heads says nothing about them."
         )
         numbers = {"baseline": base.value, "n": n, "heads": len(one.points), "claims": [base.text]}
         fix = "Train the model until it answers far more than guessing does; then ablate."
