@@ -26,10 +26,12 @@ def doctor(
         list[str] | None, typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs.")
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="Answers of any program, as JSON lines: example, target, prediction.")
+        Path | None, typer.Option(help="Answers of any program: example, target, prediction; JSON or CSV.")
     ] = None,
-    results: Annotated[Path | None, typer.Option(help="A table of published accuracies, JSON or CSV.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The course's files that these were made on.")] = None,
+    results: Annotated[Path | None, typer.Option(help="A table of accuracies: JSON, CSV, Markdown or a log.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The files that these were made on; alone, the data itself is examined.")
+    ] = None,
     specimens: Annotated[bool, typer.Option("--specimens", help="Build every known defect and diagnose it.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also show every check that found nothing wrong.")] = False,
     device: Device = "auto",
@@ -38,7 +40,8 @@ def doctor(
 ) -> None:
     """Say what is wrong: data, harness, model, instruments and claims, each finding with its evidence and what to do.
 
-    Exits with 1 if a finding is an error; with --specimens, if a specimen is not diagnosed as it should be.
+    Exits with 1 if a finding is an error, or if something given could not be examined; with --specimens, if a specimen
+    is not diagnosed as it should be.
 
     Example: headway doctor addition-seed0 addition-seed1
     """
@@ -48,7 +51,7 @@ def doctor(
         return
     document = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
     show(document, summary(document, everything=everything), as_json=json)
-    if has_error(document):
+    if has_error(document) or has_unexamined(document):
         raise typer.Exit(1)
 
 
@@ -58,10 +61,12 @@ def _check_one_visit(
     """Raise unless exactly one thing is to be examined, with the data that it needs."""
     given = {"RUN": bool(run), "--predictions": predictions is not None, "--results": results is not None}
     chosen = [name for name, there in {**given, "--specimens": specimens}.items() if there]
+    if not chosen and data is not None:
+        return
     if not chosen:
         raise InputError(
-            "RUN is missing: give a run directory, or the name of one under ./runs (or --predictions, --results with "
-            "--data, or --specimens)"
+            "RUN is missing: give a run directory, or the name of one under ./runs (or --data, alone or with "
+            "--predictions or --results, or --specimens)"
         )
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)} are different visits; give one of them")
@@ -73,14 +78,16 @@ def _check_one_visit(
 
 def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> dict[str, Any]:
     """Examine work done elsewhere; nothing is written."""
+    from headway.doctor.material import examine_data
     from headway.doctor.predictions import examine_predictions
     from headway.doctor.published import examine_results
 
     assert data is not None
     if predictions is not None:
         return examine_predictions(predictions, data).to_json()
-    assert results is not None
-    return examine_results(results, data).to_json()
+    if results is not None:
+        return examine_results(results, data).to_json()
+    return examine_data(data).to_json()
 
 
 def _show_specimens(*, as_json: bool, quiet: bool) -> None:
@@ -133,6 +140,13 @@ def has_error(document: Document) -> bool:
     parts = [document, *document.get("runs", ())]
     findings = [finding for part in parts for key in ("findings", "together") for finding in part.get(key, ())]
     return any(finding["level"] == "error" for finding in findings)
+
+
+def has_unexamined(document: Document) -> bool:
+    """Whether something that was given could not be examined."""
+    from headway.doctor.material import UNEXAMINED
+
+    return any(finding["check"] in UNEXAMINED for finding in document.get("findings", ()))
 
 
 def summary(document: Document, *, everything: bool = False) -> list[str]:

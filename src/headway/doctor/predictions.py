@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from headway.doctor.examination import Examination
-from headway.doctor.findings import Check, Diagnosis, Finding, Verdict, error, errors_first, run_checks
+from headway.doctor.findings import Check, Diagnosis, Finding, Verdict, error, run_checks
 from headway.doctor.foreign import ForeignData, Predictions, read_data, read_predictions, same_answers
+from headway.doctor.material import listed, not_examined
 from headway.doctor.subject import Subject, score_of
 from headway.doctor.visit import CHECKS
+from headway.statistics import above_share
 from headway.tasks import Examples
 from headway.tasks.base import Task
 from headway.tasks.columns import operands
@@ -21,6 +23,14 @@ SHIFTED = 0.5
 """Share of answers that must fit the next or the previous example before they count as shifted."""
 FEW_WRONG = 10
 """Fewer wrong answers than this show no pattern."""
+FEWEST_AT_A_LENGTH = 20
+"""Answers at one length below which a single class may be chance."""
+MENDED, MENDED_BY = 0.5, 0.2
+"""Share of right answers once digits are put back, and by how much that must be more than before."""
+IMPROBABLE = 1e-4
+"""Chance of so many wrong classes, below which it is no accident."""
+FEW_EXAMPLES = 0.05
+"""Share of wrong targets below which what the answers are matters more."""
 REST_RIGHT = 0.5
 """Share of answers that must be right after the first digit; where fewer are, something else is wrong first."""
 
@@ -30,15 +40,26 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
     found = read_data(data)
     given = read_predictions(predictions, found)
     subject = subject_of_predictions(predictions.name, found, given)
-    findings = [*_origins(found, given), *run_checks((*SCORING, *CHECKS), Examination(subject, len(given)))]
-    return Diagnosis(str(predictions), found.task.name, None, errors_first(findings))
+    checks = (*SCORING, *(check for check in CHECKS if check.name != "special-token-is-symbol"))
+    findings = [*not_examined(found), *_origins(found, given), *_one_answer_at_lengths(found, given)]
+    told = {finding.check for finding in findings if finding.level == "error"}
+    more = sorted(run_checks(checks, Examination(subject, len(given))), key=_is_small)
+    findings += [finding for finding in more if not (finding.level == "fine" and finding.check in told)]
+    return Diagnosis(str(predictions), found.task.name, None, listed(findings))
+
+
+def _is_small(finding: Finding) -> bool:
+    """Whether a fault of the data touches so few examples that it explains no accuracy; it then stands last."""
+    if finding.check == "oracle-contradicts-targets":
+        return bool(finding.numbers.get("wrong", 0) < FEW_EXAMPLES * finding.numbers["n"])
+    return finding.check in ("split-overlap", "duplicate-examples")
 
 
 def subject_of_predictions(name: str, data: ForeignData, given: Predictions) -> Subject:
     """A subject whose test split is what was predicted, with the targets of the predictions' file."""
     known = set(_keys(data.task, given.examples))
     others = {split: some for split, some in data.splits.items() if not known & set(_keys(data.task, some))}
-    kept = {split: some for split, some in data.splits.items() if split in ("train", "validation")}
+    kept = {split: some for split, some in data.splits.items() if data.role(split) != "test"}
     return Subject(
         name=name,
         task=data.task,
@@ -95,8 +116,9 @@ def _empty(data: ForeignData, given: Predictions) -> Iterable[Finding]:
 
 def _of_training(data: ForeignData, keys: list[bytes], files: dict[str, set[bytes]]) -> Iterable[Finding]:
     tests = set().union(*(files[split] for split in data.tests()))
-    trained = sum(key in files["train"] and key not in tests for key in keys) if "train" in files else 0
-    if trained and tests != files.get("train"):
+    training = set().union(*(found for split, found in files.items() if data.role(split) == "train"))
+    trained = sum(key in training and key not in tests for key in keys)
+    if trained and tests != training:
         yield Finding(
             "predictions-of-training-examples",
             "error",
@@ -154,6 +176,109 @@ def _left_out(data: ForeignData, keys: list[bytes]) -> Iterable[Finding]:
                 {"predicted": there, "n": len(examples), "split": split},
                 "Predict all of them, or say how these were chosen.",
             )
+
+
+def _one_answer_at_lengths(data: ForeignData, given: Predictions) -> Iterable[Finding]:
+    """Classifiers that answer one class to everything at some lengths, and not at all of them."""
+    if data.task.kind != "class" or len(np.unique(given.answers)) < 2:
+        return
+    length = np.asarray(data.task.features(given.examples.source)["length"])
+    constant = []
+    for one in np.unique(length).tolist():
+        answers, targets = given.answers[length == one], given.examples.target[length == one]
+        if len(answers) >= FEWEST_AT_A_LENGTH and len(np.unique(targets)) > 1 and len(np.unique(answers)) == 1:
+            constant.append((one, int(answers[0]), float((answers == targets).mean()), len(answers)))
+    if constant:
+        places = ", ".join(str(one) for one, *_ in constant)
+        rights = ", ".join(f"{right:.1%} of {n:,}" for _, _, right, n in constant)
+        said = " or ".join(sorted({str(answer) for _, answer, *_ in constant}))
+        yield Finding(
+            "constant-answer",
+            "error",
+            "model",
+            f"At length {places} every answer is {said}, whatever the sequence: the accuracies there ({rights}) are "
+            "that class's share and nothing else.",
+            {"lengths": [one for one, *_ in constant], "accuracy": [right for *_, right, _ in constant]},
+            "Do not report an accuracy for these lengths; say that the model answers one class there.",
+        )
+
+
+def answers_shifted(seen: Examination) -> Verdict | None:
+    """Answers stand in their own place: not one token early, as those of a decoder without a start token."""
+    if seen.is_class or seen.answers is None:
+        return None
+    eos = seen.task.vocabulary.eos
+    written = [
+        row[: np.flatnonzero(row == eos)[0]] if (row == eos).any() else row[row != seen.pad] for row in seen.answers
+    ]
+    wanted = [row[(row != eos) & (row != seen.pad)] for row in seen.target]
+    pairs = [(one, other) for one, other in zip(written, wanted, strict=True) if len(other) > 1]
+    early = [len(one) >= len(other) - 1 and (one[: len(other) - 1] == other[1:]).all() for one, other in pairs]
+    own = [len(one) >= len(other) and (one[: len(other)] == other).all() for one, other in pairs]
+    n = len(pairs)
+    if n < FEW_WRONG or np.mean(early) < SHIFTED or np.mean(early) < np.mean(own) + SHIFTED:
+        return None
+    short = sum(len(one) == len(other) - 1 for one, other in pairs)
+    return error(
+        f"{sum(early):,} of {n:,} answers are their target from its second token on, and {sum(own):,} are the target; "
+        f"{short:,} have one token less. That is the output of a decoder trained on target[:-1] -> target[1:]: the "
+        "first token is given to it and never predicted.",
+        "Put a start token before the target, train on [start, *target[:-1]] -> target, and decode from that token.",
+        early=int(sum(early)),
+        own=int(sum(own)),
+        shorter=short,
+        n=n,
+    )
+
+
+def answers_permuted(seen: Examination) -> Verdict | None:
+    """Symbols mean the same in answers and targets: no two of them are exchanged."""
+    if seen.answers is None or seen.right is None or len(seen.sample) < FEW_WRONG:
+        return None
+    if seen.is_class:
+        return _classes_exchanged(seen)
+    width = min(seen.answers.shape[1], seen.target.shape[1])
+    answers, target = seen.answers[:, :width], seen.target[:, :width]
+    counts = np.zeros((10, 10), dtype=np.int64)
+    inside = (answers < 10) & (target < 10)
+    np.add.at(counts, (target[inside], answers[inside]), 1)
+    needed = counts.sum(1) >= FEW_WRONG
+    best = np.where(needed, counts.argmax(1), np.arange(10))
+    changed = np.flatnonzero(best != np.arange(10))
+    sure = counts[np.arange(10), best] >= 0.8 * np.maximum(counts.sum(1), 1)
+    if not len(changed) or len(set(best.tolist())) < 10 or not sure[changed].all():
+        return None
+    back = np.arange(max(int(seen.answers.max()), 10) + 1)
+    back[best] = np.arange(10)
+    mended = ((back[answers] == target) | (target == seen.pad)).all(1)
+    if mended.mean() < MENDED or mended.mean() < seen.right.mean() + MENDED_BY:
+        return None
+    names = ", ".join(f"{one} for {best[one]}" for one in changed[:5])
+    return error(
+        f"Digits are exchanged in the answers (read {names}): {seen.right.mean():.1%} are right as they stand, and "
+        f"{mended.mean():.1%} of {len(mended):,} with the digits put back.",
+        "Compare the table of tokens that decodes the answers with the one that encodes the targets.",
+        exchanged={str(one): int(best[one]) for one in changed},
+        accuracy=float(seen.right.mean()),
+        mended=float(mended.mean()),
+        n=len(mended),
+    )
+
+
+def _classes_exchanged(seen: Examination) -> Verdict | None:
+    assert seen.right is not None
+    wrong, n = int((~seen.right).sum()), len(seen.right)
+    majority = float(max(seen.target.mean(), 1 - seen.target.mean()))
+    if len(np.unique(np.asarray(seen.answers))) < 2 or above_share(wrong, n, majority) > IMPROBABLE:
+        return None
+    return error(
+        f"{wrong:,} of {n:,} answers are wrong, far more than guessing gets wrong: the classes 0 and 1 are exchanged, "
+        f"and turned round the accuracy is {wrong / n:.1%}.",
+        "Find out what 0 and 1 mean in the targets and in the answers.",
+        accuracy=1 - wrong / n,
+        mended=wrong / n,
+        n=n,
+    )
 
 
 def first_digit_never_predicted(seen: Examination) -> Verdict | None:
@@ -232,7 +357,9 @@ def _alike_pairs(kept: np.ndarray, answers: np.ndarray) -> tuple[int, int]:
 
 
 SCORING = (
-    Check("zeros-not-scored", "harness", zeros_not_scored),
-    Check("first-digit-never-predicted", "harness", first_digit_never_predicted),
+    Check("answers-shifted", "harness", answers_shifted),
+    Check("answers-permuted", "harness", answers_permuted),
+    Check("zeros-not-scored", "harness", zeros_not_scored, unless=("answers-shifted",)),
+    Check("first-digit-never-predicted", "harness", first_digit_never_predicted, unless=("answers-shifted",)),
     Check("operand-not-read", "model", ignores_an_operand),
 )

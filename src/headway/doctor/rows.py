@@ -1,0 +1,216 @@
+"""Rows of examples in files of any layout: JSON, JSON lines or CSV, one split a file, a folder or a key.
+
+train.json                          [{"input": ..., "target": ...}]
+extrapolation/test_len_32.json      {"examples": [...]}
+dataset.json                        {"train": [...], "test": [...]}
+predictions.json                    {"inputs": [...], "targets": [...], "predictions": [...]}
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError
+
+SOURCE_KEYS = (
+    "input", "sequence", "example", "x", "seq", "src", "source", "question", "numbers", "nums", "array", "list",
+    "expression", "problem", "prompt", "tokens", "text", "inputs", "sequences", "sources",
+)  # fmt: skip
+TARGET_KEYS = (
+    "target", "is_sorted", "label", "y", "tgt", "expected", "gold", "true", "y_true", "truth", "ground_truth", "answer",
+    "sum", "result", "sorted", "class", "output", "reference", "targets", "labels",
+)  # fmt: skip
+PREDICTION_KEYS = (
+    "prediction", "pred", "predicted", "y_pred", "model_answer", "model_output", "hypothesis", "hyp", "generated",
+    "decoded", "greedy", "output", "predictions", "preds", "outputs",
+)  # fmt: skip
+PREDICTED = frozenset(PREDICTION_KEYS) - {"output", "outputs"}
+"""Keys that only a file of predictions has."""
+ROLES = {
+    "train": re.compile(r"train|training|trn|tr"),
+    "validation": re.compile(r"val|valid|validation|dev"),
+    "test": re.compile(r"tests?|testing|eval|evaluation|extrapolation|extrap|ood|heldout|generali[sz]ation|iid"),
+}
+HOLDERS = ("data", "examples", "samples", "rows", "dataset", "items", "records", "predictions", "results", "example")
+"""Keys under which a file keeps its rows, and which name no split."""
+MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one split: its name, what it is for, its file as the directory sees it, and the rows."""
+
+    name: str
+    role: str
+    path: str
+    rows: list[Any]
+    lines: bool = False
+    named: bool = True
+    """Whether its file or key says which split it is."""
+
+    def place(self, index: int) -> str:
+        """Where a row stands, for a message: `test.json[3]`, or `answers.jsonl line 4`."""
+        return f"{self.path} line {index + 1}" if self.lines else f"{self.path}[{index}]"
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a file name: letters and numbers apart.
+
+    >>> words_of("extrapolation/test_len32")
+    ['extrapolation', 'test', 'len', '32']
+    """
+    return re.findall(r"[a-z]+|[0-9]+", name.lower())
+
+
+def split_named(name: str) -> str | None:
+    """What a file or key is for, by the words in it: train, validation or test."""
+    words = words_of(name)
+    for role, pattern in ROLES.items():
+        if any(pattern.fullmatch(word) for word in words):
+            return role
+    return None
+
+
+def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows]:
+    """The splits that a file holds; raises where it holds no rows with a source."""
+    text = read_text(path)
+    inside = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+    if predictions and not text.strip():
+        return []
+    if path.suffix.lower() in (".csv", ".tsv"):
+        content: Any = rows_of_csv(inside, text)
+        lines = False
+    else:
+        content, lines = _content(path, inside, text)
+    stem = inside.rsplit(".", 1)[0]
+    found = list(_parts(inside, stem, content, lines))
+    if not found:
+        raise InputError(f"{inside}: a list with at least one example needed, got {str(content)[:40]}")
+    if not predictions:
+        for part in found:
+            value_of(part.rows[0], SOURCE_KEYS, part.place(0))
+            if any(str(key).strip().lower() in PREDICTED for key in part.rows[0]):
+                raise InputError(f"{part.place(0)}: predictions, not data")
+    return found
+
+
+def read_text(path: Path) -> str:
+    """A file's text, without a byte-order mark."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    for encoding in ("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "latin-1"):
+        try:
+            return content.decode(encoding)
+        except ValueError:
+            continue
+    raise InputError(f"{path} cannot be read: no text")
+
+
+def not_json(name: str, text: str, error: Exception) -> InputError:
+    """What to say of a file that is not JSON: merge marks are named as such."""
+    if (mark := MERGE.search(text)) is not None:
+        line = text[: mark.start()].count("\n") + 1
+        return InputError(f"{name} is not JSON: line {line} is a merge mark ({mark[0].strip()}); resolve the conflict")
+    return InputError(f"{name} is not JSON: {error}")
+
+
+def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
+    """The JSON of a file, and whether it is one object a line."""
+    objects = [line for line in text.splitlines() if line.strip()]
+    if path.suffix.lower() not in (".jsonl", ".ndjson") or not objects:
+        try:
+            return json.loads(text), False
+        except (ValueError, RecursionError) as error:
+            if len(objects) < 1 or path.suffix.lower() == ".json" or MERGE.search(text):
+                raise not_json(name, text, error) from None
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                if MERGE.search(text):
+                    raise not_json(name, text, error) from None
+                raise InputError(f"{name} line {number} is not JSON: {error}") from None
+    return rows, True
+
+
+def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
+    """The rows of a CSV file by its first line; commas, semicolons or tabs between cells."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max((",", ";", "\t", "|"), key=first.count)
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
+    rows = []
+    for row in reader:
+        if None in row.values() or any(row.get(None, ())):
+            extra = row.get(None, ())
+            cells = sum(isinstance(value, str) for value in row.values()) + len(extra)
+            wanted = len(reader.fieldnames or ())
+            raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line {wanted}")
+        rows.append(row)
+    return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
+
+
+def _parts(path: str, name: str, content: Any, lines: bool) -> Iterator[Rows]:
+    """Every list of rows in a file, under the name of its file and keys."""
+    if isinstance(content, list) and content:
+        if isinstance(content[0], dict) and "split" in content[0] and len({str(_split(row)) for row in content}) > 1:
+            for one in dict.fromkeys(str(_split(row)) for row in content):
+                yield _rows(path, one, [row for row in content if str(_split(row)) == one], lines)
+        else:
+            yield _rows(path, name, content, lines)
+    elif isinstance(content, dict):
+        columns = {key: value for key, value in content.items() if _is_column(key, value)}
+        if len({len(value) for value in columns.values()}) == 1 and any(_known(key) for key in columns):
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            if rows:
+                yield _rows(path, name, rows, lines)
+                return
+        for key, value in content.items():
+            below = name if key.lower() in HOLDERS else f"{name}/{key}"
+            if (isinstance(value, list) and value and isinstance(value[0], dict)) or isinstance(value, dict):
+                yield from _parts(path, below, value, lines)
+
+
+def _split(row: Any) -> Any:
+    return row.get("split") if isinstance(row, dict) else None
+
+
+def _known(key: str) -> bool:
+    return key.strip().lower() in (*SOURCE_KEYS, *PREDICTION_KEYS)
+
+
+def _is_column(key: str, value: Any) -> bool:
+    known = _known(key) or key.strip().lower() in TARGET_KEYS
+    return known and isinstance(value, list) and bool(value) and not isinstance(value[0], dict)
+
+
+def _rows(path: str, name: str, rows: list[Any], lines: bool) -> Rows:
+    """A split under its short name: train, validation, test, or test_32 for one of a single length."""
+    role = split_named(name) or "test"
+    numbers = [word for word in words_of(name.rsplit("train", 1)[-1] if role == "train" else name) if word.isdigit()]
+    short = f"{role}_{numbers[-1]}" if numbers else role
+    if not split_named(name) and not numbers:
+        short = name
+    return Rows(short, role, path, rows, lines, bool(split_named(name) or numbers))
+
+
+def value_of(row: Any, keys: tuple[str, ...], place: str) -> tuple[str, Any]:
+    """The first of the keys that a row has, in any case, and its value; those of a whole `example` count as well."""
+    if not isinstance(row, dict):
+        raise InputError(f"{place}: an object needed, got {row!r:.60}")
+    whole = row.get("example")
+    for some in (row, whole) if isinstance(whole, dict) else (row,):
+        names = {str(name).strip().lower(): name for name in some}
+        for key in keys:
+            if key in names and not (key == "example" and isinstance(whole, dict)):
+                return str(names[key]), some[names[key]]
+    wanted = " or ".join(map(repr, keys[: 3 if keys is SOURCE_KEYS else 2 if keys is TARGET_KEYS else 1]))
+    raise InputError(f"{place}: key {wanted} is missing; it has {', '.join(map(repr, row)) or 'none'}")
