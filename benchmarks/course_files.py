@@ -9,7 +9,8 @@ Addition: seeds 641, 642 and 643 for train, validation and test. A sum is two ca
 pair that the split already has is drawn again. Splits are not compared with each other.
 
 Sortedness: 500 sequences for each length, seed 1641 + length. A row is a length, a coin for its class and its values,
-sorted; an unsorted one then has max(2, length // 3) swaps of two places.
+sorted; an unsorted one then has max(2, length // 3) swaps of two places, and its ends are exchanged if it is still in
+order (which is left out here: only classes are counted, and no draw follows).
 """
 
 import argparse

@@ -170,7 +170,7 @@ def test_untrained_rows_that_the_tasks_test_lengths_would_read_are_a_warning() -
     assert finding.level == "warning"
     expected = {"rows": 9, "untrained": 3, "first_untrained": 6, "rows_trained": 6, "rows_needed": 256}
     assert {key: finding.numbers[key] for key in expected} == expected
-    assert (finding.numbers["first_length"], finding.numbers["untrained_read"][32]) == (32, 3)
+    assert (finding.numbers["first_length"], finding.numbers["untrained_read"]["32"]) == (32, 3)
 
 
 @pytest.mark.parametrize(("length", "level"), [(6, "fine"), (7, "error"), (9, "error")])

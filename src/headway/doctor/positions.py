@@ -38,7 +38,7 @@ def rows_untrained(seen: Examination) -> Verdict | None:
         "rows_trained": rows - count,
         "rows_needed": max((int(some.max()) + 1 for some in needed.values()), default=None),
         "first_length": min([*noise, *clamped], default=None),
-        "untrained_read": noise,
+        "untrained_read": {str(length): read for length, read in noise.items()},
     }
     table = f"{rows - count:,} of {rows:,} rows of the position table were trained"
     if not noise and not clamped:
