@@ -115,6 +115,11 @@ def test_a_training_loss_that_the_weights_do_not_give_is_an_error() -> None:
     assert own.numbers["recorded"] == pytest.approx(own.numbers["expected"], rel=0.1)
     raised = [{**row, "loss": 1.6 * row["loss"]} if "loss" in row else row for row in healthy.metrics]
     assert first_error(replace(healthy, metrics=raised)).check == "loss-not-explained"
+    only_late = [
+        {**row, "loss": 1.6 * row["loss"]} if row["step"] > 1 and "loss" in row else row for row in healthy.metrics
+    ]
+    stopped_while_learning = found(replace(healthy, metrics=only_late), "loss-not-explained")
+    assert (stopped_while_learning.level, stopped_while_learning.numbers["first_agrees"]) == ("fine", True)
 
 
 def test_the_recorded_loss_is_computed_again_number_for_number(tmp_path: Path) -> None:

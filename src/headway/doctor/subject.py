@@ -7,7 +7,8 @@ A run is a subject; so is a file of predictions, which has no model. A check tha
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ class Subject:
     route. `positions` are those of all tokens of some examples, as the encoding sees them when nothing is trained.
     `initial` are the weights of step 0, `initialised(seed)` those that a seed gives. `best` is the step that
     validation chose, `recorded_step` the one that the checkpoint names itself. `training_loss(step)` is the loss that
-    the weights give in training mode on the batch that step took. `predictions` are answers from elsewhere, by split.
+    the weights give in training mode on the batch that step took, `first_loss()` that of the initial weights on the
+    first batch. `predictions` are answers from elsewhere, by split.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Subject:
     provenance_seed: int | None = None
     initialised: Callable[[int], Mapping[str, Tensor]] | None = None
     training_loss: Callable[[int], float] | None = None
+    first_loss: Callable[[], float] | None = None
     sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
@@ -131,6 +134,7 @@ def subject_of(trained: Trained) -> Subject:
         # A run that was made from another one begins with weights that no seed gives.
         initialised=None if "made_from" in provenance else initialised_of(trained),
         training_loss=training_loss_of(trained, splits),
+        first_loss=first_loss_of(trained, splits),
         sites=model.sites,
         metrics=directory.metrics(),
         heads=read_findings(directory, "heads")[0],
@@ -223,6 +227,20 @@ def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Call
             label_smoothing=config.train.label_smoothing,
         )
         return float(found)
+
+    return loss
+
+
+def first_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[], float] | None:
+    """The loss of the weights of step 0 on the first batch, as training computes it; None where they were not kept."""
+    weights = initial_weights(trained.directory)
+    if weights is None:
+        return None
+
+    def loss() -> float:
+        model = deepcopy(trained.model)
+        model.load_state_dict(weights)
+        return training_loss_of(replace(trained, model=model), splits)(0)
 
     return loss
 
