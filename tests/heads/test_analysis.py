@@ -375,7 +375,7 @@ def test_long_examples_are_not_stored(monkeypatch: pytest.MonkeyPatch, quick: No
 @pytest.mark.parametrize("maps", [0, 21])
 def test_too_few_or_too_many_maps_are_refused(maps: int) -> None:
     trained = untrained(SORTEDNESS)
-    with pytest.raises(InputError, match=rf"^attention maps of {maps} examples; 1 to 20 can be kept$"):
+    with pytest.raises(InputError, match=rf"^attention maps of {maps} examples; 1 to 16 can be kept$"):
         analysis.capture_examples(trained, trained.examples("test"), maps)
 
 

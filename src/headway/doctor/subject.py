@@ -232,9 +232,13 @@ def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Call
 
 
 def first_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[], float] | None:
-    """The loss of the weights of step 0 on the first batch, as training computes it; None where they were not kept."""
+    """The loss of the weights of step 0 on the first batch, as training computes it.
+
+    None where they were not kept, or are of another model than this one.
+    """
     weights = initial_weights(trained.directory)
-    if weights is None:
+    own = {name: tensor.shape for name, tensor in trained.model.state_dict().items()}
+    if weights is None or {name: tensor.shape for name, tensor in weights.items()} != own:
         return None
 
     def loss() -> float:
