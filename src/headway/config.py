@@ -405,6 +405,11 @@ def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | 
         raise InputError(f"{path}: {error}") from None
 
 
+def stackable(config: RunConfig) -> RunConfig:
+    """The config without seed and learning rate: where two are then equal, one step can train both."""
+    return replace(config, seed=0, train=replace(config.train, lr=1.0))
+
+
 def differences(one: RunConfig, other: RunConfig) -> list[str]:
     """The settings in which two configs differ, as `train.lr: 0.001 and 0.002`."""
     first, second = _flatten(one.to_json()), _flatten(other.to_json())

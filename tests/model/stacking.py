@@ -12,7 +12,7 @@ from headway.config import Choice, ModelConfig
 from headway.model.stack import Stack, stack_models
 from headway.model.transformer import Inputs, Transformer
 from headway.training.loop import noise_keys
-from headway.training.step import every_row
+from headway.training.step import positions_of_each
 
 TOKENS = 9
 SEEDS = [3, 4, 11]
@@ -66,14 +66,14 @@ def inputs_of(shape: str, *, padded: bool, rows: int = 4, source: int = 6, prefi
 
 
 def joined(parts: Sequence[Inputs]) -> Inputs:
-    """The rows of all models under one another."""
+    """The rows of all models under one another; positions, which are alike for all rows, once for each model."""
 
     def under(name: str) -> Any:
-        values = [getattr(every_row(part), name) for part in parts]
+        values = [getattr(part, name) for part in parts]
         return None if values[0] is None else torch.cat(values)
 
-    names = ("source", "source_positions", "source_visible", "prefix", "prefix_positions")
-    return Inputs(**{name: under(name) for name in names})
+    rows = {name: under(name) for name in ("source", "source_visible", "prefix")}
+    return positions_of_each(replace(parts[0], **rows), len(parts))
 
 
 def loss_of(logits: Tensor) -> Tensor:

@@ -172,11 +172,11 @@ def test_an_interrupted_search_goes_on_to_the_same_results(
     assert nothing.ran == 0
 
 
-def test_seeds_of_a_setting_climb_as_a_stack(searched: tuple[Plan, SweepDirectory], tmp_path: Path) -> None:
+def test_seeds_and_rates_climb_as_a_stack(searched: tuple[Plan, SweepDirectory], tmp_path: Path) -> None:
     plan, alone = searched
     directory, executor = SweepDirectory(tmp_path / "sweep"), Here()
     run_sweep(plan, directory, executor, stack=8)
-    assert executor.ran == 9 + 3 + 1
+    assert executor.ran == 3 + 1 + 1  # 9, 3 and 1 rates times 2 seeds, 8 in a stack
     for name, record in directory.results().items():
         expected = alone.results()[name]
         assert (record["state"], record["metrics"]["steps"]) == (expected["state"], expected["metrics"]["steps"])

@@ -22,17 +22,20 @@ HOW = Circumstances(device="cpu", split="validation")
 
 
 @given(groups=st.lists(st.integers(1, 7), max_size=5), stack=st.integers(1, 4))
-def test_a_job_holds_up_to_so_many_seeds_of_one_setting(groups: list[int], stack: int) -> None:
+def test_a_job_holds_up_to_so_many_neighbours_that_differ_in_seed_and_rate_alone(groups: list[int], stack: int) -> None:
     trials = [
-        Trial(f"lr={lr},seed={seed}", {"train.lr": lr}, config(ADDITION, seed))
-        for lr, size in enumerate(groups)
-        for seed in range(size)
+        Trial(
+            f"clip={clip},run={run}", {"train.clip": clip}, config(ADDITION, run // 2, train={"clip": clip, "lr": lr})
+        )
+        for clip, size in enumerate(groups, start=1)
+        for run in range(size)
+        for lr in [(1e-3, 1e-2)[run % 2]]
     ]
     jobs = make_jobs(trials, SweepDirectory("there"), stack)
     assert [trial for job in jobs for trial in job.trials] == trials
     for job in jobs:
         assert 1 <= len(job.trials) <= stack
-        assert len({trial.settings["train.lr"] for trial in job.trials}) == 1
+        assert len({trial.settings["train.clip"] for trial in job.trials}) == 1
         assert [place.name for place in job.places] == [trial.name for trial in job.trials]
     assert len(jobs) == sum(math.ceil(size / stack) for size in groups)  # none is smaller than it must be
 

@@ -57,6 +57,7 @@ RECIPES = {
     "decoder": recipe(TEXT, model={"encoding": "t5"}),
     "window": recipe(SORTEDNESS, model={"encoding": "clipped", "window": 1, "pooling": "max"}),
     "pruned": recipe(ADDITION, model={"kept_heads": ["enc0.self.h1", "dec0.cross.h0"]}),
+    "rates": lambda seed: recipe(SORTEDNESS, train={"lr": 0.003 + 0.0004 * seed})(seed),
 }
 
 
@@ -437,7 +438,7 @@ def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(mixed: bool) -> N
         return [{f"{i} {key}": x for i, part in enumerate(parts) for key, x in part[row].items()} for row in range(4)]
 
     before = numbers()
-    step.load(step.find(0, 24, 3, [one.seed for one in configs]))
+    step.load(step.find(0, 24, 3, configs))
     for _ in range(3):
         step.take()
     for row, (old, new) in enumerate(zip(before, numbers(), strict=True)):
@@ -457,7 +458,7 @@ def test_a_step_in_bf16_is_the_full_one_but_for_rounding(encoding: str) -> None:
     torch.manual_seed(5)
     mixed = make_step(configs, mixed=True)
     for step in (full, mixed):
-        step.load(step.find(0, 24, 3, SEEDS))
+        step.load(step.find(0, 24, 3, configs))
         step.take()
     assert mixed.gradient.dtype == torch.bfloat16 and mixed.first.dtype == torch.float32
     apart = (mixed.gradient.float() - full.gradient).norm() / full.gradient.norm()
@@ -541,14 +542,14 @@ def test_finished_seeds_are_left_as_they_are_and_new_ones_trained(whole: Path, t
 
 
 def test_recipes_that_differ_are_refused(tmp_path: Path) -> None:
-    configs = [config(ADDITION, 0), config(ADDITION, 1, train={"lr": 0.02})]
-    with pytest.raises(InputError, match=r"^a stack needs one recipe; two differ in train\.lr: 0\.01 and 0\.02$"):
+    configs = [config(ADDITION, 0), config(ADDITION, 1, train={"clip": 0.5})]
+    with pytest.raises(InputError, match=r"^a stack needs one recipe; two differ in train\.clip: 1\.0 and 0\.5$"):
         train_stack(configs, places(tmp_path, [0, 1]), device="cpu")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_seed_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^a stack needs different seeds; one stands there twice$"):
+    with pytest.raises(InputError, match=r"^a stack needs different seeds or rates; one stands there twice$"):
         train_stack([config(ADDITION, 0)] * 2, places(tmp_path, [0, 1]), device="cpu")
 
 

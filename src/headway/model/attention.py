@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from headway.config import ModelConfig
-from headway.model.encodings.base import Encoding, Heads
+from headway.model.encodings.base import Encoding, Heads, for_rows
 from headway.model.noise import Dropout
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
@@ -43,6 +43,9 @@ MANY_BLOCKS = 4_096
 
 UNROLLED_CELLS = 24 * 24
 """Query x key cells up to which compiled code writes attention out as sums."""
+
+PRODUCT_CELLS = 64 * 64
+"""Query x key cells up to which compiled code takes plain products: a block of the fused kernel is mostly empty."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ def attend_fast(
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     if torch.compiler.is_compiling() and query.shape[-2] * key.shape[-2] <= UNROLLED_CELLS:
         mixed = _attend_unrolled(query, key, value, mask)
+    elif torch.compiler.is_compiling() and query.shape[-2] * key.shape[-2] <= PRODUCT_CELLS:
+        mixed = _attend_by_products(query, key, value, mask)
     elif (rows := rows_side_by_side(query, key, mask)) > 1:
         mixed = attend_side_by_side(query, key, value, mask, rows)
     else:
@@ -172,6 +177,14 @@ def _attend_unrolled(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
     weight = wall(score.softmax(2))
     return (weight[..., None] * value[:, None]).sum(2).transpose(1, 2)
+
+
+def _attend_by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention as two products with a softmax between them, which a compiler fuses with mask and bias."""
+    score = (query @ key.transpose(-2, -1)).float() / math.sqrt(query.shape[-1])
+    if mask is not None:
+        score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
+    return score.softmax(-1).to(value.dtype) @ value
 
 
 @torch.library.custom_op("headway::wall", mutates_args=())
@@ -267,8 +280,8 @@ class Place:
 
     encoding: Encoding
     kind: str
-    query_positions: Int[Tensor, "#batch query"]
-    key_positions: Int[Tensor, "#batch key"]
+    query_positions: Int[Tensor, "#row query"]
+    key_positions: Int[Tensor, "#row key"]
     window: int | None = None
 
     def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"] | None:
@@ -282,11 +295,11 @@ class Place:
         return inside[:, None]
 
     def rotate_query(self, query: Heads) -> Heads:
-        return self.encoding.rotate(query, self.query_positions)
+        return self.encoding.rotate(query, for_rows(self.query_positions, len(query)))
 
     def rotate_key(self, key: Heads) -> Heads:
         # With kept keys, only the newest ones are still to be turned.
-        return self.encoding.rotate(key, self.key_positions[:, -key.shape[2] :])
+        return self.encoding.rotate(key, for_rows(self.key_positions[:, -key.shape[2] :], len(key)))
 
     def bias(self, queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
         rows = self.query_positions[:, queries.start : queries.stop]
@@ -352,9 +365,10 @@ class MultiHeadAttention(nn.Module):
 
         def mask_of(queries: range) -> MaskPiece:
             mask, near = visibility.mask(queries, n_queries, n_keys, x.device), place.near(queries)
+            near = None if near is None else for_rows(near, len(x))
             return near if mask is None else mask if near is None else mask & near
 
-        bias_of = self._bias_of(place)
+        bias_of = self._bias_of(place, len(x))
         drops = self.training and self.dropout.share > 0
         if record is None and self.kept and not drops:
             mixed = attend_in_chunks(query, key, value, mask_of, bias_of)
@@ -366,13 +380,14 @@ class MultiHeadAttention(nn.Module):
                 record[name] = weights
         return mixed.transpose(1, 2)
 
-    def _bias_of(self, place: Place) -> BiasOf:
-        """The encoding's bias, for the heads that are there."""
-        if not self.pruned:
-            return place.bias
+    def _bias_of(self, place: Place, rows: int) -> BiasOf:
+        """The encoding's bias, for the heads that are there and so many rows."""
 
-        def kept_bias(queries: range, dtype: torch.dtype) -> BiasPiece:
+        def bias_of(queries: range, dtype: torch.dtype) -> BiasPiece:
             bias = place.bias(queries, dtype)
-            return bias if bias is None or bias.shape[1] == 1 else bias[:, list(self.kept)]
+            if bias is None:
+                return None
+            bias = bias[:, list(self.kept)] if self.pruned and bias.shape[1] > 1 else bias
+            return for_rows(bias, rows)
 
-        return kept_bias
+        return bias_of

@@ -12,12 +12,13 @@ from headway.errors import InputError
 from headway.model.attention import Place, Visibility
 from headway.model.blocks import Block, Hidden, LayerCache, View
 from headway.model.encodings import Sizes, make_encoding
+from headway.model.encodings.base import for_rows
 from headway.model.noise import Dropout, share_noise
 from headway.model.poolings import make_pooling
 from headway.model.sites import sites_of
 
 Tokens = Int[Tensor, "batch position"]
-Positions = Int[Tensor, "#batch position"]
+Positions = Int[Tensor, "#row position"]
 PositionsOf = Callable[[Tokens, Tokens | None], tuple[Tensor, Tensor | None]]
 """(source, prefix) -> positions of both, from those tokens alone."""
 
@@ -26,13 +27,16 @@ LARGEST_MODEL = 2_000_000_000
 
 @dataclass(frozen=True)
 class Inputs:
-    """Tokens and where they stand; `source_visible` is None when no source token is padding."""
+    """Tokens and where they stand; `source_visible` is None when no source token is padding.
+
+    There is one row of positions for each of tokens, one for all, or in a stack one for each model.
+    """
 
     source: Tokens
     source_positions: Positions
     source_visible: Bool[Tensor, "batch position"] | None = None
     prefix: Int[Tensor, "batch prefix"] | None = None
-    prefix_positions: Int[Tensor, "#batch prefix"] | None = None
+    prefix_positions: Int[Tensor, "#other prefix"] | None = None
 
 
 @dataclass
@@ -95,7 +99,7 @@ class Transformer(nn.Module):
         if self.config.shape == "encoder-decoder":
             length = length + 1
         if self.config.shape == "decoder" and prefix is not None:
-            prefix = prefix + length if self.encoding.position_kind == "index" else prefix
+            prefix = for_rows(prefix, len(length)) + length if self.encoding.position_kind == "index" else prefix
             length = 2 * length + 2
         source, prefix = self.encoding.place(source, prefix, length)
         return replace(inputs, source_positions=source, prefix_positions=prefix)
@@ -123,7 +127,7 @@ class Transformer(nn.Module):
         place = self._place("encoder", inputs.source_positions, inputs.source_positions)
         return View(place, Visibility(inputs.source_visible, self.kinds["encoder"]))
 
-    def _place(self, kind: str, query: Positions, key: Int[Tensor, "#batch key"]) -> Place:
+    def _place(self, kind: str, query: Positions, key: Int[Tensor, "#row key"]) -> Place:
         return Place(self.encoding, kind, query, key, self.config.window_of(kind))
 
     def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
@@ -171,7 +175,7 @@ class Transformer(nn.Module):
     def _embed(self, tokens: Tokens, positions: Positions) -> Float[Tensor, "batch position d_model"]:
         x = self.embedding(tokens)
         added = self.encoding.embed(positions)
-        dropped: Tensor = self.dropout(x if added is None else x + added.to(x.dtype))
+        dropped: Tensor = self.dropout(x if added is None else x + for_rows(added.to(x.dtype), len(x)))
         return dropped
 
     def _joined(self, inputs: Inputs) -> tuple[Tokens, Positions, Bool[Tensor, "batch position"] | None]:
@@ -179,7 +183,8 @@ class Transformer(nn.Module):
         assert inputs.prefix is not None and inputs.prefix_positions is not None
         tokens = torch.cat([inputs.source, inputs.prefix], dim=1)
         positions = (inputs.source_positions, inputs.prefix_positions)
-        both = [p.expand(max(map(len, positions)), -1) for p in positions]
+        rows = max(map(len, positions))
+        both = [for_rows(p, rows).expand(rows, -1) for p in positions]
         visible = inputs.source_visible
         if visible is not None:
             visible = torch.cat([visible, torch.ones_like(inputs.prefix, dtype=torch.bool)], dim=1)

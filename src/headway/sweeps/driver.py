@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from headway.config import stackable
 from headway.errors import Interrupted
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import trials_of_rung, waiting, with_rungs
@@ -17,7 +18,7 @@ from headway.sweeps.trial import DiskFull, Outcome, Report, stopping_when_full
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker does at a time: a trial, or seeds of one setting as a stack; `places` are their run directories.
+    """What a worker does at a time: a trial, or several as a stack; `places` are their run directories.
 
     With `until`, they are trained up to that step.
     """
@@ -74,7 +75,7 @@ def run_sweep(
 ) -> SweepResult:
     """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order.
 
-    Up to `stack` seeds of one setting are one job.
+    Up to `stack` neighbours that differ in seed and learning rate alone are one job.
     """
     names = [trial.name for trial in plan.trials]
     directory.check_same(plan.to_json())
@@ -120,10 +121,10 @@ def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, repo
 
 
 def make_jobs(trials: Sequence[Trial], directory: SweepDirectory, stack: int = 1) -> list[Job]:
-    """Jobs in the trials' order: one each, or up to `stack` seeds of one setting together."""
+    """Jobs in the trials' order: one each, or up to `stack` neighbours that differ in seed and rate alone together."""
     jobs = []
-    for _, seeds in groupby(trials, key=lambda trial: trial.settings):
-        group = list(seeds)
+    for _, alike in groupby(trials, key=lambda trial: stackable(trial.config)):
+        group = list(alike)
         for start in range(0, len(group), stack):
             part = group[start : start + stack]
             jobs.append(Job(tuple(part), tuple(directory.trial(trial.name).path for trial in part)))

@@ -1,12 +1,12 @@
-"""Several runs in the way that is fastest here: seeds of one recipe as a stack on a GPU, a process each on a CPU."""
+"""Several runs in the way that is fastest here: as stacks of seeds and rates on a GPU, a process each on a CPU."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
 from headway.batches import pick_device
-from headway.config import RunConfig
+from headway.config import RunConfig, stackable
 from headway.errors import Interrupted
 from headway.runs import RunDirectory
 from headway.sweeps.driver import Job
@@ -38,7 +38,7 @@ def train_seeds(
     command: Sequence[str] = (),
     report: Report = lambda event: None,
 ) -> SeedsResult:
-    """Train every config into a run directory of its own; neighbours that differ in their seeds alone can be a stack.
+    """Train every config into a run directory of its own; neighbours that differ in seed and rate alone can be a stack.
 
     A run that fails does not stop the others. What would be refused is refused before any training begins.
     """
@@ -87,9 +87,9 @@ def _in_stacks(
 
 
 def stacks(trials: Sequence[Trial]) -> Iterator[slice]:
-    """Where each stack begins and ends: neighbours that differ in their seeds alone, up to the largest stack."""
+    """Where each stack begins and ends: neighbours that can be trained in one step, up to the largest stack."""
     start = 0
-    for _, alike in groupby(trials, key=lambda trial: replace(trial.config, seed=0)):
+    for _, alike in groupby(trials, key=lambda trial: stackable(trial.config)):
         end = start + len(list(alike))
         yield from (slice(at, min(at + LARGEST_STACK, end)) for at in range(start, end, LARGEST_STACK))
         start = end

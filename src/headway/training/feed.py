@@ -21,7 +21,7 @@ from torch import Tensor
 
 from headway.config import RunConfig
 from headway.processes import end_with_parent
-from headway.tasks import Examples, make_task
+from headway.tasks import make_task
 from headway.training.data import TrainingData
 
 Source = Int[Tensor, "row position"]
@@ -99,14 +99,8 @@ class FreshFeed:
         self.seeds = Seeds(data, draw, apart=device.type == "cuda")
 
     def find(self, first: int, count: int) -> Found:
-        drawn = self.seeds.find(first, count)
-        sources, targets = (
-            np.array([[getattr(batch, part) for batch in steps] for steps in drawn]) for part in ("source", "target")
-        )
-        return tuple(
-            np.swapaxes(rows, 0, 1).reshape(count, *here.shape[1:])
-            for rows, here in ((sources, self.source), (targets, self.target))
-        )
+        drawn = zip(*self.seeds.find(first, count), strict=True)
+        return tuple(np.concatenate(part, axis=1) for part in drawn)
 
     def load(self, found: Sequence[Tensor]) -> None:
         for here, values in zip((self.source, self.target), found, strict=True):
@@ -153,9 +147,10 @@ def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, 
     return tuple(part.astype(np.int32) for part in found)
 
 
-def draw(data: TrainingData, first: int, count: int) -> list[Examples]:
-    """Fresh examples of one seed's steps."""
-    return [data.batch(first + step) for step in range(count)]
+def draw(data: TrainingData, first: int, count: int) -> Found:
+    """Fresh examples of one seed's steps, `step row *any`; in small numbers, to be sent quickly."""
+    batches = [data.batch(first + step) for step in range(count)]
+    return tuple(np.array([getattr(one, part) for one in batches], np.int32) for part in ("source", "target"))
 
 
 # In a process

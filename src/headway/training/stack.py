@@ -1,4 +1,4 @@
-"""Training several seeds of one recipe in one step, each into an ordinary run directory of its own.
+"""Training several seeds and learning rates of one recipe in one step, each into an ordinary run directory of its own.
 
 A seed in a stack and the same seed alone start from the same weights, see the same examples in the same order and the
 same dropout; their weights differ by rounding alone. A seed may stop early, or fail, without the others.
@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import lay_out, make_model, pick_device
-from headway.config import RunConfig, differences
+from headway.config import RunConfig, differences, stackable
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import TOKENS_A_BATCH
 from headway.model.stack import Stack, stack_models
@@ -32,7 +31,7 @@ from headway.training.feed import make_feed
 from headway.training.loop import deterministic, learning_rate, not_finite, noticing_interrupts, optimiser_groups
 from headway.training.member import Member, Report, TrainResult
 from headway.training.preparation import open_run, plan_run
-from headway.training.step import Load, StackStep, every_row
+from headway.training.step import Load, StackStep, positions_of_each
 
 LOADED = {"cpu": 10, "cuda": 100}
 """Steps that are put on the device at once, at most: Ctrl-C is heard, and failures are seen, between two loads."""
@@ -40,8 +39,8 @@ STARTED = 5
 """Steps that are given to the device before the host begins to write notes."""
 WRITERS = 8
 """Threads that write checkpoints."""
-COMPILED_FROM = 100_000
-"""Steps times seeds from which on compiling for a GPU, a minute or so, takes less time than it saves."""
+COMPILED_FROM = 100_000_000
+"""Tokens of all seeds and steps from which on compiling for a GPU, a minute or so, takes less time than it saves."""
 
 
 def train_stack(
@@ -73,22 +72,21 @@ def train_stack(
         interrupted = opened.enter_context(noticing_interrupts())
         opened.enter_context(deterministic(where))
         opened.enter_context(fast_products(where))
-        failures: dict[int, RunStopped] = {}
+        failures: dict[Member, RunStopped] = {}
         for group in start_groups(members):
             failures |= StackLoop(group, task, splits[0]).run(interrupted, until)
     if interrupted():
         state = "finished" if all(member.progress.finished for member in members) else "saved"
         raise Interrupted(f"stopped; the runs are {state}")
-    return [failures.get(member.config.seed) or member.result() for member in members]
+    return [failures.get(member) or member.result() for member in members]
 
 
 def check_alike(configs: Sequence[RunConfig]) -> None:
-    """Raise unless the configs differ in their seeds alone, and each seed is there once."""
-    seeds = [config.seed for config in configs]
-    if len(set(seeds)) < len(seeds):
-        raise InputError("a stack needs different seeds; one stands there twice")
+    """Raise unless the configs differ in seed and learning rate alone, and none is there twice."""
+    if len({(config.seed, config.train.lr) for config in configs}) < len(configs):
+        raise InputError("a stack needs different seeds or rates; one stands there twice")
     for config in configs[1:]:
-        apart = differences(configs[0], replace(config, seed=configs[0].seed))
+        apart = differences(stackable(configs[0]), stackable(config))
         if apart:
             raise InputError(f"a stack needs one recipe; two differ in {apart[0]}")
 
@@ -125,8 +123,8 @@ def start_groups(members: Sequence[Member]) -> list[list[Start]]:
         step = min(one for one in reached if one >= max(reached) - members[0].config.train.validate_every)
         group = [start for member, found in waiting for start in _start_at(member, found, step)]
         groups.append(group)
-        together = {member.config.seed for member, _ in group}
-        waiting = [start for start in waiting if start[0].config.seed not in together]
+        together = {member for member, _ in group}
+        waiting = [start for start in waiting if start[0] not in together]
     return groups
 
 
@@ -166,7 +164,7 @@ class StackLoop:
         self.task, self.splits = task, splits
         first = starts[0][0]
         self.settings, self.device, self.total = first.config.train, first.device, first.total
-        self.failures: dict[int, RunStopped] = {}
+        self.failures: dict[Member, RunStopped] = {}
         self.taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None = None
         self.ahead = ThreadPoolExecutor(1)
         self.coming: tuple[tuple[int, int], Future[Load]] | None = None
@@ -178,8 +176,8 @@ class StackLoop:
             member.forget_after(None if checkpoint is None else checkpoint.step)
             member.continue_from(checkpoint)
 
-    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[int, RunStopped]:
-        """Train to the end, or `until` a step; why seeds had to stop, by seed."""
+    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[Member, RunStopped]:
+        """Train to the end, or `until` a step; why some had to stop."""
         last = self.total if until is None else min(until, self.total)
         step = self.members[0].progress.step
         try:
@@ -230,7 +228,7 @@ class StackLoop:
                 self.feed,
                 padded=data[0].padded(),
                 longest=self.longest,
-                compiled=self.total * len(members) >= COMPILED_FROM,
+                compiled=self.total * self._tokens_a_step() >= COMPILED_FROM,
                 mixed=self.device.type == "cuda" and self.settings.stack_precision == "bf16",
             )
         except BaseException:
@@ -243,6 +241,9 @@ class StackLoop:
             for name, vector in (("exp_avg", self.step.first), ("exp_avg_sq", self.step.second)):
                 each = [{key: tensors[f"{i}.{name}"] for i, key in enumerate(self.order)} for _, tensors in saved]
                 self.stack.layout.write(vector, each)
+
+    def _tokens_a_step(self) -> int:
+        return len(self.members) * self.settings.batch_size * sum(self.task.widths())
 
     def _advance(self, step: int, last: int) -> int:
         """Take as many steps as are loaded at once, up to the next validation; the step then reached.
@@ -265,7 +266,7 @@ class StackLoop:
         return step + count
 
     def _find(self, step: int, count: int) -> Load:
-        return self.step.find(step, self.total, count, [member.config.seed for member in self.members])
+        return self.step.find(step, self.total, count, [member.config for member in self.members])
 
     def _found(self, step: int, count: int) -> Load:
         """What was prepared for these steps, or else is prepared now."""
@@ -288,9 +289,9 @@ class StackLoop:
         if taken is None:
             return
         step, (losses, norms) = taken[0], taken[1]()
-        rates = [learning_rate(self.settings, step + i, self.total) for i in range(len(losses))]
         for row in list(self.active):
-            records = []
+            settings, records = self.members[row].config.train, []
+            rates = [learning_rate(settings, step + i, self.total) for i in range(len(losses))]
             for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):
                 what = "loss" if not math.isfinite(loss) else "gradient" if not math.isfinite(norm) else None
                 if what is not None:
@@ -302,7 +303,7 @@ class StackLoop:
 
     def _fail(self, row: int, why: str) -> None:
         member = self.members[row]
-        self.failures[member.config.seed] = member.stopped(why)
+        self.failures[member] = member.stopped(why)
         self._retire(row)
 
     def _retire(self, row: int) -> None:
@@ -315,7 +316,7 @@ class StackLoop:
             try:
                 self.members[row].note_validation(losses[row], accuracies[row])
             except RunStopped as problem:
-                self.failures[self.members[row].config.seed] = problem
+                self.failures[self.members[row]] = problem
                 self._retire(row)
 
     def _save(self) -> None:
@@ -378,7 +379,7 @@ def validate_stack(stack: Stack, task: Task, examples: Examples) -> tuple[list[f
             source = torch.from_numpy(part.source).to(device).repeat(n, 1)
             target = torch.from_numpy(part.target).to(device).repeat(n, *[1] * (part.target.ndim - 1))
             batch = lay_out(task, model, source, target, padded=bool((part.source == pad).any()))
-            logits = model(every_row(batch.inputs))
+            logits = model(positions_of_each(batch.inputs, n))
             each = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=pad, reduction="none")
             loss += each.view(n, -1).sum(1)
             right += task.correct(logits.argmax(-1), target).view(n, -1).sum(1)

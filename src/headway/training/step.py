@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from headway.batches import Batch, lay_out
-from headway.config import TrainConfig
+from headway.config import RunConfig, TrainConfig
 from headway.model.attention import let_compiler_keep_walls
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
@@ -63,7 +63,7 @@ class StackStep:
         self.used = stack.rounded(torch.bfloat16) if mixed else stack
         self.gradient = torch.zeros_like(self.used.weights)
         self.keys = torch.zeros(longest, n, 2, dtype=torch.int32, device=device)
-        self.rates = torch.zeros(longest, 3, dtype=torch.float64, device=device)
+        self.rates = torch.zeros(longest, 3, n, dtype=torch.float64, device=device)
         self.losses, self.norms = torch.zeros(2, longest, n, device=device)
         self.at = torch.zeros(1, dtype=torch.int64, device=device)
         self.alive = torch.ones(n, dtype=torch.bool, device=device)
@@ -74,16 +74,15 @@ class StackStep:
         self.update: Callable[..., None] = adamw
         self.replay = self._captured(compiled) if device.type == "cuda" else self.take
 
-    def find(self, first: int, total: int, count: int, seeds: Sequence[int]) -> "Load":
-        """The host's part of the coming `count` steps, ready to be sent."""
+    def find(self, first: int, total: int, count: int, models: Sequence[RunConfig]) -> "Load":
+        """The host's part of the coming `count` steps, ready to be sent; models may differ in seed and rate."""
         steps = range(first, first + count)
         beta1, beta2 = self.settings.beta1, self.settings.beta2
-        rates = [learning_rate(self.settings, step, total) for step in steps]
-        table = [
-            (rate, 1 - beta1 ** (s + 1), (1 - beta2 ** (s + 1)) ** 0.5) for rate, s in zip(rates, steps, strict=True)
-        ]
-        keys = np.stack([noise_keys(seeds, step).numpy() for step in steps])
-        return Load(*(self._sendable(part) for part in (keys, np.array(table), *self.feed.find(first, count))))
+        rates = np.array([[learning_rate(one.train, step, total) for one in models] for step in steps])
+        corrections = np.array([(1 - beta1 ** (s + 1), (1 - beta2 ** (s + 1)) ** 0.5) for s in steps])
+        table = np.concatenate([rates[:, None], np.repeat(corrections[:, :, None], len(models), 2)], axis=1)
+        keys = np.stack([noise_keys([one.seed for one in models], step).numpy() for step in steps])
+        return Load(*(self._sendable(part) for part in (keys, table, *self.feed.find(first, count))))
 
     def take_up_weights(self) -> None:
         """To be called after the stack's weights were changed from outside."""
@@ -148,7 +147,7 @@ class StackStep:
 
     def _batch(self, source: Int[Tensor, "row position"], target: Int[Tensor, "row *answer"]) -> Batch:
         batch = lay_out(self.task, self.used.model, source, target, padded=self.padded)
-        return Batch(every_row(batch.inputs), batch.target)
+        return Batch(positions_of_each(batch.inputs, len(self.stack)), batch.target)
 
     def _losses(self, batch: Batch, keys: Int[Tensor, "seed 2"]) -> Float[Tensor, " seed"]:
         """The mean loss of each seed over its own rows."""
@@ -191,14 +190,20 @@ class StackStep:
         return graph.replay
 
 
-def every_row(inputs: Inputs) -> Inputs:
-    """The same inputs with positions for each row: a table of positions differs from seed to seed."""
-    rows = len(inputs.source)
+def positions_of_each(inputs: Inputs, models: int) -> Inputs:
+    """The same inputs with positions for each model of a stack where there is one row for all.
+
+    A table of positions differs from model to model. It is read once for each, not once for each example.
+    """
+
+    def of_each(positions: Int[Tensor, "#row position"]) -> Int[Tensor, "some position"]:
+        return positions.expand(models, -1) if len(positions) == 1 else positions
+
     prefix = inputs.prefix_positions
     return replace(
         inputs,
-        source_positions=inputs.source_positions.expand(rows, -1),
-        prefix_positions=None if prefix is None else prefix.expand(rows, -1),
+        source_positions=of_each(inputs.source_positions),
+        prefix_positions=None if prefix is None else of_each(prefix),
     )
 
 
@@ -210,19 +215,19 @@ def adamw(
     scale: Float[Tensor, " seed"],
     alive: Bool[Tensor, " seed"],
     owner: Int[Tensor, " number"],
-    rates: Float[Tensor, "3"],
+    rates: Float[Tensor, "3 seed"],
     betas: tuple[float, float],
     weight_decay: float,
     rounded: Shaped[Tensor, " number"] | None = None,
 ) -> None:
     """AdamW in place on the numbers of the seeds that are alive, after their gradients are scaled.
 
-    `rates` are the learning rate and the two corrections for the moments' start at 0; `owner` is a layout's.
+    `rates` are each one's learning rate and two corrections for the moments' start at 0; `owner` is a layout's.
     `rounded` becomes the new weights in its own type.
     """
-    rate, correction1, correction2 = rates.unbind()
     is_matrix = owner >= len(alive)
     seed = torch.where(is_matrix, owner - len(alive), owner).long()
+    rate, correction1, correction2 = rates[0][seed], rates[1, 0], rates[2, 0]
     decay = torch.where(is_matrix, weight_decay, 0.0).to(weights.dtype)
     scaled, lives = gradient.to(weights.dtype) * scale[seed], alive[seed]
     new_first = first + (1 - betas[0]) * (scaled - first)

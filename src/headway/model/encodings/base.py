@@ -7,19 +7,20 @@ Attention and embedding call the hooks and never ask which encoding it is:
 - `bias(query_positions, key_positions, kind)` is added to the scores.
 
 Before any of them `place` may move the positions (random offsets, random subsets). Positions are whole
-numbers that the task supplies; one row stands for the whole batch where all rows are equal.
+numbers that the task supplies; one row stands for the whole batch where all rows are equal, and in a stack of models
+one row for each model.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from headway.model.noise import Noise
 
-Positions = Int[Tensor, "#batch position"]
+Positions = Int[Tensor, "#row position"]
 Heads = Float[Tensor, "batch head position d_head"]
 PositionKind = Literal["index", "coupled", "abacus"]
 
@@ -51,12 +52,12 @@ class Encoding(nn.Module):
         self.options, self.sizes, self.noise = options, sizes, Noise()
 
     def place(
-        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
-    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
+        self, source: Positions, target: Int[Tensor, "#other prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Int[Tensor, "#placed position"], Int[Tensor, "#moved prefix"] | None]:
         """Positions to use instead of the task's; `length` is how many places one axis may need."""
         return source, target
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"] | None:
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"] | None:
         return None
 
     def rotate(self, x: Heads, positions: Positions) -> Heads:
@@ -66,6 +67,16 @@ class Encoding(nn.Module):
         self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
     ) -> Float[Tensor, "#batch head query key"] | None:
         return None
+
+
+def for_rows(x: Shaped[Tensor, "some *any"], rows: int) -> Shaped[Tensor, "rows *any"]:
+    """What differs between the models of a stack, one after another, for each of the stack's rows.
+
+    One for all stays one, to be broadcast; one for every row already stays as it is.
+    """
+    if len(x) in (1, rows):
+        return x
+    return x[:, None].expand(-1, rows // len(x), *x.shape[1:]).flatten(0, 1)
 
 
 class NoEncoding(Encoding):

@@ -31,7 +31,7 @@ class Learned(Encoding):
         rows = options.table_size if options.past == "clamp" else max(options.table_size, UNTRAINED_ROWS)
         self.table = nn.Embedding(rows, sizes.d_model)
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"]:
         rows = self.table.num_embeddings
         if self.options.past == "untrained" and positions.shape[1] > rows:
             raise InputError(f"the learned table has {rows:,} rows and the sequence {positions.shape[1]:,} positions")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.model.encodings.base import Encoding, Positions, Sizes
+from headway.model.encodings.base import Encoding, Positions, Sizes, for_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +39,19 @@ class OffsetTable(Encoding):
         self.table = nn.Embedding(options.table_size, sizes.d_model)
 
     def place(
-        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
-    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
+        self, source: Positions, target: Int[Tensor, "#other prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Int[Tensor, "#placed position"], Int[Tensor, "#moved prefix"] | None]:
         if not self.training or self.options.max_offset == 0:
             return source, target
         offset = (self.noise.uniform(length.shape, source.device) * (self.options.max_offset + 1)).long()
-        moved = [None if p is None else torch.where(p > 0, p + offset, p) for p in (source, target)]
-        assert moved[0] is not None
-        return moved[0], moved[1]
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
+        def moved(positions: Positions) -> Int[Tensor, "#placed position"]:
+            positions = for_rows(positions, len(offset))
+            return torch.where(positions > 0, positions + offset, positions)
+
+        return moved(source), None if target is None else moved(target)
+
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"]:
         return self.table(positions.clamp(max=self.options.table_size - 1))
 
 

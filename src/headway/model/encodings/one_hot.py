@@ -10,6 +10,6 @@ from headway.model.encodings.base import Encoding, Positions
 class OneHot(Encoding):
     """There are d_model different positions; the ones past them all look like the last."""
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"]:
         d_model = self.sizes.d_model
         return F.one_hot(positions.clamp(max=d_model - 1), d_model).float()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headway.config import Choice, setting
 from headway.errors import InputError
-from headway.model.encodings.base import Encoding, Heads, Positions, Sizes
+from headway.model.encodings.base import Encoding, Heads, Positions, Sizes, for_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +38,15 @@ class Randomized(Encoding):
             raise InputError(f"model.encoding.over = {options.over!r}; an encoding of plain positions needed")
 
     def place(
-        self, source: Positions, target: Int[Tensor, "#batch prefix"] | None, length: Int[Tensor, "#batch 1"]
-    ) -> tuple[Positions, Int[Tensor, "#batch prefix"] | None]:
+        self, source: Positions, target: Int[Tensor, "#other prefix"] | None, length: Int[Tensor, "#batch 1"]
+    ) -> tuple[Int[Tensor, "#placed position"], Int[Tensor, "#moved prefix"] | None]:
         places = source.shape[1] + (0 if target is None else target.shape[1])
         chosen = self.draw(places, length) if self.training else self.spread(places, length)
-        # One row of places stands for all where every example has the same length.
-        pick = [None if p is None else chosen.gather(1, p.expand(len(chosen), -1)) for p in (source, target)]
-        assert pick[0] is not None
-        return pick[0], pick[1]
+
+        def picked(positions: Positions) -> Int[Tensor, "#placed position"]:
+            return chosen.gather(1, for_rows(positions, len(chosen)).expand(len(chosen), -1))
+
+        return picked(source), None if target is None else picked(target)
 
     def draw(self, places: int, length: Int[Tensor, "#batch 1"]) -> Int[Tensor, "#batch places"]:
         """Sorted random positions, different within an example; places past its length take the last one."""
@@ -60,7 +61,7 @@ class Randomized(Encoding):
         place = torch.arange(places, device=length.device)
         return ((2 * place + 1) * self.options.max_position // (2 * length)).clamp(max=self.options.max_position - 1)
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"] | None:
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"] | None:
         return self.inner.embed(positions)
 
     def rotate(self, x: Heads, positions: Positions) -> Heads:

@@ -15,7 +15,7 @@ class Sinusoidal(Encoding):
     So PE(p + k) is PE(p) turned by k w_i in each plane, and PE(p) . PE(q) depends on p - q alone.
     """
 
-    def embed(self, positions: Positions) -> Float[Tensor, "#batch position d_model"]:
+    def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"]:
         d_model = self.sizes.d_model
         plane = torch.arange(0, d_model, 2, device=positions.device, dtype=torch.float64)
         angle = positions[..., None].double() * torch.exp(-math.log(10_000.0) * plane / d_model)
