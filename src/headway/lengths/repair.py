@@ -295,11 +295,22 @@ def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]
 def rise_row(
     before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"], confidence: float = 0.95
 ) -> dict[str, Any]:
-    """The accuracy after, and by how many points it is above the one before on the same examples."""
+    """The accuracy after, by how many points it is above the one before, and which share of the failures is put right.
+
+    All on the same examples; the share of failures has Wilson's interval, and is None where nothing failed.
+    """
     lost, gained = int((before & ~after).sum()), int((~before & after).sum())
     low, high = paired_interval(gained, lost, len(before), confidence)
-    rise = 100 * (gained - lost) / len(before)
-    return {**accuracy_row(after), "rise": rise, "rise_interval": (100 * float(low), 100 * float(high))}
+    failures = gained + int((~before & ~after).sum())
+    return {
+        **accuracy_row(after),
+        "rise": 100 * (gained - lost) / len(before),
+        "rise_interval": (100 * float(low), 100 * float(high)),
+        "failures": failures,
+        "failures_repaired": gained,
+        "share_repaired": gained / failures if failures else None,
+        "share_repaired_interval": wilson_interval(gained, failures, confidence) if failures else None,
+    }
 
 
 def accuracy_row(right: Bool[np.ndarray, " example"]) -> dict[str, Any]:

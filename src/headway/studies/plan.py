@@ -60,10 +60,10 @@ class Study:
     """Arms and seeds, and how every run is measured: its accuracy, or accuracy against length.
 
     `at` are the lengths past training, with `n` examples of each set at each length; sets of at most `whole` members
-    are measured whole at the shortest one. `mechanism` says for which runs
-    it is asked why they fail: the one that loses most, or one of every cell that fails. `heads` says which runs have
-    their heads analysed; the doctor examines all. Every run is judged by the same gate; with `stop_at_gate` it is
-    trained until it masters its training lengths, or to its last step.
+    are measured whole at the shortest one. `mechanism` says which runs are asked why they fail: the one that loses
+    most, one of every cell that fails, or every one that fails. `heads` says which runs have their heads analysed; the
+    doctor examines all. Every run is judged by the same gate; with `stop_at_gate` it is trained until it masters its
+    training lengths, or to its last step.
     """
 
     arms: tuple[Arm, ...]
@@ -72,7 +72,7 @@ class Study:
     at: tuple[int, ...] = ()
     n: int = 2_000
     whole: int = 200_000
-    mechanism: Literal["none", "worst", "failing"] = "none"
+    mechanism: Literal["none", "worst", "failing", "every"] = "none"
     heads: HeadsOf = HeadsOf()
     stop_at_gate: bool = False
 

@@ -291,7 +291,7 @@ ENCODINGS_OF_TEXT = {
         seeds=range(5),
         at=CHARACTERS,
         n=1_000,
-        mechanism="failing",
+        mechanism="every",
         heads=HeadsOf(arms=()),
         stop_at_gate=True,
     ),

@@ -73,8 +73,10 @@ def loss_of(document: Mapping[str, Any]) -> float:
 
 
 def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, Document], how: str) -> list[str]:
-    """Of each cell the run that loses most, where it loses anything worth the question; or the one that loses most."""
+    """Of each cell the run that loses most, where it loses anything worth the question; or the one; or every one."""
     lost = {name: loss_of(document) for name, document in measured.items()}
+    if how == "every":
+        return [name for names in cells for name in names if lost[name] >= LOST]
     losing = [max(names, key=lost.__getitem__) for names in cells if names]
     losing = [name for name in losing if lost[name] >= LOST]
     if how == "worst":
