@@ -29,6 +29,7 @@ from headway.lengths.repair import (
     profiles_of,
     repaired,
     repairs_for,
+    rise_row,
     shifted,
     within_reach,
 )
@@ -530,3 +531,15 @@ def test_a_frozen_change_knows_its_size() -> None:
     change = changed(0.8, 0.4)
     assert change.size == pytest.approx(4)
     assert replace(change, about="effect").size == pytest.approx(1.6)
+
+
+def test_the_share_of_failures_that_a_repair_puts_right_counts_failures_alone() -> None:
+    before = np.array([True] * 6 + [False] * 4)
+    after = np.array([True] * 4 + [False] * 2 + [True] * 3 + [False])
+    found = rise_row(before, after)
+    assert (found["failures"], found["failures_repaired"], found["share_repaired"]) == (4, 3, 0.75)
+    assert found["rise"] == pytest.approx(10)  # three gained, two lost, of ten
+    low, high = found["share_repaired_interval"]
+    assert low < 0.75 < high
+    nothing_failed = rise_row(np.array([True, True]), np.array([True, False]))
+    assert nothing_failed["share_repaired"] is None and nothing_failed["failures"] == 0

@@ -11,7 +11,7 @@ from headway.statistics import two_way_shares, wilson_interval
 from headway.studies.answer import answer, decisions, furthest
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import asked_why, loss_of, main_set
-from headway.studies.tables import costs, held_table, reach_table, ripple_table, seed_table
+from headway.studies.tables import costs, held_table, reach_table, repair_table, ripple_table, seed_table
 
 N = 1_000
 
@@ -236,4 +236,10 @@ def test_tables_hold_the_documents_numbers() -> None:
         ["sums at 16", "1.000"],
         ["sums at 32", "0.250"],
     ]
+    assert len(repair_table(cells)) == 1
+    shares = {"failures": 40, "share_repaired": 0.25, "share_repaired_interval": (0.14, 0.4)}
+    reach = {"repair": "reach", "who": "all heads", "at": shares, "sham": None, "claim": "not shown"}
+    check = {"repairs": [{**reach, "repair": "profile"}, {**reach, "who": "one head"}, reach]}
+    cells[0]["runs"][1]["mechanism"] = {"fails_at": 32, "check": check}
+    assert repair_table(cells)[1:] == [["a", "1", "32", "40", "0.250", "0.140 to 0.400", "not tried", "not shown"]]
     assert seed_table(sums, "ripple")[1] == ["some-seed0", "–", "–", "1.000", "0.250", "0.000", "50", "2", "cpu"]

@@ -176,7 +176,14 @@ def ask_why(work: Work, measured: dict[str, dict[str, Any]]) -> None:
 def told_lengths(document: dict[str, Any]) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
-    from headway.studies.tables import held_table, mastery_table, reach_table, ripple_table, seed_table
+    from headway.studies.tables import (
+        held_table,
+        mastery_table,
+        reach_table,
+        repair_table,
+        ripple_table,
+        seed_table,
+    )
 
     cells = measured(document["cells"])
     lines = []
@@ -192,6 +199,8 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
         lines += ["by ripple (set ripple), mean over seeds:", *as_text(ripples, 1), ""]
         for name in sets_of(cells):
             lines += [f"every run, on {name}:", *as_text(seed_table(cells, name), 1), ""]
+    if len(repairs := repair_table(cells)) > 1:
+        lines += ["failures that limiting the reach of attention repairs:", *as_text(repairs, 2), ""]
     for arm in document["arms"]:
         lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]
     lines += [cost_line(cost) for cost in document["costs"]]

@@ -212,7 +212,22 @@ TEXT_ENCODINGS: dict[str, dict[str, Any]] = {
     "abacus": {ENCODING: "abacus", "task.operand_order": UNITS_FIRST},
 }
 """What is compared on addition as text; one that is varied may bring settings of its own with it."""
-RATES: dict[str, float] = dict.fromkeys(TEXT_ENCODINGS, 1e-3)
+DECODER = {"model.shape": "decoder", "model.encoder_layers": 0, "model.decoder_layers": 4}
+PUBLISHED: dict[str, dict[str, Any]] = {
+    # One layer, 4 heads, as in the paper's smallest model.
+    "position-coupling": {
+        **DECODER,
+        "model.decoder_layers": 1,
+        "model.d_model": 512,
+        "model.d_ff": 2_048,
+        **TEXT_ENCODINGS["coupled"],
+    },
+    "abacus-decoder": {**DECODER, **TEXT_ENCODINGS["abacus"]},
+    "fire-randomized": {**DECODER, ENCODING: "randomized", "model.encoding.over": "fire"},
+    "none-decoder": {**DECODER, ENCODING: "none"},
+}
+"""Recipes of papers that report length generalization of addition, as far as this size allows: all are decoders."""
+RATES: dict[str, float] = dict.fromkeys([*TEXT_ENCODINGS, *PUBLISHED], 1e-3)
 """The learning rate of each, to be chosen by the preset `tune` on seeds that the comparison does not use."""
 TUNED = {name: {**settings, "train.lr": RATES[name]} for name, settings in TEXT_ENCODINGS.items()}
 MOST_FIRST = {
@@ -268,7 +283,7 @@ ENCODINGS_OF_TEXT = {
                 name="tune",
                 recipe="long-addition",
                 set=LONG_TEXT,
-                vary={"encoding": TEXT_ENCODINGS, "train.lr": (3e-4, 1e-3, 3e-3)},
+                vary={"encoding": {**TEXT_ENCODINGS, **PUBLISHED}, "train.lr": (3e-4, 1e-3, 3e-3)},
             ),
         ),
         seeds=(100,),
@@ -286,6 +301,15 @@ ENCODINGS_OF_TEXT = {
                 set={**LONG_TEXT, "task.order": "most-significant-first"},
                 vary={"encoding": MOST_FIRST},
                 seeds=(0,),
+            ),
+            Arm(
+                name="published",
+                recipe="long-addition",
+                set=LONG_TEXT,
+                vary={
+                    "encoding": {name: {**settings, "train.lr": RATES[name]} for name, settings in PUBLISHED.items()}
+                },
+                seeds=range(3),
             ),
         ),
         seeds=range(5),

@@ -75,6 +75,36 @@ def ripple_table(cells: Sequence[Document]) -> Table:
     return [["columns a carry passes", *columns], *body] if columns else []
 
 
+def repair_table(cells: Sequence[Document]) -> Table:
+    """What limiting the reach of all self-attention heads repairs: for each run that was asked why it fails.
+
+    The share of the failures at the first failing length that are right afterwards, with its interval; the same for the
+    sham repair, which is only tried where the repair helps; and what that shows.
+    """
+    table = [
+        ["combination", "seed", "fails at", "failures", "repaired by reach", "95 % interval", "by the sham", "shows"]
+    ]
+    for cell in measured(cells):
+        for run in cell["runs"]:
+            found = reach_repair(run)
+            if found is not None:
+                at, sham = found["at"], found["sham"]
+                low, high = at["share_repaired_interval"]
+                shares = [f"{at['share_repaired']:.3f}", f"{low:.3f} to {high:.3f}"]
+                spoiled = "not tried" if sham is None else f"{sham['share_repaired']:.3f}"
+                place = f"{run['mechanism']['fails_at']:,}"
+                head = [cell["cell"], str(run["seed"]), place, f"{at['failures']:,}"]
+                table.append([*head, *shares, spoiled, found["claim"]])
+    return table
+
+
+def reach_repair(run: Document) -> Document | None:
+    """The repair of a run that limits the reach of all heads of self-attention; None where none was tried."""
+    check = (run.get("mechanism") or {}).get("check") or {}
+    rows = [row for row in check.get("repairs", []) if (row["repair"], row["who"]) == ("reach", "all heads")]
+    return rows[0] if rows and rows[0]["at"].get("failures") else None
+
+
 def mastery_table(cells: Sequence[Document]) -> Table:
     """For each cell: how many seeds mastered the training lengths, every seed's steps, and what the others reached."""
     table = [["combination", "mastered", "steps to mastery, every seed", "accuracy of those that did not"]]
