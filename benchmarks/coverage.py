@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import binom, norm
 from scipy.stats import t as student
 
-from headway.heads.verdicts import CRITICAL, IMPORTANT, Claims, claims_of, correct, decide, share_under
+from headway.head_analysis.verdicts import CRITICAL, IMPORTANT, Claims, claims_of, correct, decide, share_under
 from headway.randomness import generator
 from headway.statistics import (
     clopper_pearson,

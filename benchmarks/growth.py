@@ -15,7 +15,7 @@ from benchmarks.subject import half_trained
 from headway.batches import make_batch, make_model
 from headway.config import Choice, ModelConfig
 from headway.evaluation import Trained
-from headway.heads.variants import heads_of
+from headway.head_analysis.variants import heads_of
 from headway.randomness import generator
 from headway.tasks import Examples, make_task
 

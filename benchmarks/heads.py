@@ -15,8 +15,8 @@ from benchmarks.measuring import Row, Settings, compare, fastest
 from benchmarks.subject import half_trained
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained
-from headway.heads.together import all_subsets
-from headway.heads.variants import heads_of, run_variants, zero
+from headway.head_analysis.together import all_subsets
+from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.model.sites import Head
 from headway.model.transformer import Inputs
 from headway.tasks import Examples

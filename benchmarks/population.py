@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from headway.evaluation import Trained, load
-from headway.heads.ablation import KINDS
-from headway.heads.variants import donor, heads_of, means, run_variants, zero
-from headway.heads.verdicts import CRITICAL, IMPORTANT, judge
+from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.variants import donor, heads_of, means, run_variants, zero
+from headway.head_analysis.verdicts import CRITICAL, IMPORTANT, judge
 from headway.randomness import generator
 from headway.statistics import holm, mcnemar
 from headway.tasks import Examples

@@ -13,8 +13,8 @@ from benchmarks import __main__ as program
 from benchmarks import course_files, coverage, heads, machine, measuring, population, training
 
 from headway.evaluation import evaluate, load
-from headway.heads import verdicts
-from headway.heads.variants import heads_of
+from headway.head_analysis import verdicts
+from headway.head_analysis.variants import heads_of
 from headway.tasks import Examples
 from headway.training import train
 from tests.tiny import ADDITION, config

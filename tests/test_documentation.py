@@ -13,7 +13,7 @@ import headway
 from headway.api import find_recipe, read_recipe
 from headway.cli.main import app
 from headway.config import DataConfig, ModelConfig, TrainConfig, describe_range
-from headway.heads.scores import EVERYWHERE, SELF_ONLY
+from headway.head_analysis.scores import EVERYWHERE, SELF_ONLY
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
@@ -119,17 +119,17 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.cli.doctor",
         "headway.cli.compare",
         "headway.cli.lengths",
-        "headway.lengths.held",
+        "headway.length_analysis.held",
         "headway.sweeps.comparison",
-        "headway.report.loss",
-        "headway.report.settings",
-        "headway.report.weights",
-        "headway.report.lengths",
-        "headway.report.length_bars",
-        "headway.report.length_gaps",
-        "headway.report.length_table",
-        "headway.report.positions",
-        "headway.lengths.identities",
+        "headway.reports.loss",
+        "headway.reports.settings",
+        "headway.reports.weights",
+        "headway.reports.lengths",
+        "headway.reports.length_bars",
+        "headway.reports.length_gaps",
+        "headway.reports.length_table",
+        "headway.reports.positions",
+        "headway.length_analysis.identities",
     ],
 )
 def test_examples_in_docstrings_are_right(module: str) -> None:

@@ -12,32 +12,56 @@ run.explore()                                # the model itself on a page, in a 
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.api import prune, sweep, train
+    from headway.diagnosis.visit import doctor
+    from headway.evaluation import evaluate, load
+    from headway.explorer.writing import explore
+    from headway.head_analysis.analysis import analyse as heads
+    from headway.length_analysis.measure import measure_lengths as lengths
+    from headway.reports.writing import report
+    from headway.sweeps.compare import compare
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "train": "headway.api",
-    "load": "headway.evaluation",
-    "evaluate": "headway.evaluation",
-    "prune": "headway.api",
-    "explore": "headway.explorer.writing",
-    "sweep": "headway.api",
-    "compare": "headway.sweeps.compare",
+    "train": "headway.api:train",
+    "load": "headway.evaluation:load",
+    "evaluate": "headway.evaluation:evaluate",
+    "heads": "headway.head_analysis.analysis:analyse",
+    "prune": "headway.api:prune",
+    "lengths": "headway.length_analysis.measure:measure_lengths",
+    "doctor": "headway.diagnosis.visit:doctor",
+    "report": "headway.reports.writing:report",
+    "explore": "headway.explorer.writing:explore",
+    "sweep": "headway.api:sweep",
+    "compare": "headway.sweeps.compare:compare",
 }
-_ROOMS = ("heads", "lengths", "doctor", "report")
-"""Packages that can be called; see headway.lazy."""
+"""Each public function, imported when it is first asked for: torch takes seconds."""
 
-__all__ = ["__version__", *_PUBLIC, *_ROOMS]
+__all__ = [
+    "__version__",
+    "compare",
+    "doctor",
+    "evaluate",
+    "explore",
+    "heads",
+    "lengths",
+    "load",
+    "prune",
+    "report",
+    "sweep",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"headway.{name}")
     if name not in _PUBLIC:
-        known = ", ".join(sorted([*_PUBLIC, *_ROOMS]))
-        raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {known}")
-    return getattr(import_module(_PUBLIC[name]), name)
+        raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {', '.join(sorted(_PUBLIC))}")
+    module, function = _PUBLIC[name].split(":")
+    return getattr(import_module(module), function)
 
 
 def __dir__() -> list[str]:

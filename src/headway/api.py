@@ -9,7 +9,7 @@ from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, Interrupted, suggestion
 
 if TYPE_CHECKING:
-    from headway.heads.pruning import PruneResult
+    from headway.head_analysis.pruning import PruneResult
     from headway.sweeps.driver import SweepResult
     from headway.sweeps.plan import Plan, Vary
     from headway.training import TrainResult
@@ -118,13 +118,18 @@ def sweep(
     trials: int | None = None,
     search: str | None = None,
     budget: int | None = None,
-    **how: Any,
+    on: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    log: str | None = None,
+    address: str | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
 ) -> "SweepResult":
     """Train every combination of the varied settings with every seed; called again, it continues.
 
     With `trials`, so many settings are drawn instead, also from ranges such as `"1e-4..1e-2:log"`. `split` "auto" is
-    the test split, and nothing in a search. `how` is `on`, `workers`, `device`, `log`, `address`, `cpus`, `gpus`, as
-    the options of `headway sweep`.
+    the test split, and nothing in a search. The other arguments are the options of `headway sweep`.
 
     >>> hw.sweep("quick-addition", vary={"train.lr": [1e-3, 2e-3]}, seeds=range(8))   # doctest: +SKIP
     """
@@ -136,7 +141,16 @@ def sweep(
     assignments = list((set or {}).items())
     drawn: dict[str, Any] = {"trials": trials, "search": search, "budget": budget}
     plan = plan_sweep(recipe, vary=vary or {}, seeds=seeds, set=assignments, split=split, **drawn)
-    executor, shared, _ = make_executor(split=plan.split, **how)
+    executor, shared, _ = make_executor(
+        split=plan.split,
+        on=on,
+        workers=workers,
+        device=device,
+        log=log,
+        address=address,
+        cpus=cpus,
+        gpus=gpus,
+    )
     check_plan(plan)
     return run_sweep(plan, SweepDirectory(out or default_sweep(plan.name)), executor, stack=shared.stack)
 
@@ -162,8 +176,8 @@ def prune(
     >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
     """
     from headway.evaluation import Trained, load
-    from headway.heads.pruning import PruneResult, choose_kept, compare, compare_accuracy, cut_model
-    from headway.heads.variants import heads_of
+    from headway.head_analysis.pruning import PruneResult, choose_kept, compare, compare_accuracy, cut_model
+    from headway.head_analysis.variants import heads_of
     from headway.training.start import check_new, write_start
 
     if finetune < 0:

@@ -7,11 +7,11 @@ import pytest
 
 from headway.cli.doctor import specimen_lines
 from headway.cli.main import run as headway
-from headway.doctor.findings import Diagnosis
-from headway.doctor.visit import Diagnoses
+from headway.diagnosis.findings import Diagnosis
+from headway.diagnosis.visit import Diagnoses
 from headway.runs import Checkpoint, RunDirectory
 from headway.training import train
-from tests.doctor.files import predict, rows_of, write_data
+from tests.diagnosis.files import predict, rows_of, write_data
 from tests.tiny import SORTEDNESS, config
 
 SOUND = {"data": {"train": 300, "validation": 30, "test": 30}, "train": {"steps": 40, "batch_size": 32}}

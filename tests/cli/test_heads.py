@@ -12,9 +12,9 @@ import torch
 
 from headway.cli import heads as heads_command
 from headway.cli.main import run
-from headway.heads import analysis, checks, together, verdicts
-from headway.heads.checks import Checks
-from headway.report import figures
+from headway.head_analysis import analysis, checks, together, verdicts
+from headway.head_analysis.checks import Checks
+from headway.reports import figures
 from headway.runs import RunDirectory
 from tests.tiny_recipes import write_recipe
 
@@ -603,7 +603,7 @@ def test_pruning_twice_into_the_same_place_is_refused(shell: Shell, here: Path) 
 
 def test_pruning_that_is_interrupted_leaves_nothing(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(here)
-    monkeypatch.setattr("headway.heads.pruning.largest_removable", interrupt)
+    monkeypatch.setattr("headway.head_analysis.pruning.largest_removable", interrupt)
     shell("prune zero --max-drop 1 --quiet", code=130)
     assert shell.err.strip() == "headway: interrupted"
     assert contents(here) == before

@@ -12,8 +12,8 @@ import torch
 from headway import evaluation
 from headway.cli.lengths import summary
 from headway.cli.main import run
-from headway.lengths.measure import Lengths
-from headway.report import lengths as figures
+from headway.length_analysis.measure import Lengths
+from headway.reports import lengths as figures
 from headway.runs import Checkpoint, RunDirectory
 from tests.tiny_recipes import write_recipe
 

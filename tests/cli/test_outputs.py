@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from headway.cli.main import app, run
-from headway.report.style import save
+from headway.reports.style import save
 from headway.runs import RunDirectory, StudyDirectory, SweepDirectory, check_outputs, owner_of
 from headway.storage import is_written_by_headway
 from headway.training import train

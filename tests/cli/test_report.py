@@ -10,7 +10,7 @@ import pytest
 import headway as hw
 from headway.cli import report as command
 from headway.cli.main import run
-from tests.report.made_up_runs import make_run
+from tests.reports.made_up_runs import make_run
 
 
 @pytest.fixture

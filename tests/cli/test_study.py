@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from headway.cli.main import run
-from headway.doctor.subject import Subject, subject_of
+from headway.diagnosis.subject import Subject, subject_of
 from headway.evaluation import Trained
-from headway.report.writing import Written
+from headway.reports.writing import Written
 from headway.runs import list_runs
 from headway.studies import pool
 from headway.studies.plan import ENCODING, POOLING, Arm, HeadsOf, Study, plan_study
@@ -97,7 +97,7 @@ HARD = ["study", "sortedness", "--preset", "tiny", "--quiet", "--arms", "hard", 
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report takes longer than all else here, and other tests read it."""
     written = Written(page="page", markdown="text", figures=[], bytes=0, sections=[], answer=[], left_out=[])
-    monkeypatch.setattr("headway.report.writing.report", lambda study, progress: written)
+    monkeypatch.setattr("headway.reports.writing.report", lambda study, progress: written)
 
 
 def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +156,7 @@ def test_an_error_of_the_doctor_is_exit_code_1(
         subject = subject_of(trained)
         return replace(subject, forward=lambda examples: torch.tensor([[2.0, 1.0]]).expand(len(examples), 2))
 
-    monkeypatch.setattr("headway.doctor.subject.subject_of", deaf)
+    monkeypatch.setattr("headway.diagnosis.subject.subject_of", deaf)
     assert run(HARD) == 1
     printed = capsys.readouterr().out
     assert "the doctor examined 1 run: " in printed
@@ -261,7 +261,7 @@ STOPS = {
     "done before it: train",
     "headway.studies.pieces.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 pieces are done); "
     "done before it: train, lengths and heads",
-    "headway.report.writing.report": "stopped in stage 4 of 5, report; "
+    "headway.reports.writing.report": "stopped in stage 4 of 5, report; "
     "done before it: train, lengths and heads, doctor",
     "headway.explorer.writing.explore": "stopped in stage 5 of 5, explorer; "
     "done before it: train, lengths and heads, doctor, report",
@@ -291,7 +291,7 @@ def test_heads_or_a_report_that_fail_cost_nothing_else(
         raise ValueError("it rained")
 
     monkeypatch.setattr("headway.studies.pieces.Heads.do", fail)
-    monkeypatch.setattr("headway.report.writing.report", fail)
+    monkeypatch.setattr("headway.reports.writing.report", fail)
     assert run([*HARD, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == {"hard-seed3": "its heads: ValueError: it rained", "the report": "ValueError: it rained"}

@@ -13,7 +13,7 @@ from headway.evaluation import Trained
 from headway.explorer.export import export_run
 from headway.explorer.packing import unpack
 from headway.explorer.writing import engine_text
-from headway.heads.handles import edits_of, intervene
+from headway.head_analysis.handles import edits_of, intervene
 from headway.pages import script_json
 from headway.runs import RunDirectory
 from headway.tasks import Examples, make_task

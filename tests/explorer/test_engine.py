@@ -12,7 +12,7 @@ from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.explorer.packing import Pack, unpack
 from headway.explorer.writing import shipped
-from headway.heads.handles import intervene
+from headway.head_analysis.handles import intervene
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
 from headway.tasks import Examples, make_task

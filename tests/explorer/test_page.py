@@ -13,7 +13,7 @@ import pytest
 from headway.explorer.writing import Exploration, explore
 from headway.runs import RunDirectory
 from headway.training import train
-from tests.report.made_up_runs import heads_document
+from tests.reports.made_up_runs import heads_document
 from tests.tiny import ADDITION, SORTEDNESS, config
 
 NASTY = 'sums <img src=x onerror="alert(1)">&b'

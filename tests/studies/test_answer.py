@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headway.lengths.held import by_set, constant_answer, held_from_shortest
-from headway.lengths.together import together
+from headway.length_analysis.held import by_set, constant_answer, held_from_shortest
+from headway.length_analysis.together import together
 from headway.statistics import two_way_shares, wilson_interval
 from headway.studies.answer import answer, decisions, furthest
 from headway.studies.plan import ENCODING, POOLING

@@ -3,7 +3,7 @@
 import doctest
 from typing import Any
 
-from headway.heads.ablation import KINDS
+from headway.head_analysis.ablation import KINDS
 from headway.studies import closing
 from headway.studies.closing import (
     carry_text,
@@ -15,7 +15,7 @@ from headway.studies.closing import (
     is_unsound,
     moved_by,
 )
-from tests.report.made_up_runs import heads_document
+from tests.reports.made_up_runs import heads_document
 
 
 def diagnosis(name: str, *levels: str, about: str = "model") -> dict[str, Any]:

@@ -66,7 +66,7 @@ def compare(
 
 
 def draw(found: "Comparison") -> "list[Path]":
-    from headway.report.sweep import draw_sweep
+    from headway.reports.sweep import draw_sweep
     from headway.runs import SweepDirectory
 
     return draw_sweep(found.to_json(), SweepDirectory(found.sweep))

@@ -78,9 +78,9 @@ def _check_one_visit(
 
 def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> dict[str, Any]:
     """Examine work done elsewhere; nothing is written."""
-    from headway.doctor.material import examine_data
-    from headway.doctor.predictions import examine_predictions
-    from headway.doctor.published import examine_results
+    from headway.diagnosis.material import examine_data
+    from headway.diagnosis.predictions import examine_predictions
+    from headway.diagnosis.published import examine_results
 
     assert data is not None
     if predictions is not None:
@@ -91,7 +91,7 @@ def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Pat
 
 
 def _show_specimens(*, as_json: bool, quiet: bool) -> None:
-    from headway.doctor.specimens import exhibit
+    from headway.diagnosis.specimens import exhibit
 
     with progress("specimens", quiet=quiet) as meter:
         document = exhibit(meter).to_json()
@@ -115,8 +115,8 @@ def specimen_lines(document: Document) -> list[str]:
 
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]:
     """Examine runs with a progress display, and add each diagnosis to its run."""
-    from headway.doctor.subject import read_findings
-    from headway.doctor.visit import examine_together
+    from headway.diagnosis.subject import read_findings
+    from headway.diagnosis.visit import examine_together
     from headway.evaluation import load
 
     opened = [load(one, device=device) for one in runs]
@@ -144,7 +144,7 @@ def has_error(document: Document) -> bool:
 
 def has_unexamined(document: Document) -> bool:
     """Whether something that was given could not be examined."""
-    from headway.doctor.material import UNEXAMINED
+    from headway.diagnosis.material import UNEXAMINED
 
     return any(finding["check"] in UNEXAMINED for finding in document.get("findings", ()))
 

@@ -76,7 +76,7 @@ def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
 
     Earlier versions called --n --examples; so few that all can be drawn could not be analysed then either.
     """
-    from headway.heads.analysis import FEWEST, MAPS, MOST_MAPS
+    from headway.head_analysis.analysis import FEWEST, MAPS, MOST_MAPS
 
     if examples >= FEWEST:
         return examples, MAPS
@@ -112,7 +112,7 @@ def _analyse(
     trained: "Trained", settings: Mapping[str, Any], maps: int, *, again: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.heads.analysis import FORM, MAPS, PARTS, analyse_and_keep, keep_maps, maps_setting, settings_of
+    from headway.head_analysis.analysis import FORM, MAPS, PARTS, analyse_and_keep, keep_maps, maps_setting, settings_of
 
     earlier = (None if again else trained.directory.read_analysis("heads")) or {}
     before = dict(earlier.get("settings") or {})
@@ -147,14 +147,14 @@ def _remove_figures(folder: Path) -> None:
 
 def _draw(document: Mapping[str, Any], folder: Path, *, anew: bool) -> None:
     """Draw all figures, unless those of an earlier analysis are all there."""
-    from headway.report.figures import draw_all, planned
+    from headway.reports.figures import draw_all, planned
 
     if anew or not all((folder / f"{name}.png").exists() for name, _ in planned(document)):
         draw_all(document, folder)
 
 
 def _show_several(found: list[dict[str, Any]], *, as_json: bool) -> None:
-    from headway.heads.seeds import put_together
+    from headway.head_analysis.seeds import put_together
 
     together = put_together(found)
     lines = [line for document in found for line in [*summary(document), ""]]

@@ -103,7 +103,7 @@ def _measure(
     trained: "Trained", at: Sequence[int] | None, n: int, whole: int, *, mechanism: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Measure a run with a progress display, add the result to it and draw it."""
-    from headway.lengths.measure import measure_lengths
+    from headway.length_analysis.measure import measure_lengths
 
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
@@ -118,7 +118,7 @@ def _measure(
 
 
 def _draw(documents: Sequence[Document], folder: Path) -> None:
-    from headway.report.lengths import write_figures
+    from headway.reports.lengths import write_figures
 
     for earlier in drawn_before(folder):  # it shows another measurement
         earlier.unlink()
@@ -132,7 +132,7 @@ def drawn_before(folder: Path) -> list[Path]:
 
 def _told(found: Sequence[dict[str, Any]], one_recipe: bool) -> tuple[dict[str, Any], list[str]]:
     """The document of one run or of several, and the lines that tell it."""
-    from headway.lengths.together import together
+    from headway.length_analysis.together import together
 
     lines = [line for document in found for line in [*summary(document), ""]][:-1]
     if len(found) == 1:
@@ -274,7 +274,7 @@ def nearly_constant(found: Document) -> list[str]:
 
 def too_few(found: Document) -> list[str]:
     """A word where even a model without an error could not hold."""
-    from headway.lengths.held import fewest_examples
+    from headway.length_analysis.held import fewest_examples
 
     needed = fewest_examples(found["threshold"])
     if found["n"] >= needed:

@@ -12,7 +12,7 @@ from headway.cli.train import show_event
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from headway.heads.pruning import PruneResult
+    from headway.head_analysis.pruning import PruneResult
 
 
 def prune(

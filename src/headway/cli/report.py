@@ -28,7 +28,7 @@ def report(
 
     Example: headway report addition-seed0 --open
     """
-    from headway.report.writing import report as write_report
+    from headway.reports.writing import report as write_report
 
     with progress("report", quiet=quiet) as meter:
         written = write_report(*run, out=out, force=force, progress=meter)

@@ -133,7 +133,7 @@ def asked_of(config: "RunConfig") -> list[str]:
 
 def told_by_lengths(work: Work) -> tuple[dict[str, Any], list[str]]:
     """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
-    from headway.lengths.patterns import encoding_patterns
+    from headway.length_analysis.patterns import encoding_patterns
     from headway.studies.answer import answer, decisions
     from headway.studies.gate import mastery_of
     from headway.studies.pieces import Lengths
@@ -209,7 +209,7 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
 
 def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[str]]:
     """Median accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
-    from headway.report.length_table import length_table
+    from headway.reports.length_table import length_table
 
     pairs = [(cell["cell"], run) for cell in cells for run in cell["runs"]]
     rows = length_table([run for _, run in pairs], groups=[cell for cell, _ in pairs])

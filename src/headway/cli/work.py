@@ -12,7 +12,7 @@ from headway.studies.plan import Plan, Study
 from headway.sweeps.trial import in_one_line
 
 if TYPE_CHECKING:
-    from headway.report.writing import Written
+    from headway.reports.writing import Written
     from headway.runs import RunDirectory, StudyDirectory
     from headway.studies.pieces import Piece
 
@@ -157,7 +157,7 @@ class Work:
 
     def report(self, drawn: Mapping[str, Any] | None) -> "Written | None":
         """Write the report, beside the figures of every arm; a report that fails is named and costs nothing else."""
-        from headway.report.writing import report
+        from headway.reports.writing import report
 
         if not self.directory.runs():
             return None
@@ -188,7 +188,7 @@ class Work:
 
 def draw(document: Mapping[str, Any], directory: "StudyDirectory") -> list[Path]:
     """Write the figures of every arm, in a folder of its own where there are several, and say where."""
-    from headway.report.lengths import write_encodings, write_figures
+    from headway.reports.lengths import write_encodings, write_figures
 
     cells = document["cells"]
     arms = list(dict.fromkeys(cell["arm"] for cell in cells))

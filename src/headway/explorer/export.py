@@ -13,9 +13,9 @@ from headway.evaluation import Trained, evaluate_examples
 from headway.explorer.findings import Warn, head_findings, ignore, length_findings
 from headway.explorer.packing import PRECISIONS, Pack
 from headway.explorer.tables import Span, TooLarge, add_tables
-from headway.heads.analysis import EXAMPLES as ANALYSED
-from headway.heads.variants import means
-from headway.heads.walk import Walk
+from headway.head_analysis.analysis import EXAMPLES as ANALYSED
+from headway.head_analysis.variants import means
+from headway.head_analysis.walk import Walk
 from headway.model.transformer import Transformer, count_parameters
 from headway.randomness import generator
 from headway.tasks import Contrast, Examples, Task

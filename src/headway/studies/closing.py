@@ -6,8 +6,8 @@ from pathlib import PurePath
 from typing import Any
 
 from headway.checked import failed_checks
-from headway.doctor.claims import over_seeds
-from headway.heads.seeds import VERDICTS, put_together
+from headway.diagnosis.claims import over_seeds
+from headway.head_analysis.seeds import VERDICTS, put_together
 from headway.statistics import ENOUGH_SEEDS
 
 Document = Mapping[str, Any]

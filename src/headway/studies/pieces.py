@@ -104,7 +104,7 @@ class Lengths(Piece):
     holds: ClassVar[Mapping[str, type]] = {"lengths": list, "held": dict, "training": dict, "positions": dict}
 
     def fitting(self, found: Document) -> Document | None:
-        from headway.lengths.measure import FORM
+        from headway.length_analysis.measure import FORM
 
         if found.get("form") != FORM or "checkpoint" not in found:
             return None
@@ -114,7 +114,7 @@ class Lengths(Piece):
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import load
-        from headway.lengths.measure import measure_lengths
+        from headway.length_analysis.measure import measure_lengths
 
         trained = load(self.run, device=device)
         measured = measure_lengths(
@@ -144,7 +144,7 @@ class Why(Lengths):
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import load
-        from headway.lengths.mechanism import mechanism
+        from headway.length_analysis.mechanism import mechanism
         from headway.studies.runner import accuracies, main_set
 
         document = self.run.read_analysis(self.file) or {}
@@ -169,7 +169,7 @@ class Heads(Piece):
         return {"split": "test", "examples": self.study.heads.examples, "thorough": False}
 
     def fitting(self, found: Document) -> Document | None:
-        from headway.heads.analysis import FORM, RULES
+        from headway.head_analysis.analysis import FORM, RULES
 
         earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
         same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step, "rules": RULES}
@@ -177,7 +177,7 @@ class Heads(Piece):
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import load
-        from headway.heads.analysis import PARTS, analyse_and_keep
+        from headway.head_analysis.analysis import PARTS, analyse_and_keep
 
         def note(part: str, done: int, total: int) -> None:
             tell((PARTS.index(part) + done / total) / len(PARTS))
@@ -201,8 +201,8 @@ class Diagnosis(Piece):
 
     def seen(self) -> Document:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
-        from headway.doctor.subject import read_findings
-        from headway.doctor.visit import CHECKS
+        from headway.diagnosis.subject import read_findings
+        from headway.diagnosis.visit import CHECKS
 
         documents = {name: read_findings(self.run, name)[0] for name in ("heads", "lengths")}
         return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
@@ -212,8 +212,8 @@ class Diagnosis(Piece):
         return found if same else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
-        from headway.doctor.subject import subject_of
-        from headway.doctor.visit import CHECKS, examine
+        from headway.diagnosis.subject import subject_of
+        from headway.diagnosis.visit import CHECKS, examine
         from headway.evaluation import load
 
         checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study

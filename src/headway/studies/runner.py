@@ -91,7 +91,7 @@ def findings(
     plan: Plan, directory: StudyDirectory, measured: Mapping[str, Document], failed: Mapping[str, str]
 ) -> list[Document]:
     """One record a cell: its runs' documents, what they say together, what training took, and what failed."""
-    from headway.lengths.together import together
+    from headway.length_analysis.together import together
 
     found = []
     for cell in plan.cells:

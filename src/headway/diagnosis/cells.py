@@ -1,0 +1,327 @@
+"""What the names around a number say: a length, a head, an epoch, a split, a measure; the rest is a model's name.
+
+{"learned": {"test_len_32": {"accuracy": 0.546}}}      learned, at length 32, an accuracy of the test split
+{"layer_0": {"head_1": {"drop": -0.0005}}}             a drop, of layer_0 head_1
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from headway.diagnosis.printed import as_number
+from headway.diagnosis.rows import split_named, words_of
+from headway.errors import InputError
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a text, to look others up in."""
+    return frozenset(text.split())
+
+
+ACCURACY = _words(
+    "acc accs accuracies accuracy autoregressive correct em exact forced generation greedy match matches"
+    " performance score scores share"
+)
+OTHER = _words(
+    "args attention_weight auc batch char ci config count counts critical date diagonal digit dim dropout"
+    " entropy epochs error errors examples f high hyperparameters important interval loss losses low lower"
+    " lr metadata minutes model_dim num param parameters params perplexity ppl precision prunable pvalue"
+    " rank recall redundant samples sec seconds seed seeds sem settings size sizes sparsity std steps"
+    " threshold time timestamp token tokens total upper version vocab weight"
+)
+"""Words of numbers that are no accuracy of whole answers."""
+DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
+BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
+LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
+STACK = frozenset(["attention", "attn", "cross", "dec", "decoder", "enc", "encoder", "h", "head", "l", "layer", "self"])
+ABOUT_HEADS = frozenset(["ablated", "ablation", "ablations", "head", "heads", "knockout", "layers", "pruning"])
+HOW = frozenset(["autoregressive", "forced", "generation", "greedy"])
+"""Words that say how answers were made; they name a claim."""
+SILENT = (
+    (ACCURACY - HOW)
+    | DROP
+    | LENGTH
+    | ABOUT_HEADS
+    | _words(
+        "all answer at average avg best by data dev epoch eval evaluation extrapolation final generalisation"
+        " generalization history json log logs mean metrics of overall pct per percent rate result results seq"
+        " sequence stats summary table test tests the train training val valid validation value values whole"
+    )
+)
+"""Words that say nothing of which model a number belongs to."""
+NOBODY = frozenset(
+    ["", "(none)", "-", "baseline", "full", "full model", "n/a", "nan", "no ablation", "no head", "none", "original"]
+)
+"""What stands in the column of heads where none was ablated."""
+NOT_A_NUMBER = Decimal("NaN")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, and what the names on the way to it say."""
+
+    names: tuple[str, ...] = ()
+    measure: str = ""  # accuracy, drop, baseline, other; empty where nothing says
+    split: str | None = None
+    length: int | None = None
+    head: tuple[str, ...] = ()
+    about_heads: bool = False
+    epoch: int | None = None
+    percent: bool = False
+    path: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+    text: str = ""
+    number: Decimal = Decimal(0)
+
+
+def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
+    if isinstance(content, dict):
+        yield from _walk_object(cell, content, lengths)
+    elif isinstance(content, list):
+        yield from _walk_list(cell, content, lengths)
+    elif content is None or (isinstance(content, float) and content != content):
+        yield replace(cell, text="NaN", number=NOT_A_NUMBER)
+    elif (number := as_number(content)) is not None:
+        text = str(content).strip()
+        yield replace(cell, text=text, number=number, percent=cell.percent or text.endswith("%"))
+
+
+def _walk_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """A list of numbers: by length where there are as many lengths, by head in tables of heads, else by epoch."""
+    if cell.measure == "other":
+        return
+    numbers = [item is None or item != item or as_number(item) is not None for item in items]
+    if not items or not all(numbers):
+        for index, item in enumerate(items):
+            below = cell
+            if isinstance(item, list) and _is_of_heads(cell):
+                below = replace(cell, head=(*cell.head, f"layer {index}"))
+            yield from cells_of(below, item, lengths)
+        return
+    named = cell.lengths or (lengths if cell.split in (None, "test") else ())
+    for index, item in enumerate(items):
+        if _is_of_heads(cell):
+            below = replace(cell, head=(*cell.head, f"head {index}"))
+        elif len(items) == len(named) and len(items) > 1 and cell.length is None:
+            below = replace(cell, length=named[index])
+        else:
+            below = replace(cell, epoch=index + 1)
+        yield from cells_of(below, item, lengths)
+
+
+def _is_of_heads(cell: Cell) -> bool:
+    return cell.about_heads or bool(cell.head) or cell.measure == "drop"
+
+
+def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """The numbers of an object; what says where it was measured (a length, a head, an epoch) holds for all of them."""
+    table = _counted(_metric_row(table))
+    cell, rest = _placed(cell, table)
+    numbered = _numbers_mean(cell, rest, lengths)
+    for key, value in rest.items():
+        if isinstance(value, list) and cell.lengths and _column_is_lengths(str(key), value):
+            continue
+        if cell.lengths and isinstance(value, list) and _is_plain(value) and len(value) != len(cell.lengths):
+            below = _named(cell, str(key), numbered)
+            if below.measure != "other" and below.split in (None, "test"):
+                size = f"{len(value)} and {len(cell.lengths)}"
+                raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
+        yield from cells_of(_named(cell, str(key), numbered), value, lengths)
+
+
+def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
+    """A row such as {"metric": "test_acc", "value": 0.41} as {"test_acc": 0.41}."""
+    lowered = {str(key).strip().lower(): key for key in table}
+    name = next((lowered[one] for one in ("metric", "name", "measure") if one in lowered), None)
+    if name is None or "value" not in lowered or not isinstance(table[name], str):
+        return table
+    rest = {key: value for key, value in table.items() if key not in (lowered["value"], name)}
+    return {**rest, table[name]: table[lowered["value"]]}
+
+
+def _counted(table: dict[str, Any]) -> dict[str, Any]:
+    """Right answers as a count: an accuracy where a total stands beside it and none is given, and else no accuracy."""
+    lowered = {str(key).strip().lower(): key for key in table}
+    right = next((lowered[one] for one in ("correct", "num_correct", "n_correct", "right") if one in lowered), None)
+    if right is None or type(table[right]) is not int or table[right] <= 1:
+        return table
+    rest = {key: value for key, value in table.items() if key != right}
+    wrong = next((table[lowered[one]] for one in ("incorrect", "wrong") if one in lowered), None)
+    total = next((table[lowered[one]] for one in ("total", "n", "count", "n_samples") if one in lowered), None)
+    total = table[right] + wrong if type(wrong) is int else total
+    if type(total) is not int or total < table[right] or any(set(words_of(str(key))) & ACCURACY for key in rest):
+        return rest
+    return {**{key: value for key, value in rest.items() if value != wrong}, "accuracy": f"{table[right]}/{total}"}
+
+
+def _is_plain(value: list[Any]) -> bool:
+    return all(as_number(item) is not None for item in value)
+
+
+def _column_is_lengths(key: str, value: Any) -> bool:
+    words = set(words_of(key))
+    named = bool(words & {"length", "lengths", "len", "lens", "seqlen", "seqlens"}) or key.lower() in ("x", "n", "l")
+    whole = isinstance(value, list) and len(value) > 0 and all(type(one) is int and one >= 1 for one in value)
+    return named and whole and not words & ACCURACY
+
+
+def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
+    """What an object's own values say of where its numbers were measured, and the values that are left."""
+    rest: dict[str, Any] = {}
+    row = False
+    for key, value in table.items():
+        words, name = words_of(str(key)), str(key).strip().lower()
+        number = as_number(value)
+        named = any(word.isdigit() for word in words)  # head_0 is a head; its value 0.0 is an accuracy, no head
+        whole = (
+            int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
+        )
+        if _column_is_lengths(str(key), value):
+            cell = replace(cell, lengths=tuple(value))
+        elif (
+            whole is not None
+            and name != "n"
+            and (set(words) & LENGTH or name == "l")
+            and not set(words) & (ACCURACY | OTHER | {"max", "min"})
+        ):
+            if any(word.isdigit() for word in words):
+                rest[key] = value
+            else:
+                cell, row = replace(cell, length=whole), True
+        elif words[:1] in (["epoch"], ["step"]) and whole is not None and len(words) == 1:
+            cell, row = replace(cell, epoch=whole), True
+        elif (
+            whole is not None and set(words) & {"head", "layer", "block"} and not set(words) & (ACCURACY | DROP | OTHER)
+        ):
+            part = f"{'head' if 'head' in words else 'layer'} {whole}"
+            cell, row = replace(cell, head=(*cell.head, part), about_heads=True), True
+        elif isinstance(value, str) and number is None:
+            cell, row = _said(cell, words, value), True
+        else:
+            rest[key] = value
+    if not row:
+        return cell, rest
+    # In a row of a table only what is called an accuracy or a drop is one; 30 epochs beside a length are not.
+    plain = cell.length is not None or cell.epoch is not None or any(map(str.isdigit, "".join(cell.head)))
+    kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _named(cell, str(k), "").measure}
+    if cell.length is not None and not any(_named(cell, str(k), "").measure == "accuracy" for k in kept):
+        # A row for each length with a column for each model.
+        kept |= {k: v for k, v in rest.items() if re.search(r"[.%/]", str(v)) and as_number(v) is not None}
+    return cell, kept
+
+
+def _said(cell: Cell, words: list[str], value: str) -> Cell:
+    """A text in a row: a head, a split, no head at all, or the model's name."""
+    text = value.strip()
+    if set(words) & {"head", "layer", "ablated", "attention", "component", "site", "module"} and text.lower() in NOBODY:
+        return replace(cell, measure="baseline", head=()) if cell.measure != "other" else cell
+    if set(words) & {"split", "subset", "set", "dataset"} and split_named(text):
+        return replace(cell, split=split_named(text))
+    if set(words_of(text)) & BASELINE and len(words_of(text)) <= 3:
+        return replace(cell, measure="baseline")
+    found = _head_part(text)
+    if found and (
+        "head" in words
+        or "layer" in words
+        or set(words) & {"type", "attention", "kind", "component", "site", "module", "block", "stack"}
+    ):
+        return replace(cell, head=(*cell.head, text), about_heads=True)
+    return replace(cell, names=(*cell.names, text)) if len(text) < 60 and text.lower() not in ("-", "") else cell
+
+
+def _head_part(name: str) -> bool:
+    """Whether a name is of a head, a layer or a stack of them: enc0.h1, L1H3, layer_0, decoder_cross."""
+    words = words_of(name)
+    known = [word for word in words if word in STACK]
+    others = [word for word in words if not word.isdigit() and word not in STACK]
+    return (
+        bool(known) and len(others) <= 1 and not set(others) & (ACCURACY | OTHER | DROP | BASELINE) and known != ["l"]
+    )
+
+
+def _numbers_mean(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> str:
+    """What keys that are bare numbers are: lengths, heads (or layers), or epochs."""
+    keys = [str(key).strip() for key in table if str(key).strip().isdigit()]
+    numbers = sorted(int(key) for key in keys)
+    if not numbers:
+        return ""
+    if _is_of_heads(cell):
+        return "head"
+    if cell.length is not None or cell.epoch is not None:
+        return "name"
+    if lengths and set(numbers) & set(lengths):
+        return "length"
+    in_a_row = numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+    if not in_a_row:
+        return "length"
+    return "epoch" if cell.split or cell.measure == "accuracy" else "head"
+
+
+def _named(cell: Cell, name: str, numbered: str) -> Cell:
+    """The cell below a name."""
+    words = words_of(name)
+    cell = replace(cell, path=(*cell.path, name))
+    if cell.measure == "other":
+        return cell
+    if name.strip().isdigit():
+        number = int(name)
+        if numbered == "length":
+            return replace(cell, length=number)
+        if numbered == "epoch":
+            return replace(cell, epoch=number)
+        if numbered == "head":
+            return replace(cell, head=(*cell.head, name.strip()), about_heads=True)
+        return replace(cell, names=(*cell.names, name))
+    measured = set(words)
+    if name.strip().lower() == "n" and (cell.length is not None or cell.measure):
+        return replace(cell, measure="other")
+    if measured & OTHER and not (words[:1] == ["seed"] and len(words) == 2):
+        return replace(cell, measure="other")
+    if words[:1] in (["max"], ["min"], ["d"], ["num"]) and not measured & ACCURACY:
+        return replace(cell, measure="other")
+    if "%" in name or measured & {"percent", "pct", "percentage"}:
+        cell = replace(cell, percent=True)
+    if measured & DROP:
+        cell = replace(cell, measure="drop")
+    elif measured & BASELINE and not measured & {"positional"}:
+        cell = replace(cell, measure="baseline")
+    elif measured & ACCURACY and cell.measure not in ("drop", "baseline"):
+        cell = replace(cell, measure="accuracy")
+    split = split_named(" ".join(word for word in words if word not in ("extrapolation", "generalization")))
+    if split and not _head_part(name):
+        cell = replace(cell, split=split)
+        if cell.measure == "" and set(words) <= SILENT | {"test"}:
+            cell = replace(cell, measure="accuracy")
+    if measured & ABOUT_HEADS:
+        cell = replace(cell, about_heads=True)
+    if words[:1] == ["epoch"] and len(words) == 2 and words[1].isdigit():
+        return replace(cell, epoch=int(words[1]))
+    of_stack = any(w.isdigit() for w in words) or measured & {"encoder", "decoder", "cross", "self", "enc", "dec"}
+    if of_stack and (_head_part(name) or (measured & STACK and measured & DROP)):
+        part = " ".join(w for w in words if w not in DROP | ACCURACY) if measured & (DROP | ACCURACY) else name
+        return replace(cell, head=(*cell.head, part))
+    length = _length_in(words, cell.known)
+    if length is not None and cell.length is None and not _is_of_heads(cell):
+        cell = replace(cell, length=length)
+        words = [word for word in words if word != str(length)]
+    kept = [word for word in re.split(r"[\s_]+", name) if not set(words_of(word)) <= SILENT | BASELINE | {str(length)}]
+    if kept:
+        cell = replace(cell, names=(*cell.names, " ".join(kept)))
+    return cell
+
+
+def _length_in(words: list[str], known: tuple[int, ...]) -> int | None:
+    """The length that a name gives: test_len_32, length 32, L=32, test_32, acc_32; or sinusoidal_32 if data has it."""
+    numbers = [index for index, word in enumerate(words) if word.isdigit()]
+    if len(numbers) != 1 or numbers[0] == 0:
+        return None
+    before = words[numbers[0] - 1]
+    number = int(words[numbers[0]])
+    return (
+        number
+        if number in known or (before in LENGTH | ACCURACY | {"test", "at", "digits", "to"} and number > 1)
+        else None
+    )

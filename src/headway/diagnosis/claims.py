@@ -1,0 +1,156 @@
+"""Checks of claims: what heads.json and lengths.json can carry, for one run and over seeds."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.diagnosis.examination import Examination
+from headway.diagnosis.findings import Check, Finding, Verdict, error, errors_first, fine, warning
+from headway.length_analysis.measure import ON_VALIDATION
+from headway.statistics import ENOUGH_SEEDS
+
+KIND = "zero"
+"""The ablation that rankings are read from."""
+Document = Mapping[str, Any]
+
+
+def drop_inside_noise(seen: Examination) -> Verdict | None:
+    """Every head has a verdict: its drop is surely large, or surely small."""
+    document = seen.subject.heads
+    if document is None:
+        return None
+    rows = document["heads"]
+    undecided = [row["head"] for row in rows if row["verdict"] == "undecided"]
+    noise = [row["head"] for row in rows if _holds_nothing(row["ablation"][KIND]["interval"])]
+    numbers = {"undecided": undecided, "inside_noise": noise, "heads": len(rows), "n": document["n"]}
+    inside = f"{len(noise)} of {len(rows)} drops have an interval that holds 0 ({document['n']:,} examples)"
+    if not undecided:
+        return fine(f"Every head has a verdict. {inside}.", **numbers)
+    return warning(
+        f"{len(undecided)} of {len(rows)} heads are undecided ({', '.join(undecided[:4])}); {inside}.",
+        "Report no drop of these as a finding; measure on more examples.",
+        **numbers,
+    )
+
+
+def _holds_nothing(interval: Sequence[float]) -> bool:
+    return bool(interval[0] <= 0 <= interval[1])
+
+
+def ranking_unsupported(seen: Examination) -> Verdict | None:
+    """The head that matters most is surely ahead of the next."""
+    document = seen.subject.heads
+    if document is None or len(document["heads"]) < 2:
+        return None
+    first, second = sorted(document["heads"], key=lambda row: -row["ablation"][KIND]["drop"])[:2]
+    low, high = first["ablation"][KIND]["interval"][0], second["ablation"][KIND]["interval"][1]
+    drops = [row["ablation"][KIND]["drop"] for row in (first, second)]
+    words = f"{first['head']} costs {drops[0]:.1f} points and {second['head']} {drops[1]:.1f}"
+    numbers = {"first": first["head"], "second": second["head"], "drops": drops, "n": document["n"]}
+    if low > high:
+        return fine(f"{words}; their intervals are apart.", **numbers)
+    return warning(
+        f"{words}, and their intervals overlap: this run does not say which matters more.",
+        "Name them together, or measure on more examples.",
+        **numbers,
+    )
+
+
+def curve_chosen_on_test(seen: Examination) -> Verdict | None:
+    """The checkpoint behind a curve over lengths was chosen on training lengths alone."""
+    document = seen.subject.lengths
+    if document is None:
+        return None
+    step, chosen = document["checkpoint"]["step"], document["checkpoint"]["chosen_on"]
+    if chosen == ON_VALIDATION:
+        return fine(f"The curve over lengths is of step {step:,}, chosen on {chosen}.", step=step, chosen_on=chosen)
+    told = (error, "was chosen on") if "test" in chosen else (warning, "was")
+    return told[0](
+        f"The curve over lengths is of step {step:,}, which {told[1]} {chosen}: the best of several looks at longer "
+        "lengths is no measurement of them.",
+        "Measure the checkpoint that validation chose.",
+        step=step,
+        chosen_on=chosen,
+    )
+
+
+def one_answer_at_lengths(seen: Examination) -> Verdict | None:
+    """At every length the answers depend on the question."""
+    document = seen.subject.lengths
+    if document is None or document["lengths"][0]["answer_shares"] is None:
+        return None
+    rows = [row for row in document["lengths"] if row["constant"] is not None]
+    if not rows:
+        return fine(f"No length has one answer only ({len(document['lengths'])} sets).", lengths=[])
+    shown = ", ".join(f"{row['accuracy']:.3f} at {row['length']}" for row in rows[:6])
+    return warning(
+        f"In {len(rows)} of {len(document['lengths'])} sets one class is answered throughout, from length "
+        f"{min(row['length'] for row in rows)} on; accuracies there ({shown}) are shares of that class.",
+        "Say that the model gives one answer; do not draw these points as accuracy.",
+        lengths=sorted({row["length"] for row in rows}),
+        sets=len(rows),
+    )
+
+
+def one_seed(seen: Examination) -> Verdict | None:
+    """Claims about a recipe rest on six seeds or more."""
+    if seen.subject.heads is None and seen.subject.lengths is None:
+        return None
+    return warning(
+        f"Heads and lengths were measured on 1 seed; what holds for a recipe needs {ENOUGH_SEEDS}.",
+        f"Speak of this model, or train {ENOUGH_SEEDS} seeds and give all of them to the doctor.",
+        seeds=1,
+        needed=ENOUGH_SEEDS,
+    )
+
+
+CLAIMS = (
+    Check("curve-chosen-on-test", "claims", curve_chosen_on_test),
+    Check("one-answer-at-lengths", "claims", one_answer_at_lengths),
+    Check("drop-inside-noise", "claims", drop_inside_noise),
+    Check("ranking-unsupported", "claims", ranking_unsupported),
+    Check("too-few-seeds", "claims", one_seed),
+)
+
+
+def over_seeds(heads: Sequence[Document | None], runs: int) -> tuple[Finding, ...]:
+    """What several seeds of one recipe can carry together: their number, and whether they agree on what matters."""
+    found = [_enough(runs)]
+    measured = [document for document in heads if document is not None]
+    if len(measured) > 1:
+        found.append(_agreement(measured))
+    return errors_first(found)
+
+
+def _enough(seeds: int) -> Finding:
+    numbers = {"seeds": seeds, "needed": ENOUGH_SEEDS}
+    if seeds >= ENOUGH_SEEDS:
+        return Finding("too-few-seeds", "fine", "claims", f"{seeds} seeds were examined.", numbers)
+    return Finding(
+        "too-few-seeds",
+        "warning",
+        "claims",
+        f"{seeds} seed{'s were' if seeds > 1 else ' was'} examined; an interval over seeds needs {ENOUGH_SEEDS}, "
+        "so they only describe.",
+        numbers,
+        f"Train {ENOUGH_SEEDS} seeds, or call the numbers descriptive.",
+    )
+
+
+def _agreement(documents: Sequence[Document]) -> Finding:
+    """Heads of different seeds do not correspond by name; the kind of the most important one can be compared."""
+    top = [max(document["heads"], key=lambda row: row["ablation"][KIND]["drop"])["kind"] for document in documents]
+    kind, count = Counter(top).most_common(1)[0]
+    numbers = {"kinds": top, "seeds": len(top)}
+    words = f"The most important head is of kind {kind} in {count} of {len(top)} seeds"
+    if count == len(top):
+        return Finding("ranking-unsupported", "fine", "claims", f"{words}.", numbers)
+    others = ", ".join(f"{other} in {times}" for other, times in Counter(top).items() if other != kind)
+    return Finding(
+        "ranking-unsupported",
+        "warning",
+        "claims",
+        f"{words}, {others}: seeds do not agree on what matters most.",
+        numbers,
+        "Report every seed; a ranking from one of them is that seed's.",
+    )

@@ -1,0 +1,189 @@
+"""Two tiny runs, and ways to make them wrong: other weights, another loss, another mask.
+
+A fault is planted where it would stand in a real program, and the rest of the subject is told the truth about it: a
+model with other weights is measured again, so that its metrics speak of the model that it is.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headway.batches import Batch, make_batch
+from headway.config import RunConfig, build
+from headway.diagnosis.subject import Subject, subject_of
+from headway.evaluation import Trained, load
+from headway.head_analysis.variants import heads_of
+from headway.model.attention import Visibility
+from headway.model.transformer import Inputs, Memory, Transformer
+from headway.tasks import Examples
+from headway.training import train
+
+SUMS: dict[str, Any] = {
+    "task": {"name": "addition", "digits": 2},
+    "data": {"train": 600, "validation": 60, "test": 120},
+    "model": {"d_model": 24, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0},
+    "train": {"steps": 48, "batch_size": 32, "validate_every": 24, "lr": 0.01},
+}
+SEQUENCES: dict[str, Any] = {
+    "task": {"name": "sortedness", "min_length": 4, "max_length": 7, "values": 20},
+    "data": {"train": 600, "validation": 60, "test": 120},
+    "model": {
+        "shape": "encoder",
+        "d_model": 20,
+        "n_heads": 2,
+        "d_ff": 24,
+        "encoder_layers": 1,
+        "dropout": 0.1,
+        "encoding": {"name": "learned", "table_size": 7},
+    },
+    "train": {"steps": 60, "batch_size": 32, "validate_every": 30, "lr": 0.01},
+}
+DEEP: dict[str, Any] = {**SEQUENCES, "model": {**SEQUENCES["model"], "encoder_layers": 2}}
+SHORT: dict[str, Any] = {
+    "task": {"name": "sortedness", "min_length": 2, "max_length": 3, "values": 20},
+    "data": {"train": 1_500, "validation": 100, "test": 200},
+    "model": {**SEQUENCES["model"], "d_model": 24, "dropout": 0.0},
+    "train": {"steps": 150, "batch_size": 64, "validate_every": 75, "lr": 0.02},
+}
+RECIPES = {"sums": SUMS, "sequences": SEQUENCES, "deep": DEEP, "short": SHORT}
+
+LossOf = Callable[[Transformer, Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """A run of each kind in which nothing is wrong."""
+
+    sums: Trained
+    sequences: Trained
+    deep: Trained
+    """Two layers, so that there are layers to exchange."""
+    short: Trained
+    """So easy that it is learned: 98 % right."""
+
+
+@contextmanager
+def healthy_runs() -> Iterator[Healthy]:
+    """Train the runs in a directory that is gone afterwards; they have learned a little, and nothing wrong."""
+    with TemporaryDirectory() as folder:
+        opened = []
+        for name, recipe in RECIPES.items():
+            path = Path(folder) / name
+            train(build(RunConfig, {**recipe, "seed": 0}, ""), path, device="cpu")
+            opened.append(load(path, device="cpu"))
+        yield Healthy(*opened)
+
+
+def changed(trained: Trained, change: Callable[[Transformer], object]) -> Trained:
+    """The run with a changed copy of its model."""
+    model = deepcopy(trained.model)
+    with torch.no_grad():
+        change(model)
+    return replace(trained, model=model)
+
+
+def altered(trained: Trained, change: Callable[[Transformer], object]) -> Subject:
+    """The run with a changed copy of its model, measured again."""
+    return measured_again(subject_of(changed(trained, change)))
+
+
+def measured_again(subject: Subject) -> Subject:
+    """The subject with metrics that say of its step what its own pass and scoring give."""
+    assert subject.forward is not None
+    examples = subject.splits["validation"]
+    logits, target = subject.forward(examples), torch.from_numpy(examples.target)
+    loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=subject.task.vocabulary.pad)
+    accuracy = subject.score(logits.argmax(-1).numpy(), examples.target).mean()
+    told = {"loss": float(loss), "accuracy": float(accuracy)}
+    rows = [
+        {**row, "validation": {**row["validation"], **told}}
+        if row.get("step") == subject.step and "validation" in row
+        else row
+        for row in subject.metrics
+    ]
+    return replace(subject, metrics=rows)
+
+
+def without_instruments(subject: Subject) -> Subject:
+    """The subject of a program that has no instruments: its own pass is all there is."""
+    return replace(subject, attention=None, fired=None, walked=None, silenced=None, mixing=None)
+
+
+def analysed(trained: Trained) -> dict[str, Any]:
+    """A heads.json of this very model and step, in which nothing is remarkable."""
+    rows = []
+    for place, head in enumerate(heads_of(trained)):
+        drop = 10.0 * (place + 1)
+        ablation = {"zero": {"drop": drop, "interval": [drop - 2, drop + 2]}}
+        kind = next(site.kind for site in trained.model.sites if site.name == head.site)
+        rows.append({"head": str(head), "kind": kind, "verdict": "important", "ablation": ablation})
+    about = {"run": str(trained.directory.path), "step": trained.step, "task": trained.task.name}
+    return {**about, "form": 1, "seed": trained.config.seed, "n": 120, "heads": rows}
+
+
+def taught(trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None) -> Trained:
+    """The run trained a little more with a loss of one's own, on its training split or on other examples."""
+    shown = trained.examples("train") if examples is None else examples
+    return changed(trained, lambda model: _teach(trained, model, loss_of, shown, steps))
+
+
+def _teach(trained: Trained, model: Transformer, loss_of: LossOf, examples: Examples, steps: int) -> None:
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.02)
+    random = np.random.default_rng(0)
+    with torch.enable_grad():
+        for _ in range(steps):
+            some = examples.take(random.choice(len(examples), min(32, len(examples)), replace=False))
+            loss = loss_of(model, make_batch(trained.task, model, some, trained.device))
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+
+
+def plain_loss(model: Transformer, batch: Batch) -> Tensor:
+    return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.target.flatten())
+
+
+def batch_of(trained: Trained, examples: Examples) -> Batch:
+    return make_batch(trained.task, trained.model, examples, trained.device, cut=False)
+
+
+def without_start(inputs: Inputs) -> Inputs:
+    """The same inputs with the answer's first token where the start token should be."""
+    assert inputs.prefix is not None and inputs.prefix_positions is not None
+    return replace(inputs, prefix=inputs.prefix[:, 1:], prefix_positions=inputs.prefix_positions[:, :-1])
+
+
+class SeesOneMore(Visibility):
+    """A causal mask that is off by one: a query sees the key after it."""
+
+    def mask(self, queries: range, n_queries: int, n_keys: int, device: torch.device) -> Tensor | None:
+        return super().mask(range(queries.start + 1, queries.stop + 1), n_queries, n_keys, device)
+
+
+@torch.inference_mode()
+def pass_with_future(trained: Trained, examples: Examples) -> Tensor:
+    """The model's pass with the mask off by one in the decoder."""
+    model, inputs = trained.model, batch_of(trained, examples).inputs
+    inputs = model.placed(inputs)
+    memory = Memory(model.encode(inputs), [])
+    x, own, across = model.decoder_start(inputs)
+    own = replace(own, visibility=SeesOneMore(own.visibility.keys, causal=True))
+    for index, block in enumerate(model.decoder):
+        x = block(x, own, across, memory.encoded, None, None, f"decoder.{index}")
+    return model.read_out(x)
+
+
+@torch.inference_mode()
+def pass_with_padding(trained: Trained, examples: Examples) -> Tensor:
+    """The model's pass with padding seen like any other token."""
+    logits: Tensor = trained.model(replace(batch_of(trained, examples).inputs, source_visible=None))
+    return logits

@@ -1,0 +1,513 @@
+"""Checks of the harness: loss, scoring, masks, padding, decoding and checkpoints, whatever the model has learned."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headway.diagnosis.examination import Examination, apart
+from headway.diagnosis.findings import Check, Verdict, error, fine, warning
+from headway.diagnosis.subject import Answers, widened
+from headway.evaluation import NEAR_TIE, disagreeing
+from headway.randomness import generator
+from headway.statistics import above_share
+from headway.tasks import Examples
+
+SAME_NUMBERS = 1e-4
+"""The same operations in the same shapes: far above what fp32 rounds, far below what a leak changes."""
+OTHER_SHAPES = 1e-3
+"""The same numbers summed in other shapes and orders; a padding token that is seen changes logits by tenths."""
+ROWS_ALONE = 24
+"""Rows that are passed one by one, to hold them against the same rows in a batch."""
+LOSS_MOVED = 0.02
+"""Relative difference of a loss that another device and the order of sums may make, ten times over."""
+ACCURACY_MOVED = 0.005
+"""The same for an accuracy, beside two examples that near-ties may decide."""
+SHIFTED = 0.5
+"""Share of answer tokens that must be a neighbour's before answers count as shifted; by chance a tenth are."""
+
+MOST_TRAINING = 4_000
+"""Training examples that are passed to see whether the metrics speak of them."""
+MEMORY_SHOWS = 0.1
+"""Points (of 1) between training and validation below which the two cannot be mistaken for each other."""
+MOST_SUSPECTS = 10
+"""Symbols that are exchanged in pairs: those in whose presence most goes wrong; all ten digits."""
+MOST_EXCHANGED = 200
+"""Examples that are passed for each pair: a gain of 10 points shows in them."""
+SCREENED = 48
+"""Of these, examples with which the most suspicious pair is chosen; it is then held against all of them."""
+FEWEST_EXCHANGED = 20
+EXCHANGED = 0.05
+"""Share of the answers that must be better with two symbols exchanged: a sound model loses by any exchange."""
+BY_CHANCE = 1e-4
+"""How often so many more answers may be better than worse by chance, over all pairs (sign test)."""
+
+
+def _columns(seen: Examination, width: int) -> list[str]:
+    return seen.task.answer_names(width)
+
+
+def position_never_trained(seen: Examination) -> Verdict | None:
+    """The loss looks at every token of every target."""
+    look = seen.subject.loss_positions
+    if look is None or seen.is_class:
+        return None
+    target, pad = seen.sample.target, seen.task.vocabulary.pad
+    there = target != pad
+    missed = there & ~look(target)
+    names = _columns(seen, target.shape[1])
+    whole = [names[column] for column in np.flatnonzero((missed.sum(0) == there.sum(0)) & there.any(0))]
+    tokens = sorted({int(token) for token in np.unique(target[missed])})
+    numbers = {"positions": whole, "missed": int(missed.sum()), "tokens": int(there.sum()), "n": len(target)}
+    if whole:
+        at = names.index(whole[0])
+        values, counts = np.unique(target[there[:, at], at], return_counts=True)
+        share = 1 - counts.max() / counts.sum()
+        return error(
+            f"The loss never looks at {', '.join(whole)} of the answer, so nothing learns to write it; one fixed token "
+            f"there ({seen.task.vocabulary.tokens[int(values[counts.argmax()])]}) is wrong in {share:.1%} of "
+            f"{len(target):,} {seen.measured} examples.",
+            "Put a start token before the target, and let the loss see every token of it.",
+            share_wrong=float(share),
+            **numbers,
+        )
+    if missed.any():
+        names = [seen.task.vocabulary.tokens[token] for token in tokens]
+        return error(
+            f"The loss skips {missed.sum():,} of {there.sum():,} target tokens, all of them {', '.join(names[:6])}.",
+            "Mask padding by its own id or by length, never by a token that answers can hold.",
+            symbols=names,
+            **numbers,
+        )
+    return fine(f"The loss looks at all {there.sum():,} tokens of {len(target):,} targets.", **numbers)
+
+
+def position_never_scored(seen: Examination) -> Verdict | None:
+    """An answer with one wrong token is scored as wrong, wherever the token stands and whatever it should be."""
+    target, score = seen.sample.target, seen.subject.score
+    if seen.is_class:
+        accepted = int(score((target + 1) % seen.task.n_classes, target).sum())
+        return _scored(accepted, len(target), [], [])
+    there = target != seen.task.vocabulary.pad
+    symbols = np.unique(target[there])
+    names, positions, tokens, accepted = _columns(seen, target.shape[1]), [], set(), 0
+    for column in np.flatnonzero(there.any(0)):
+        wrong = _with_another(target, int(column), symbols)
+        missed = score(wrong, target) & there[:, column]
+        accepted += int(missed.sum())
+        tokens |= set(np.unique(target[missed, column]).tolist())
+        if missed.sum() == there[:, column].sum():
+            positions.append(names[column])
+    shown = [seen.task.vocabulary.tokens[token] for token in sorted(tokens)]
+    return _scored(accepted, int(there.sum()), positions, shown)
+
+
+def _with_another(target: Answers, column: int, symbols: np.ndarray) -> Answers:
+    """The targets with another token in one column."""
+    found = target.copy()
+    place = np.searchsorted(symbols, target[:, column]) % len(symbols)
+    found[:, column] = symbols[(place + 1) % len(symbols)]
+    return found
+
+
+def _scored(accepted: int, planted: int, positions: list[str], tokens: list[str]) -> Verdict:
+    if not accepted:
+        return fine(f"All {planted:,} answers with one planted error are scored as wrong.", accepted=0, planted=planted)
+    where = (
+        f"any answer is right at {', '.join(positions)}"
+        if positions
+        else f"where the right token is {', '.join(tokens[:6])}"
+    )
+    return error(
+        f"Scoring accepts {accepted:,} of {planted:,} answers with one planted error: {where}.",
+        "Compare whole answers, every token, the end included; leave out only what stands after the end.",
+        accepted=accepted,
+        planted=planted,
+        positions=positions,
+        tokens=tokens,
+    )
+
+
+def not_finite(seen: Examination) -> Verdict | None:
+    """Every logit is a finite number."""
+    if seen.logits is None:
+        return None
+    bad, n = int((~seen.logits.isfinite()).flatten(1).any(1).sum()), len(seen.sample)
+    if not bad:
+        return fine(f"All logits of {n} examples are finite.", rows=0, n=n)
+    return error(
+        f"{bad} of {n} examples have logits that are infinite or not a number: the answers there mean nothing.",
+        "Find the weight or mask that is not finite: a row with every key masked, a rate too high, a log of 0.",
+        rows=bad,
+        n=n,
+    )
+
+
+def dropout_on(seen: Examination) -> Verdict | None:
+    """The same examples give the same numbers, twice and in another order."""
+    forward = seen.subject.forward
+    if forward is None:
+        return None
+    few = seen.few
+    first, again = forward(few), forward(few)
+    turned = forward(few.take(np.arange(len(few))[::-1])).flip(0)
+    moved = max(apart(first, again), apart(first, turned))
+    numbers = {"moved": moved, "training": seen.subject.training, "n": len(few)}
+    if moved > OTHER_SHAPES:
+        mode = "The model is in training mode while it is measured; the" if seen.subject.training else "The"
+        return error(
+            f"{mode} same {len(few)} examples passed again, or in another order, change their logits by {moved:.2g} of "
+            f"their size.",
+            "Switch dropout and every other noise off before measuring (model.eval() in PyTorch).",
+            **numbers,
+        )
+    return fine(f"{len(few)} examples passed twice and in reverse give the same logits.", **numbers)
+
+
+def sees_the_future(seen: Examination) -> Verdict | None:
+    """What a model foresees for a token does not depend on that token or a later one."""
+    forward = seen.subject.forward
+    if forward is None or seen.is_class:
+        return None
+    few, names = seen.few, _columns(seen, seen.few.target.shape[1])
+    before, leaks = forward(few), {}
+    for column in _some_columns(few.target.shape[1]):
+        after = forward(_other_future(seen, few, column))
+        counts = torch.from_numpy(few.target[:, : column + 1] != seen.task.vocabulary.pad)
+        moved = apart(before[:, : column + 1][counts], after[:, : column + 1][counts])
+        if moved > SAME_NUMBERS:
+            leaks[names[column]] = moved
+    if not leaks:
+        return fine(f"Changing answer tokens never changes what is foreseen before them ({len(few)} examples).")
+    first, moved = next(iter(leaks.items()))
+    return error(
+        f"Changing {first} and what follows changes what is foreseen up to there, by {moved:.2g} of the logits' size: "
+        "the decoder reads the answer that it should write.",
+        "Check the causal mask (off by one?), and that the decoder reads start + target[:-1].",
+        positions=list(leaks),
+        moved=moved,
+        n=len(few),
+    )
+
+
+def _some_columns(width: int, most: int = 8) -> list[int]:
+    return sorted({int(column) for column in np.linspace(0, width - 1, min(width, most))})
+
+
+def _other_future(seen: Examination, examples: Examples, column: int) -> Examples:
+    """The same examples with other symbols from a column of the target on; padding stays."""
+    own = seen.task.vocabulary
+    ends = (own.pad, own.bos, own.eos)
+    symbols = np.setdiff1d(np.unique(examples.target), [token for token in ends if token is not None])
+    target = examples.target.copy()
+    later = (np.arange(target.shape[1]) >= column) & (target != own.pad)
+    step = generator(0, "future").integers(1, max(2, len(symbols)), size=target.shape)
+    place = (np.searchsorted(symbols, target) + step) % len(symbols)
+    return Examples(examples.source, np.where(later, symbols[place], target))
+
+
+def padding_changes_output(seen: Examination) -> Verdict | None:
+    """A row gives the same numbers alone and beside longer ones."""
+    forward = seen.subject.forward
+    if forward is None:
+        return None
+    pad = seen.task.vocabulary.pad
+    lengths = (seen.sample.source != pad).sum(1)
+    if lengths.min() == lengths.max():
+        return None
+    longest = int(lengths.argmax())
+    others = np.argsort(lengths, kind="stable")[: ROWS_ALONE - 1]
+    rows = seen.sample.take([longest, *others[others != longest]])
+    together = forward(rows)
+    moved = 0.0
+    for place, lone in enumerate(_alone(rows, pad)):
+        width = (rows.target[place] != pad).sum() if rows.target.ndim == 2 else None
+        moved = max(moved, apart(together[place][:width], forward(lone)[0][:width]))
+    if moved <= OTHER_SHAPES:
+        return fine(
+            f"{len(rows)} sources of {lengths.min()} to {lengths.max()} tokens give the same logits alone.", n=len(rows)
+        )
+    return error(
+        f"The logits of {len(rows)} sources change by {moved:.2g} of their size when longer ones stand beside them: "
+        "padding is seen, and tells the length.",
+        "Mask padding as a key in every attention and in the pooling.",
+        moved=moved,
+        n=len(rows),
+    )
+
+
+def _alone(rows: Examples, pad: int) -> Iterator[Examples]:
+    """Each row by itself, without its padding."""
+    for row in range(len(rows)):
+        one = rows.take([row])
+        source = one.source[:, : int((one.source != pad).sum())]
+        target = one.target if one.target.ndim == 1 else one.target[:, : int((one.target != pad).sum())]
+        yield Examples(source, target)
+
+
+def cache_disagrees(seen: Examination) -> Verdict | None:
+    """Decoding writes the same answers with the key/value cache and without."""
+    decode = seen.subject.decode
+    if decode is None:
+        return None
+    few = seen.few
+    cached, plain = decode(few, True), decode(few, False)
+    width = max(cached.shape[1], plain.shape[1])
+    cached, plain = widened(cached, width, seen.pad), widened(plain, width, seen.pad)
+    differ = (cached != plain).any(1)
+    count, n = int(differ.sum()), len(few)
+    if not count or not _is_real(seen, few, differ, (cached != plain).argmax(1), plain):
+        return fine(f"{n} answers decoded with the cache and without agree.", disagreements=count, n=n)
+    row = int(np.flatnonzero(differ)[0])
+    return error(
+        f"{count} of {n} answers differ with the cache and without, first "
+        f"{seen.task.show(few.source[row], plain[row])} without and "
+        f"{seen.task.show(few.source[row], cached[row]).rpartition('-> ')[2]} with it.",
+        "Check positions and order of the cached keys, and that nothing of another example stays in the cache.",
+        disagreements=count,
+        n=n,
+    )
+
+
+def _is_real(seen: Examination, few: Examples, differ: np.ndarray, places: np.ndarray, plain: Answers) -> bool:
+    """Whether some difference cannot be a near-tie: there the parallel pass over what was written is sure."""
+    if seen.subject.forward is None:
+        return True
+    rows = np.arange(len(few))
+    best = seen.subject.forward(Examples(few.source, plain))[rows, places].topk(2).values
+    return bool(((best[:, 0] - best[:, 1]).numpy()[differ] > NEAR_TIE).any())
+
+
+def greedy_differs(seen: Examination) -> Verdict | None:
+    """Greedy decoding writes what the parallel pass foresees, up to the first wrong token."""
+    if seen.logits is None or seen.foreseen is None or seen.answers is None or seen.is_class:
+        return None
+    width = seen.target.shape[1]
+    written, target = torch.from_numpy(seen.answers), torch.from_numpy(seen.target)
+    foreseen = torch.from_numpy(widened(seen.foreseen, width, seen.pad))
+    differ = disagreeing(written, foreseen, target, seen.task.vocabulary.pad)
+    rows = differ.any(1).nonzero().flatten()
+    places = differ.int().argmax(1)[rows]
+    best = F.pad(seen.logits, (0, 0, 0, width - seen.logits.shape[1]))[rows, places].topk(2).values
+    real = best[:, 0] - best[:, 1] > NEAR_TIE
+    parallel = float(seen.subject.score(foreseen.numpy(), seen.target).mean())
+    assert seen.right is not None
+    greedy, n = float(seen.right.mean()), len(seen.sample)
+    numbers = {"greedy": greedy, "parallel": parallel, "disagreements": len(rows), "n": n}
+    if not real.any():
+        return fine(
+            f"{n} answers decoded for real are what the parallel pass foresees ({greedy:.1%} right).", **numbers
+        )
+    places = places[real]
+    names = _columns(seen, width)
+    common = int(places.mode().values)
+    return error(
+        f"Greedy decoding is right in {greedy:.1%}, the teacher-forced pass in {parallel:.1%} of {n} examples; "
+        f"{int(real.sum())} answers part although the prefix is right, mostly at {names[common]}, the earliest at "
+        f"{names[int(places.min())]}. The two are equal for whole answers; a gap is a bug.",
+        "Feed decoding the start token and positions that training used, and score both the same way.",
+        position=names[common],
+        first_position=names[int(places.min())],
+        real_disagreements=int(real.sum()),
+        **numbers,
+    )
+
+
+def answers_shifted(seen: Examination) -> Verdict | None:
+    """Each token foreseen is that of its own place, not of the place before or after."""
+    if seen.foreseen is None or seen.is_class or seen.sample.target.shape[1] < 3:
+        return None
+    target, pad = seen.sample.target, seen.task.vocabulary.pad
+    own = _share_alike(seen.foreseen, target, pad)
+    beside = {
+        "before": _share_alike(seen.foreseen[:, 1:], target[:, :-1], pad),
+        "after": _share_alike(seen.foreseen[:, :-1], target[:, 1:], pad),
+    }
+    which = max(beside, key=lambda name: beside[name])
+    numbers = {"own": own, "neighbour": beside[which], "which": which, "n": len(target)}
+    if beside[which] > SHIFTED and beside[which] > 2 * own:
+        return error(
+            f"{beside[which]:.1%} of the tokens foreseen are those of the place {which}, {own:.1%} those of their own: "
+            f"labels are shifted by one ({len(target)} examples).",
+            "Train on start + target[:-1] -> target: token t of the target is foreseen from the tokens before it.",
+            **numbers,
+        )
+    return fine(
+        f"{own:.1%} of the tokens foreseen are those of their own place, {beside[which]:.1%} a neighbour's.", **numbers
+    )
+
+
+def _share_alike(foreseen: Answers, target: Answers, pad: int) -> float:
+    there = target != pad
+    return float((foreseen == target)[there].mean()) if there.any() else 0.0
+
+
+def checkpoint_mismatch(seen: Examination) -> Verdict | None:
+    """At this checkpoint, validation loss and accuracy are what the metrics say of its step."""
+    forward, step, metrics = seen.subject.forward, seen.subject.step, seen.subject.metrics
+    examples = seen.subject.splits.get("validation")
+    if forward is None or step is None or examples is None or not any("validation" in row for row in metrics):
+        return None
+    said = [row["validation"] for row in metrics if "validation" in row and row["step"] == step]
+    if not said:
+        return warning(
+            f"The metrics hold no validation of step {step:,}, which this checkpoint is from.",
+            "Use the best checkpoint, or validate this one.",
+            step=step,
+        )
+    logits, n = forward(examples), len(examples)
+    loss, accuracy = _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
+    told = said[-1]
+    numbers = {"step": step, "loss": loss, "accuracy": accuracy, "n": n}
+    numbers |= {"recorded_loss": told["loss"], "recorded_accuracy": told["accuracy"]}
+    close = _is_close(told, loss, accuracy, n)
+    words = f"validation loss {loss:.4g} and accuracy {accuracy:.1%} on {n:,} examples"
+    if close:
+        return fine(f"Step {step:,} has {words}, as its metrics say.", **numbers)
+    return error(
+        f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and {told['accuracy']:.1%}.",
+        "Find the checkpoint that the metrics speak of; nothing measured on this one belongs to them.",
+        **numbers,
+    )
+
+
+def measured_on_training(seen: Examination) -> Verdict | None:
+    """The validation numbers of the metrics are of validation examples, not of training ones."""
+    told, forward = _told(seen), seen.subject.forward
+    splits = seen.subject.splits
+    if told is None or forward is None or not {"train", "validation"} <= set(splits):
+        return None
+    train = splits["train"].take(Examination.rows_of(len(splits["train"]), MOST_TRAINING))
+    found = {name: _measured(seen, some) for name, some in (("train", train), ("validation", splits["validation"]))}
+    fits = {name: _is_close(told, *numbers, len(splits[name])) for name, numbers in found.items()}
+    numbers = {
+        "train_loss": found["train"][0],
+        "validation_loss": found["validation"][0],
+        "recorded_loss": told["loss"],
+    }
+    numbers |= {"train": found["train"][1], "validation": found["validation"][1], "recorded": told["accuracy"]}
+    if fits["validation"] or not fits["train"] or found["train"][1] - found["validation"][1] < MEMORY_SHOWS:
+        return fine("The metrics' validation numbers are not those of training examples.", **numbers)
+    return error(
+        f"The metrics call {told['accuracy']:.1%} validation accuracy; that is what {len(train):,} training examples "
+        f"give, and validation examples give {found['validation'][1]:.1%}.",
+        "Measure on examples that training never saw.",
+        **numbers,
+    )
+
+
+def _told(seen: Examination) -> Mapping[str, float] | None:
+    """Validation loss and accuracy that the metrics give for the checkpoint's step."""
+    said = [
+        row["validation"] for row in seen.subject.metrics if "validation" in row and row["step"] == seen.subject.step
+    ]
+    return said[-1] if said else None
+
+
+def _measured(seen: Examination, examples: Examples) -> tuple[float, float]:
+    assert seen.subject.forward is not None
+    logits = seen.subject.forward(examples)
+    return _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
+
+
+def _is_close(told: Mapping[str, float], loss: float, accuracy: float, n: int) -> bool:
+    """Whether a loss and an accuracy are those recorded, up to what another device changes."""
+    close = abs(loss - told["loss"]) <= LOSS_MOVED * max(abs(told["loss"]), 0.05)
+    return close and abs(accuracy - told["accuracy"]) <= ACCURACY_MOVED + 2 / n
+
+
+def tokens_exchanged(seen: Examination) -> Verdict | None:
+    """No two symbols are answered better when they are exchanged."""
+    forward = seen.subject.forward
+    if forward is None or seen.foreseen is None or len(seen.sample) < FEWEST_EXCHANGED:
+        return None
+    examples = seen.sample.take(slice(0, MOST_EXCHANGED))
+    right = _right_by_row(seen, forward(examples), examples)
+    # Where nearly all is right, no exchange can gain enough.
+    pairs = _suspects(seen, examples, right) if (right < 1).mean() >= EXCHANGED else []
+    first = slice(0, SCREENED)
+    gains = {pair: _gain(seen, examples.take(first), right[first], pair) for pair in pairs}
+    found = max(gains, key=lambda pair: gains[pair][0] - gains[pair][1], default=(0, 0))
+    best = _gain(seen, examples, right, found) if pairs else (0, 0)
+    n, (gained, lost) = len(examples), best
+    by_chance = min(1.0, above_share(gained, gained + lost, 0.5) * len(pairs)) if gained else 1.0
+    numbers = {"gained": gained, "lost": lost, "by_chance": by_chance, "n": n}
+    if by_chance > BY_CHANCE or gained - lost < EXCHANGED * n:
+        return fine(f"No exchange of two symbols ({len(pairs)} pairs) makes {n} answers better.", **numbers)
+    names = [seen.task.vocabulary.tokens[token] for token in found]
+    return error(
+        f"With {names[0]} and {names[1]} exchanged in what the model reads, {gained} of {n} answers are better and "
+        f"{lost} worse (by chance {by_chance:.1g}): it is given one for the other.",
+        "Use one vocabulary, in one order, for training and measuring; an embedding's rows belong to it.",
+        symbols=names,
+        **numbers,
+    )
+
+
+def _gain(seen: Examination, examples: Examples, right: np.ndarray, pair: tuple[int, int]) -> tuple[int, int]:
+    """How many answers are better, and how many worse, with two symbols exchanged in what the model reads."""
+    assert seen.subject.forward is not None
+    source, target = (_exchange(rows, *pair) for rows in (examples.source, examples.target))
+    read = Examples(source, examples.target if seen.is_class else target)
+    after = _right_by_row(seen, seen.subject.forward(read), examples)
+    return int((after > right).sum()), int((after < right).sum())
+
+
+def _suspects(seen: Examination, examples: Examples, right: np.ndarray) -> list[tuple[int, int]]:
+    """Pairs of the symbols in whose presence most goes wrong."""
+    own = seen.task.vocabulary
+    symbols = set(np.unique(examples.source).tolist()) - {own.pad, own.bos, own.eos}
+    score = {token: float(right[(examples.source == token).any(1)].mean()) for token in symbols}
+    worst = sorted(symbols, key=lambda token: score[token])[:MOST_SUSPECTS]
+    return [(one, other) for place, one in enumerate(worst) for other in worst[place + 1 :]]
+
+
+def _exchange(rows: np.ndarray, one: int, other: int) -> np.ndarray:
+    return np.where(rows == one, other, np.where(rows == other, one, rows))
+
+
+def _right_by_row(seen: Examination, logits: Tensor, examples: Examples) -> np.ndarray:
+    """The share of answer tokens that are foreseen rightly, of each example; 0 or 1 for classes."""
+    right = logits.argmax(-1).numpy() == examples.target
+    if seen.is_class:
+        return np.asarray(right, dtype=np.float64)
+    there = examples.target != seen.task.vocabulary.pad
+    return np.asarray((right & there).sum(1) / there.sum(1).clip(1))
+
+
+def _loss(logits: Tensor, target: Answers, seen: Examination) -> float:
+    pad = seen.task.vocabulary.pad
+    return float(F.cross_entropy(logits.flatten(0, -2), torch.from_numpy(target).flatten(), ignore_index=pad))
+
+
+def _accuracy(seen: Examination, logits: Tensor, examples: Examples) -> np.floating:
+    return seen.subject.score(logits.argmax(-1).numpy(), examples.target).mean()
+
+
+NOISY = ("not-finite", "dropout-on")
+"""With noise in every pass, or what is no number, no two of them can be compared."""
+
+ELSEWHERE = ("another-seed", "another-step", "weights-of-another-run")
+"""Weights that are not this run's have other numbers, too."""
+
+HARNESS = (
+    Check("not-finite", "harness", not_finite),
+    Check("dropout-on", "harness", dropout_on, ("not-finite",)),
+    Check("position-never-trained", "harness", position_never_trained),
+    Check("position-never-scored", "harness", position_never_scored),
+    Check("sees-the-future", "harness", sees_the_future, NOISY),
+    Check("padding-changes-output", "harness", padding_changes_output, NOISY),
+    Check("answers-shifted", "harness", answers_shifted, ("not-finite",)),
+    Check("cache-disagrees", "harness", cache_disagrees, NOISY),
+    Check("tokens-exchanged", "harness", tokens_exchanged, (*NOISY, "sees-the-future", "answers-shifted")),
+    Check("measured-on-training", "harness", measured_on_training, NOISY),
+    Check(
+        "checkpoint-mismatch",
+        "harness",
+        checkpoint_mismatch,
+        (*NOISY, "tokens-exchanged", "measured-on-training", *ELSEWHERE),
+    ),
+    Check("greedy-differs", "harness", greedy_differs, (*NOISY, "cache-disagrees")),
+)

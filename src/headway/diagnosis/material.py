@@ -1,0 +1,150 @@
+"""A visit of data alone: what its files hold before any model has seen them, and what could not be read of them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from headway.diagnosis.data import DATA
+from headway.diagnosis.examination import Examination
+from headway.diagnosis.findings import Check, Diagnosis, Finding, Verdict, errors_first, fine, run_checks, warning
+from headway.diagnosis.foreign import ForeignData, read_data
+from headway.diagnosis.subject import Subject, score_of
+from headway.tasks import Examples, Task
+from headway.tasks.splits import problem_keys
+
+UNEXAMINED = ("not-examined", "length-without-data")
+"""Findings that say that something given could not be examined; they are listed first."""
+MUCH = 0.05
+"""Share of test examples that are also training examples, from which on an accuracy is partly memory."""
+NEAR = 0.01
+"""Share of test sequences with the values of a training sequence; independent draws of eight values share none."""
+
+
+def listed(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What could not be examined, then errors, warnings and what is fine."""
+    found = errors_first(findings)
+    return (*(one for one in found if one.check in UNEXAMINED), *(one for one in found if one.check not in UNEXAMINED))
+
+
+def examine_data(data: Path) -> Diagnosis:
+    """The diagnosis of a directory of examples by itself."""
+    found = read_data(data)
+    findings = [*not_examined(found), *run_checks(FILES, Examination(subject_of_data(str(data), found)))]
+    return Diagnosis(str(data), found.task.name, None, listed(findings))
+
+
+def subject_of_data(name: str, data: ForeignData) -> Subject:
+    """A subject that has splits and nothing else."""
+    return Subject(
+        name=name,
+        task=data.task,
+        vocabulary=data.task.vocabulary,
+        splits=data.splits,
+        score=score_of(data.task),
+        oracle=data.task.answer,
+    )
+
+
+def not_examined(data: ForeignData) -> Iterable[Finding]:
+    """Files that look like data and could not be read."""
+    if data.left_out:
+        evidence = f"{len(data.left_out)} that look like data could not be read: {'; '.join(data.left_out[:3])}."
+        fix = "Mend them, or move them out of the directory."
+        yield Finding("not-examined", "warning", "data", evidence, {"files": list(data.left_out)}, fix)
+
+
+def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
+    """Test examples that are also training examples: what was measured on them is partly memory."""
+    known = [some.source for some in data.of_role("train")]
+    if not known:
+        return
+    given = {row for some in known for row in _as_given(data.task, some)}
+    either = {row for some in known for row in problem_keys(data.task, some)}
+    counts = {}
+    for name, examples in data.tests().items():
+        shared = sum(key in either for key in problem_keys(data.task, examples.source))
+        if shared:
+            counts[name] = (shared, sum(key in given for key in _as_given(data.task, examples.source)), len(examples))
+    if not counts:
+        return
+    share = max(shared / n for shared, _, n in counts.values())
+    words = "; ".join(
+        f"{shared:,} of {n:,} in {name}" + f" ({same:,} as given)" * (same < shared)
+        for name, (shared, same, n) in counts.items()
+    )
+    yield Finding(
+        "split-overlap",
+        "error" if share >= MUCH else "warning",
+        "data",
+        f"Test examples that are also in training: {words}. Of an accuracy there, up to {share:.1%} can be memory.",
+        {name: shared for name, (shared, _, _) in counts.items()},
+        "Remove from training what is in the test files (a + b and b + a are one problem), and train again.",
+    )
+
+
+def _as_given(task: Task, source: np.ndarray) -> list[bytes]:
+    return [row[row != task.vocabulary.pad].tobytes() for row in source.astype(np.int32)]
+
+
+def near_duplicates(seen: Examination) -> Verdict | None:
+    """No test sequence holds the very values of a training sequence in another order."""
+    train = seen.subject.splits.get("train")
+    if not seen.is_class or train is None:
+        return None
+    known, same = set(_values(seen.task, train)), set(_as_given(seen.task, train.source))
+    counts = {}
+    for name, examples in seen.subject.splits.items():
+        if name != "train":
+            pairs = zip(_values(seen.task, examples), _as_given(seen.task, examples.source), strict=True)
+            counts[name] = sum(values in known and row not in same for values, row in pairs)
+    if not counts:
+        return None
+    sizes = {name: len(seen.subject.splits[name]) for name in counts}
+    words = ", ".join(f"{counts[name]:,} of {sizes[name]:,} in {name}" for name in counts if counts[name])
+    if any(counts[name] > NEAR * sizes[name] for name in counts):
+        return warning(
+            f"Sequences with the very values of a training sequence, in another order: {words}.",
+            "Draw new values for every split: a sequence and its disturbed copy belong to one split.",
+            **counts,
+        )
+    return fine(f"No sequence is a training sequence in another order, but for {sum(counts.values())}.", **counts)
+
+
+def _values(task: Task, examples: Examples) -> list[bytes]:
+    """What a sequence holds, whatever its order."""
+    return _as_given(task, np.sort(examples.source, axis=1))
+
+
+def lengths_and_classes(seen: Examination) -> Verdict | None:
+    """Every split has both classes at each of its lengths."""
+    if not seen.is_class:
+        return None
+    parts, numbers, one_class = [], {}, []
+    for name, examples in seen.subject.splits.items():
+        length = (examples.source != seen.task.vocabulary.pad).sum(1)
+        share = float(examples.target.mean())
+        numbers[name] = {
+            "n": len(examples),
+            "shortest": int(length.min()),
+            "longest": int(length.max()),
+            "class_1": share,
+        }
+        span = f"{length.min()}" if length.min() == length.max() else f"{length.min()} to {length.max()}"
+        parts.append(f"{name} ({len(examples):,} of length {span}, {share:.1%} of class 1)")
+        one_class += [name] * (len(examples) >= 20 and share in (0.0, 1.0))
+    if one_class:
+        return warning(
+            f"{', '.join(one_class)}: all examples are of one class, and so is any right answer. {'; '.join(parts)}.",
+            "Draw both classes at every length.",
+            **numbers,
+        )
+    return fine("; ".join(parts) + ".", **numbers)
+
+
+FILES = (
+    *(check for check in DATA if check.name != "special-token-is-symbol"),
+    Check("near-duplicates", "data", near_duplicates, unless=("split-overlap",)),
+    Check("classes-by-length", "data", lengths_and_classes),
+)
+"""Checks that need no model; a file does not say which id is padding, so nothing is said of special tokens."""

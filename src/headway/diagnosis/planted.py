@@ -1,0 +1,370 @@
+"""How each specimen is made: a healthy run with one thing wrong, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headway.batches import Batch
+from headway.diagnosis.faults import (
+    Healthy,
+    altered,
+    analysed,
+    batch_of,
+    changed,
+    measured_again,
+    pass_with_future,
+    pass_with_padding,
+    plain_loss,
+    taught,
+    without_instruments,
+    without_start,
+)
+from headway.diagnosis.subject import Answers, Subject, score_of, subject_of
+from headway.evaluation import load
+from headway.length_analysis.measure import ON_VALIDATION
+from headway.model.encodings.learned import Learned
+from headway.model.transformer import Transformer
+from headway.tasks import Examples
+from headway.tasks.columns import operands
+from headway.tasks.splits import problem_keys
+
+Decode = Callable[[Examples, bool], Answers]
+KNOWN_BY_HEART = 30
+"""Training examples of the memorised specimen."""
+
+
+def no_start_token(healthy: Healthy) -> Subject:
+    def loss(model: Transformer, batch: Batch) -> Tensor:
+        return F.cross_entropy(model(without_start(batch.inputs)).flatten(0, -2), batch.target[:, 1:].flatten())
+
+    trained = taught(healthy.sums, loss, steps=16)
+
+    @torch.inference_mode()
+    def forward(examples: Examples) -> Tensor:
+        given = torch.zeros(len(examples), 1, dtype=torch.long)
+        first = F.one_hot(given, len(trained.task.vocabulary)).float()
+        return torch.cat([first, trained.model(without_start(batch_of(trained, examples).inputs))], dim=1)
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        written = np.zeros_like(examples.target)
+        for column in range(1, written.shape[1]):
+            written[:, column] = forward(Examples(examples.source, written))[:, column].argmax(-1).numpy()
+        return written
+
+    def looked_at(target: Answers) -> np.ndarray:
+        return np.broadcast_to(np.arange(target.shape[1]) > 0, target.shape)
+
+    wrong = replace(subject_of(trained), forward=forward, decode=decode, loss_positions=looked_at)
+    return measured_again(without_instruments(wrong))
+
+
+def padding_is_a_digit(healthy: Healthy) -> Subject:
+    def loss(model: Transformer, batch: Batch) -> Tensor:
+        return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.target.flatten(), ignore_index=0)
+
+    def score(predicted: Answers, target: Answers) -> np.ndarray:
+        return np.asarray(((predicted == target) | (target == 0)).all(1))
+
+    subject = subject_of(taught(healthy.sums, loss, steps=16))
+    vocabulary = replace(subject.vocabulary, pad=0)
+    return measured_again(
+        replace(subject, vocabulary=vocabulary, score=score, loss_positions=lambda target: target != 0)
+    )
+
+
+def constant_answer(healthy: Healthy) -> Subject:
+    def always_first(model: Transformer) -> None:
+        model.readout.weight.mul_(1e-3)
+        model.readout.bias.copy_(torch.tensor([2.0, -2.0]))
+
+    return altered(healthy.sequences, always_first)
+
+
+def overlapping_splits(healthy: Healthy) -> Subject:
+    subject, digits = subject_of(healthy.sums), healthy.sums.task.options.digits
+    test = subject.splits["test"]
+    keys = problem_keys(subject.task, test.source)
+    shared = test.take([row for row, key in enumerate(keys) if keys.count(key) == 1][:25])
+    first, plus, second = np.split(shared.source, [digits, digits + 1], axis=1)
+    swapped = Examples(np.concatenate([second, plus, first], axis=1), shared.target)
+    parts = [subject.splits["train"], swapped.take(slice(0, 12)), shared.take(slice(12, None))]
+    return replace(subject, splits={**subject.splits, "train": Examples.join(parts, subject.vocabulary.pad)})
+
+
+def untrained_positions(healthy: Healthy) -> Subject:
+    initial = subject_of(healthy.sequences).initial
+    assert initial is not None
+    name = "encoding.table.weight"
+    return altered(healthy.sequences, lambda model: model.get_parameter(name).copy_(initial[name]))
+
+
+def rows_past_training(healthy: Healthy) -> Subject:
+    initial = subject_of(healthy.sequences).initial
+    assert initial is not None
+    name, longer = "encoding.table.weight", 4 * healthy.sequences.task.options.max_length
+    own = healthy.sequences.model.get_parameter(name)
+    more = torch.randn(longer - len(own), own.shape[1], generator=torch.Generator().manual_seed(0))
+
+    def widen(model: Transformer) -> None:
+        wider = torch.cat([own.detach(), more])
+        assert isinstance(model.encoding, Learned)
+        model.encoding.table = torch.nn.Embedding.from_pretrained(wider, freeze=False)
+
+    subject = without_instruments(subject_of(changed(healthy.sequences, widen)))
+    return replace(
+        subject,
+        initial={**initial, name: torch.cat([initial[name], more])},
+        lengths=_measured_at(subject, longer, ON_VALIDATION),
+    )
+
+
+def future_visible(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    return measured_again(replace(subject, forward=lambda examples: pass_with_future(healthy.sums, examples)))
+
+
+def dropout_left_on(healthy: Healthy) -> Subject:
+    return subject_of(changed(healthy.sequences, lambda model: model.train()))
+
+
+def labels_shifted(healthy: Healthy) -> Subject:
+    def loss(model: Transformer, batch: Batch) -> Tensor:
+        assert batch.inputs.prefix is not None
+        return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.inputs.prefix.flatten())
+
+    return measured_again(subject_of(taught(healthy.sums, loss, steps=36)))
+
+
+def rows_shifted(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    splits = {name: Examples(some.source, np.roll(some.target, 1, axis=0)) for name, some in subject.splits.items()}
+    return measured_again(replace(subject, splits=splits))
+
+
+def length_leaks(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    return measured_again(replace(subject, forward=lambda examples: pass_with_padding(healthy.sequences, examples)))
+
+
+def wrong_cache(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    right = subject.decode
+    assert right is not None
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        source = np.roll(examples.source, 1, axis=0) if cache else examples.source
+        return right(Examples(source, examples.target), cache)
+
+    return replace(subject, decode=decode)
+
+
+def position_not_scored(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    last = healthy.sums.task.options.digits
+
+    def score(predicted: Answers, target: Answers) -> np.ndarray:
+        return np.asarray(((predicted == target) | (np.arange(target.shape[1]) == last)).all(1))
+
+    return measured_again(replace(subject, score=score))
+
+
+def memorised(healthy: Healthy) -> Subject:
+    few = healthy.sums.examples("train").take(slice(0, KNOWN_BY_HEART))
+    subject = subject_of(taught(healthy.sums, plain_loss, steps=60, examples=few))
+    known = replace(subject, splits={**subject.splits, "train": few})
+    told = measured_again(replace(known, splits={**known.splits, "validation": few}))
+    return replace(known, metrics=told.metrics)
+
+
+def wrong_targets(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    test, last = subject.splits["test"], healthy.sums.task.options.digits
+    target = test.target.copy()
+    target[::5, last] = (target[::5, last] + 1) % 10
+    return replace(subject, splits={**subject.splits, "test": Examples(test.source, target)})
+
+
+def silent_hook(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    fired = subject.fired
+    assert fired is not None
+    return replace(subject, fired=lambda examples: {**fired(examples), "decoder.0.cross": 0})
+
+
+def weights_after_dropout(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    attention = subject.attention
+    assert attention is not None
+
+    def dropped(examples: Examples) -> dict[str, Tensor]:
+        random = torch.Generator().manual_seed(0)
+        return {
+            site: weights * (torch.rand(weights.shape, generator=random) > 0.1) / 0.9
+            for site, weights in attention(examples).items()
+        }
+
+    return replace(subject, attention=dropped)
+
+
+def other_checkpoint(healthy: Healthy) -> Subject:
+    best = healthy.sequences
+    steps = [step for step in best.directory.checkpoint_steps() if 0 < step != best.step]
+    earlier = load(best.directory, checkpoint=min(steps), device="cpu")
+    return replace(subject_of(earlier), step=best.step, recorded_step=best.step)
+
+
+def frozen_weights(healthy: Healthy) -> Subject:
+    initial = subject_of(healthy.sums).initial
+    assert initial is not None
+    return altered(healthy.sums, lambda model: model.load_state_dict(dict(initial)))
+
+
+def start_is_a_digit(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    return replace(subject, vocabulary=replace(subject.vocabulary, bos=0))
+
+
+def duplicate_examples(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    train = subject.splits["train"]
+    return replace(subject, splits={**subject.splits, "train": train.take(np.arange(len(train)) // 2)})
+
+
+def label_by_length(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    train = subject.splits["train"]
+    lengths = (train.source != subject.vocabulary.pad).sum(1)
+    kept = (lengths <= np.median(lengths)) == (train.target == 1)
+    kept |= np.arange(len(train)) % 10 == 0
+    return replace(subject, splits={**subject.splits, "train": train.take(kept)})
+
+
+def ablation_by_default(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, walked=lambda examples: masked(examples)["enc0.self.h1"])
+
+
+def nothing_pruned(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    forward, masked = subject.forward, subject.masked
+    assert forward is not None and masked is not None
+    return replace(subject, pruned=lambda examples: dict.fromkeys(masked(examples), forward(examples)))
+
+
+def _exchanged(tables: Mapping[str, Tensor], one: str, other: str) -> dict[str, Tensor]:
+    """The tables of two heads under each other's names."""
+    return {**tables, one: tables[other], other: tables[one]}
+
+
+def hook_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    hooked = subject.hooked
+    assert hooked is not None
+    return replace(subject, hooked=lambda examples: _exchanged(hooked(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def sweep_on_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "enc0.self.h0", "enc1.self.h0"))
+
+
+def sweep_on_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    masked = subject.masked
+    assert masked is not None
+    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "dec0.cross.h0", "dec0.cross.h1"))
+
+
+def map_of_another_layer(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.deep)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h1", "enc1.self.h1"))
+
+
+def map_of_another_head(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    attention = subject.attention
+    assert attention is not None
+    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def cut_beside(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    pruned = subject.pruned
+    assert pruned is not None
+    return replace(subject, pruned=lambda examples: _exchanged(pruned(examples), "enc0.self.h0", "enc0.self.h1"))
+
+
+def failed_instruments(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    checks = {"identity": 0.0, "decoded": 3_200, "disagreements": 198, "real_disagreements": 198}
+    return replace(subject, heads=analysed(healthy.sums) | {"checks": {**checks, "weights_off_one": 1e-7}})
+
+
+def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
+    """A subject of answers alone: no model, no training."""
+    whole = subject_of(healthy.sums)
+    return Subject(
+        name=whole.name,
+        task=whole.task,
+        vocabulary=whole.vocabulary,
+        splits=whole.splits,
+        score=score_of(whole.task),
+        oracle=whole.oracle,
+        decode=decode,
+    )
+
+
+def no_carries(healthy: Healthy) -> Subject:
+    task = healthy.sums.task
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        first, second = operands(examples.source, task.options.base)
+        answers = task.answer(examples.source)
+        answers[:, :-1] = np.pad((first + second) % task.options.base, ((0, 0), (0, 1)))[:, ::-1]
+        return answers
+
+    return answers_alone(healthy, decode)
+
+
+def endless_answers(healthy: Healthy) -> Subject:
+    task = healthy.sums.task
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        answers = task.answer(examples.source)
+        return np.concatenate([answers[:, :-1], answers[:, :2]], axis=1)
+
+    return answers_alone(healthy, decode)
+
+
+def operand_not_read(healthy: Healthy) -> Subject:
+    task = healthy.sums.task
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        source = examples.source.copy()
+        source[:, task.options.digits + 1 :] = 1
+        return task.answer(source)
+
+    return answers_alone(healthy, decode)
+
+
+def curve_chosen_on_test(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    longest = healthy.sequences.task.options.max_length
+    return replace(subject, lengths=_measured_at(subject, longest, "the test lengths"))
+
+
+def _measured_at(subject: Subject, length: int, chosen_on: str) -> dict[str, Any]:
+    """What lengths.json says of a run that was measured at one length."""
+    row = {"length": length, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
+    return {"checkpoint": {"step": subject.step, "chosen_on": chosen_on}, "lengths": [row]}

@@ -1,0 +1,195 @@
+"""More specimens: weights, steps and analyses that are not this run's, and faults that only a second look shows."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headway.batches import Batch
+from headway.diagnosis.faults import Healthy, altered, analysed, changed, measured_again, plain_loss, taught
+from headway.diagnosis.planted import answers_alone
+from headway.diagnosis.subject import Answers, Subject, subject_of
+from headway.length_analysis.measure import ON_VALIDATION
+from headway.model.transformer import Transformer
+from headway.tasks import Examples
+
+NOISE = 0.2
+"""Share of the labels that the noisy loss replaces."""
+
+
+def twin_heads(healthy: Healthy) -> Subject:
+    def copy(model: Transformer) -> None:
+        own = model.get_submodule("encoder.0.own")
+        for part in ("query", "key", "value"):
+            weight = own.get_parameter(f"{part}.weight")
+            half = len(weight) // 2
+            weight[half:] = weight[:half]
+
+    return altered(healthy.sums, copy)
+
+
+def label_noise(healthy: Healthy) -> Subject:
+    random, losses = torch.Generator().manual_seed(0), []
+
+    def loss(model: Transformer, batch: Batch) -> Tensor:
+        replaced = torch.rand(batch.target.shape, generator=random) < NOISE
+        found = F.cross_entropy(model(batch.inputs), torch.where(replaced, 1 - batch.target, batch.target))
+        losses.append(float(found.detach()))
+        return found
+
+    subject = subject_of(taught(healthy.short, loss, steps=150))
+    rows = [row for row in subject.metrics if "loss" in row]
+    told = {row["step"]: value for row, value in zip(rows, losses[-len(rows) :], strict=True)}
+    metrics = [{**row, "loss": told[row["step"]]} if "loss" in row else row for row in subject.metrics]
+    return measured_again(replace(subject, metrics=metrics))
+
+
+def values_exchanged(healthy: Healthy) -> Subject:
+    def exchange(model: Transformer) -> None:
+        weight = model.embedding.weight
+        weight[[2, 17]] = weight[[17, 2]].clone()
+
+    subject = measured_again(subject_of(changed(healthy.short, exchange)))
+    return replace(subject, weights=subject_of(healthy.short).weights)
+
+
+def sorted_prefix(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    both = Examples.join([subject.splits["train"], subject.splits["test"]], subject.vocabulary.pad)
+    order = sorted(range(len(both)), key=lambda row: both.source[row].tolist())
+    test = both.take(order[:120])
+    return replace(subject, splits={**subject.splits, "train": both.take(order[120:]), "test": test})
+
+
+def checkpoints_of_another_seed(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    assert subject.initialised is not None
+    return replace(subject, initial=subject.initialised(5))
+
+
+def provenance_of_another_run(healthy: Healthy) -> Subject:
+    return replace(subject_of(healthy.sums), provenance_seed=3)
+
+
+def misfiled_checkpoint(healthy: Healthy) -> Subject:
+    return replace(subject_of(healthy.sequences), recorded_step=30)
+
+
+def weights_of_another_run(healthy: Healthy) -> Subject:
+    """Trained, and with the numbers that the metrics give; only not from these initial weights."""
+    subject = subject_of(healthy.sums)
+    assert subject.initialised is not None
+    other = dict(subject.initialised(9))
+    learned = changed(healthy.sums, lambda model: model.load_state_dict(other))
+    return measured_again(subject_of(taught(learned, plain_loss, steps=48)))
+
+
+def heads_of_another_seed(healthy: Healthy) -> Subject:
+    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"seed": 4})
+
+
+def heads_of_another_step(healthy: Healthy) -> Subject:
+    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"step": 1_200})
+
+
+def heads_of_a_newer_form(healthy: Healthy) -> Subject:
+    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"form": 9})
+
+
+def heads_of_another_model(healthy: Healthy) -> Subject:
+    document = analysed(healthy.sums)
+    return replace(subject_of(healthy.sums), heads=document | {"heads": document["heads"][:-1]})
+
+
+def heads_of_a_better_model(healthy: Healthy) -> Subject:
+    baseline: dict[str, Any] = {"split": "test", "baseline": {"exact_match": 0.99}}
+    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | baseline)
+
+
+def lengths_of_another_step(healthy: Healthy) -> Subject:
+    row = {"length": 32, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
+    document = {"form": 1, "checkpoint": {"step": 30, "chosen_on": ON_VALIDATION}, "lengths": [row]}
+    return replace(subject_of(healthy.sequences), best=60, lengths=document)
+
+
+# Harness
+
+
+def not_a_number(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    forward = subject.forward
+    assert forward is not None
+
+    def broken(examples: Examples) -> Tensor:
+        logits = forward(examples).clone()
+        logits[::7] = torch.nan
+        return logits
+
+    return replace(subject, forward=broken)
+
+
+def noise_in_the_pass(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    forward = subject.forward
+    assert forward is not None
+    random = torch.Generator().manual_seed(0)
+
+    def noisy(examples: Examples) -> Tensor:
+        logits = forward(examples)
+        return logits + 0.1 * torch.randn(logits.shape, generator=random)
+
+    return measured_again(replace(subject, forward=noisy))
+
+
+def end_not_trained(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sums)
+    return replace(subject, loss_positions=lambda target: target != healthy.sums.task.vocabulary.eos)
+
+
+def any_class_scored(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    return measured_again(replace(subject, score=lambda predicted, target: (predicted == target) | (target == 0)))
+
+
+def another_start(healthy: Healthy) -> Subject:
+    """Decoding is given the end token where training has the start."""
+    trained = taught(healthy.sums, plain_loss, steps=60)
+    vocabulary = replace(trained.task.vocabulary, bos=trained.task.vocabulary.eos)
+
+    def fooled(model: Transformer) -> None:
+        weight = model.embedding.weight
+        weight[trained.task.vocabulary.bos] = weight[vocabulary.bos]
+
+    subject, wrong = subject_of(trained), subject_of(changed(trained, fooled))
+    return measured_again(replace(subject, decode=wrong.decode))
+
+
+def one_layer_frozen(healthy: Healthy) -> Subject:
+    initial = subject_of(healthy.deep).initial
+    assert initial is not None
+    names = [name for name in initial if name.startswith("encoder.1.")]
+
+    def freeze(model: Transformer) -> None:
+        for name in names:
+            model.get_parameter(name).copy_(initial[name])
+
+    return altered(healthy.deep, freeze)
+
+
+def validation_in_training(healthy: Healthy) -> Subject:
+    subject = subject_of(healthy.sequences)
+    parts = [subject.splits["train"], subject.splits["validation"].take(slice(0, 20))]
+    return replace(subject, splits={**subject.splits, "train": Examples.join(parts, subject.vocabulary.pad)})
+
+
+def digit_never_written(healthy: Healthy) -> Subject:
+    task = healthy.sums.task
+
+    def decode(examples: Examples, cache: bool) -> Answers:
+        answers = task.answer(examples.source)
+        return np.where(answers == 1, 2, answers)
+
+    return answers_alone(healthy, decode)

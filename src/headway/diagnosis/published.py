@@ -1,0 +1,462 @@
+"""What the data alone explains of a published table.
+
+Each candidate is a simple thing a broken or trivial model does, with the accuracy that it has on the files. A published
+number that equals a candidate's, to the last digit printed, needs no other explanation. How surprising that would be
+for another model is stated: the chance that one of all the claims of the table lands as near. What nothing here
+explains is said to be not explained, with what it was compared with.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import comb
+from pathlib import Path
+
+import numpy as np
+
+from headway.diagnosis.explanations import BELOW, CLASS, Candidate, candidates_of
+from headway.diagnosis.findings import Diagnosis, Finding
+from headway.diagnosis.foreign import ForeignData, read_data
+from headway.diagnosis.material import listed, not_examined, overlap_of_measured
+from headway.diagnosis.tables import Point, Series, Table, read_results
+from headway.statistics import above_share, binomial_between, holm, mcnemar
+from headway.tasks import Examples, Task
+
+SURPRISING = 0.01
+"""A coincidence less likely than this, over all claims and candidates, is taken for none: an error."""
+PERHAPS = 0.05
+"""Below this a coincidence is worth a warning: too likely to be called found."""
+ROUNDING = 1e-9
+"""Room for the last bit of a share that was printed in full."""
+REGIONS = (0.05, 0.9)
+"""Accuracies of whole answers below the first belong to models that learned nothing, those from the second on to models
+that learned; no defect here gives the latter. Inside its region any count is as likely as another."""
+HOPELESS = 0.02
+"""Accuracy of whole answers below which a head has nothing to lose."""
+IMPROBABLE = 1e-4
+"""Chance below which a classifier that is less often right than the rarer class is no accident."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of n examples a candidate gets right."""
+
+    right: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Numbers that one model is said to have: every model by length, a single accuracy, or a baseline of heads."""
+
+    label: str
+    points: tuple[Point, ...]
+    kind: str
+
+    @property
+    def shown(self) -> str:
+        return " ".join(point.text for point in self.points)
+
+
+Match = tuple[Claim, list[tuple[Point, Share]], float]
+
+
+def examine_results(results: Path, data: Path) -> Diagnosis:
+    """The diagnosis of a table of results, from the data that it was measured on."""
+    found = read_data(data)
+    table = read_results(results, found.set_lengths)
+    findings = [*not_examined(found), *explain(table, found), *overlap_of_measured(found)]
+    return Diagnosis(str(results), found.task.name, None, listed(findings))
+
+
+def explain(table: Table, data: ForeignData) -> list[Finding]:
+    """What the data explains of each claim, and what it does not."""
+    claims = _claims(table.series)
+    explained = list(_coincidences(claims, data))
+    told = {claim for _, matches in explained for claim, _, _ in matches}
+    findings = [finding for finding, _ in explained]
+    findings += _nothing_to_lose(table.series, claims, data)
+    findings += _exchanged(claims, data)
+    findings += _no_better([claim for claim in claims if claim not in told], data)
+    findings += _drops(table.series, claims, data)
+    findings += _impossible(table.series, claims, data)
+    findings += _unread(table, claims, data)
+    named = {text for one in findings for text in one.numbers.get("claims", ())}
+    findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data)
+    return findings
+
+
+def _claims(series: Iterable[Series]) -> list[Claim]:
+    """What is claimed, each once: heads are no claims of their own, and of a log the last epoch is one."""
+    claims: dict[tuple[tuple[object, ...], ...], Claim] = {}
+    for one in series:
+        points = _last_epoch(one) if one.kind == "epochs" else one.points
+        if one.kind in ("length", "single", "baseline", "epochs"):
+            key = tuple((point.place, point.split or "test", point.text) for point in points)
+            before = claims.get(key)
+            label = one.label if before is None else ", ".join(filter(None, (before.label, one.label)))
+            claims[key] = Claim(label, points, one.kind)
+    return list(claims.values())
+
+
+def _last_epoch(one: Series) -> tuple[Point, ...]:
+    last = {point.split: point for point in sorted(one.points, key=lambda point: point.epoch or 0)}
+    return tuple(last.values())
+
+
+def _sets(data: ForeignData, point: Point) -> list[Examples]:
+    """The sets that a number can have been measured on: of its length, its split, or the test file."""
+    if isinstance(point.place, int):
+        return data.by_length.get(point.place, [])
+    return data.of_role(point.split) if point.split in ("train", "validation") else data.measured
+
+
+def _share(candidate: Candidate, data: ForeignData, examples: Examples) -> Share:
+    key = (candidate.holds, id(examples))
+    if key not in data.remembered:
+        data.remembered[key] = Share(int(candidate.holds(data, examples).sum()), len(examples))
+    return data.remembered[key]
+
+
+def _equals(point: Point, share: Share) -> bool:
+    return abs(share.right / share.n - point.value) <= point.half + ROUNDING
+
+
+def _coincidences(claims: list[Claim], data: ForeignData) -> Iterable[tuple[Finding, list[Match]]]:
+    """Claims whose numbers are a candidate's, those of one candidate together."""
+    candidates = candidates_of(data.task)
+    counted = [claim for claim in claims if _low(claim)]
+    explained: set[Claim] = set()
+    for candidate in candidates:
+        alike = []
+        for claim in counted:
+            match = None if claim in explained else _matched(candidate, claim, data)
+            if match is not None and (chance := min(1.0, len(counted) * match[1] / candidate.weight)) < PERHAPS:
+                alike.append((claim, match[0], chance))
+        explained |= {claim for claim, _, chance in alike if chance < SURPRISING}
+        for sure in (True, False):
+            some = [one for one in alike if (one[2] < SURPRISING) == sure]
+            for same in _alike(some):
+                yield _coincidence(candidate, same, data, len(counted)), same
+
+
+def _alike(matches: list[Match]) -> Iterable[list[Match]]:
+    """Matches that are the same numbers at the same places."""
+    groups: dict[tuple[tuple[object, str], ...], list[Match]] = {}
+    for match in matches:
+        groups.setdefault(tuple((point.place, point.text) for point, _ in match[1]), []).append(match)
+    return groups.values()
+
+
+def _low(claim: Claim) -> list[Point]:
+    """The numbers that a candidate could have: those of a model that learned are none of them."""
+    return [point for point in claim.points if point.value < REGIONS[1]]
+
+
+def _matched(candidate: Candidate, claim: Claim, data: ForeignData) -> tuple[list[tuple[Point, Share]], float] | None:
+    """The points that are the candidate's, and how likely that many would be for another model."""
+    known = [point for point in _low(claim) if _sets(data, point)]
+    found = {}
+    for point in known:
+        sets = _sets(data, point)
+        for examples in sets:
+            share = _share(candidate, data, examples)
+            both = (share, Share(share.n - share.right, share.n)) if candidate.either else (share,)
+            fits = [one for one in both if _equals(point, one) and 0 < one.right < one.n]
+            if fits:
+                chance = len(sets) * sum(_chance(data.task, point, one) for one in both)
+                found[point] = (fits[0], min(1.0, chance))
+                break
+    past = [
+        point
+        for point in known
+        if data.longest_trained and isinstance(point.place, int) and point.place > data.longest_trained
+    ]
+    if not found or (candidate.either and len(found) < 2):
+        return None
+    if len(found) == len(known):
+        ways = 1 if len(known) == len(claim.points) or data.task.kind != "class" else 2
+    elif len(found) < 2 and data.task.kind == "class":
+        return None
+    else:
+        ways = 2 if set(found) == set(past) else 2 * comb(len(known), len(found))
+    rows = [(point, share) for point, (share, _) in found.items()]
+    return rows, ways * float(np.prod([chance for _, chance in found.values()]))
+
+
+def _chance(task: Task, point: Point, share: Share) -> float:
+    """How often a model that does something else would print this number.
+
+    A classifier may be as often right and not be constant: its count is binomial around the share. Of whole answers
+    any count of the same region is as likely as another.
+    """
+    low = int(np.ceil((point.value - point.half - ROUNDING) * share.n))
+    high = int(np.floor((point.value + point.half + ROUNDING) * share.n))
+    if task.kind == "class":
+        return binomial_between(low, high, share.n, share.right / share.n)
+    edges = (0.0, *REGIONS)
+    region = max(index for index, edge in enumerate(edges) if point.value >= edge)
+    width = (*edges, 1.0)[region + 1] - edges[region]
+    return min(1.0, (high - low + 1) / (width * share.n + 1))
+
+
+def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tried: int) -> Finding:
+    claim, known, _ = alike[0]
+    chance = max(chance for _, _, chance in alike)
+    labels = ", ".join(one.label for one, _, _ in alike if one.label)
+    verb, files = ("are", "your test files") if len(known) > 1 else ("is", "your test file")
+    if any(point.split in ("train", "validation") for point, _ in known):
+        files = " and ".join(dict.fromkeys(point.split or "test" for point, _ in known))
+        files = f"your {files} data"
+    words = candidate.words if len(known) > 1 else candidate.words.replace("shares", "share")
+    if data.task.name == "addition":
+        words = words.replace(BELOW, f"below {data.task.options.base**data.task.options.digits}")
+    counts = ", ".join(f"{share.right:,} of {share.n:,}" for _, share in known)
+    sure = chance < SURPRISING
+    verb = verb if sure else f"{verb} also"
+    where = ""
+    if len(known) < len(claim.points) and claim.kind == "length":
+        where = f" at {'length' if len(known) == 1 else 'lengths'} {', '.join(str(point.place) for point, _ in known)}"
+    evidence = (
+        f"{_shown(known)}{where} {verb} {words} in {files} ({counts}){f': {labels}' if labels else ''}. "
+        f"Another model would print the same in {_percent(chance)} of cases, over {tried} "
+        f"{'claim' if tried == 1 else 'claims'} and {len(candidates_of(data.task))} explanations."
+    )
+    numbers = {
+        "published": [point.value for point, _ in known],
+        "right": [share.right for _, share in known],
+        "n": [share.n for _, share in known],
+        "places": [point.place for point, _ in known],
+        "comparisons": tried * len(candidates_of(data.task)),
+        "claims": [one.shown for one, _, _ in alike],
+        "chance": chance,
+    }
+    fix = (
+        candidate.fix
+        if sure
+        else f"Examine the predictions, which decide it (--predictions). If it is so: {candidate.fix}"
+    )
+    return Finding(candidate.check, "error" if sure else "warning", "claims", evidence, numbers, fix)
+
+
+def _shown(rows: list[tuple[Point, Share]]) -> str:
+    """The numbers that there is data for, as printed."""
+    return " ".join(point.text for point, _ in rows)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share >= 1e-6 else "less than one in a million"
+
+
+def _size(data: ForeignData) -> int:
+    return len(data.measured[0])
+
+
+def _baseline_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> Point | None:
+    """The accuracy that a table of heads starts from: its baseline, drop plus accuracy, or the only one."""
+    baselines = {other.label: other.points[0] for other in series if other.kind == "baseline"}
+    found = baselines.get(f"{one.label} baseline".strip())
+    if found is not None or len(baselines) == 1:
+        return found or next(iter(baselines.values()))
+    drops = {point.place: point for other in series if other.kind == "drop" for point in other.points}
+    heads = {point.place: point for other in series if other.kind == "head" for point in other.points}
+    sums = {round(heads[place].value + drops[place].value, 9) for place in heads if place in drops}
+    if len(sums) == 1:
+        point = next(iter(heads.values()))
+        value = sums.pop()
+        return Point(None, f"{value:g}", value, point.half)
+    alone = [claim.points[0] for claim in claims if claim.kind == "single" and len(claim.points) == 1]
+    return alone[0] if len(alone) == 1 else None
+
+
+def _nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Tables of heads on a model with so few right answers, or so near to guessing, that no head can lose any."""
+    for one in series:
+        base = _baseline_of(one, series, claims) if one.kind in ("head", "drop") else None
+        base = one.points[0] if one.kind == "baseline" and one.points[0].value < HOPELESS else base
+        if base is None:
+            continue
+        n = _size(data)
+        right = round(base.value * n)
+        if data.task.kind == "class":
+            share = _share(CLASS[0], data, data.measured[0])
+            majority = max(share.right, share.n - share.right) / share.n
+            if above_share(right, n, majority) <= 0.05:
+                continue
+            why = f"the more frequent class alone makes up {majority:.1%}"
+        else:
+            least = _least(len(one.points), n)
+            if base.value >= HOPELESS and right >= least:
+                continue
+            why = f"{right:,} right answers of {n:,} are all there is"
+        evidence = (
+            f"The accuracy before any head is removed is {base.text}, and {why}: nothing can be lost here, so nothing "
+            f"was measured: what is said of heads says nothing about them."
+        )
+        numbers = {"baseline": base.value, "n": n, "heads": len(one.points), "claims": [base.text]}
+        fix = "Train the model until it answers far more than guessing does; then ablate."
+        yield Finding("nothing-to-lose", "error", "claims", evidence, numbers, fix)
+        return
+
+
+def _least(heads: int, n: int) -> int:
+    """The fewest lost answers that can be told from none, for so many heads."""
+    return next((k for k in range(1, n + 1) if heads * float(mcnemar(k, 0)) <= 0.05), n + 1)
+
+
+def _drops(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Drops of ablated heads that one test set of this size cannot tell from none, in the best case.
+
+    The best case is that the head's removal turned no wrong answer into a right one.
+    """
+    told = {one.label for one in series if one.kind == "drop"}
+    n = _size(data)
+    for one in series:
+        drops = [] if one.kind == "head" and one.label in told else _drops_of(one, series, claims)
+        if not drops:
+            continue
+        lost = np.array([round(abs(drop) * n) for _, drop in drops])
+        p = holm(mcnemar(lost, 0))
+        weak = [
+            f"{name} ({drop:.2%})"
+            for (name, drop), value in zip(drops, p, strict=True)
+            if round(abs(drop) * n) and value > 0.05
+        ]
+        least = _least(len(drops), n)
+        if weak:
+            evidence = (
+                f"{len(weak)} of {len(drops)} heads have a drop that {n:,} examples cannot tell from none even if "
+                f"nothing was gained: {', '.join(weak[:5])}. For {len(drops)} heads it takes {least / n:.2%} "
+                f"({least} examples)."
+            )
+            numbers = {"weak": len(weak), "heads": len(drops), "n": n, "smallest": least / n}
+            fix = "Call these undecided; measure on more examples, or on several seeds."
+            yield Finding("drop-inside-noise", "warning", "claims", evidence, numbers, fix)
+
+
+def _drops_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> list[tuple[str, float]]:
+    if one.kind == "drop":
+        return [(str(point.place), point.value) for point in one.points]
+    baseline = _baseline_of(one, series, claims) if one.kind == "head" else None
+    return [(str(point.place), baseline.value - point.value) for point in one.points] if baseline else []
+
+
+def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point, Share]]:
+    """The numbers that there is data for, each with the share of the more frequent class where it was measured."""
+    rows = []
+    for point in points:
+        for examples in _sets(data, point)[:1]:
+            share = _share(CLASS[0], data, examples)
+            rows.append((point, Share(max(share.right, share.n - share.right), share.n)))
+    return rows
+
+
+def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Classifiers whose numbers are no better than the more frequent class: at no length, or at none past training."""
+    if data.task.kind != "class":
+        return
+    for claim in claims:
+        everywhere = _class_rows(claim.points, data)
+        trained = data.longest_trained
+        past = [row for row in everywhere if trained and isinstance(row[0].place, int) and row[0].place > trained]
+        for rows, where in (
+            (everywhere, "is nowhere"),
+            (past if len(past) > 1 else [], f"is past length {trained} nowhere"),
+        ):
+            p = [above_share(round(point.value * share.n), share.n, share.right / share.n) for point, share in rows]
+            if not rows or min(holm(p)) <= 0.05:
+                continue
+            evidence = (
+                f"{claim.label or 'the model'}: {_shown(rows)} {where} better than always giving the more frequent "
+                f"answer (smallest p {min(holm(p)):.2g} after Holm, {rows[0][1].n:,} examples each)."
+            )
+            numbers = {"published": [point.value for point, _ in rows], "p": p, "n": [share.n for _, share in rows]}
+            fix = "Say that it is at chance there; do not compare such numbers with each other."
+            numbers["claims"] = [claim.shown]
+            yield Finding("no-better-than-majority", "warning", "claims", evidence, numbers, fix)
+            break
+
+
+def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Classifiers that are less often right than the rarer class would be: their classes are exchanged."""
+    if data.task.kind != "class":
+        return
+    for claim in claims:
+        rows = _class_rows(claim.points, data)
+        p = [
+            above_share(share.n - round(point.value * share.n), share.n, share.right / share.n) for point, share in rows
+        ]
+        if rows and max(holm(p)) < IMPROBABLE:
+            evidence = (
+                f"{claim.label or 'the model'}: {_shown(rows)} is everywhere less than a model gets that gives the "
+                "rarer class always. The answers follow the question, and the classes are exchanged."
+            )
+            numbers = {"published": [point.value for point, _ in rows], "p": p, "n": [share.n for _, share in rows]}
+            numbers["claims"] = [claim.shown]
+            fix = "Compare predictions and targets: 0 and 1 mean the opposite in one of them."
+            yield Finding("answers-permuted", "error", "claims", evidence, numbers, fix)
+
+
+def _impossible(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Numbers that no count of right answers out of the file's examples gives; a log averages over training batches."""
+    heads = [Claim(one.label, one.points, one.kind) for one in series if one.kind == "head"]
+    for claim in (*claims, *heads):
+        rows = [
+            (point, _sets(data, point))
+            for point in claim.points
+            if not (claim.kind == "epochs" and point.split == "train")
+        ]
+        bad = [
+            (point, len(sets[0]))
+            for point, sets in rows
+            if sets and not any(_possible(point, len(examples)) for examples in sets)
+        ]
+        if bad:
+            shown = ", ".join(f"{point.text} of {n:,}" for point, n in bad[:5])
+            evidence = f"{shown}: no whole number of right answers gives that accuracy on your files."
+            numbers = {"values": [point.value for point, _ in bad], "n": [n for _, n in bad]}
+            fix = "Find out which examples it was measured on, or whether it is an average."
+            yield Finding("impossible-accuracy", "warning", "claims", evidence, numbers, fix)
+
+
+def _possible(point: Point, n: int) -> bool:
+    return abs(round(point.value * n) / n - point.value) <= point.half + ROUNDING
+
+
+def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """Numbers that could not be examined: lengths and splits without data, and names that say nothing."""
+    points = [point for claim in claims for point in claim.points if not _sets(data, point)]
+    lengths = sorted({point.place for point in points if isinstance(point.place, int)})
+    if lengths:
+        shown = ", ".join(map(str, lengths))
+        evidence = f"There is no test example of length {shown} in the data, so these numbers could not be examined."
+        fix = "Give the directory that they were measured on."
+        yield Finding("length-without-data", "warning", "claims", evidence, {"lengths": lengths}, fix)
+    splits = sorted({str(point.split) for point in points if not isinstance(point.place, int)})
+    if splits:
+        evidence = f"The data has no {' and no '.join(splits)} examples, so accuracies of them could not be examined."
+        fix = "Give the directory with all splits."
+        yield Finding("not-examined", "warning", "claims", evidence, {"splits": splits}, fix)
+    if table.unread:
+        names = ", ".join(table.unread[:5]) + (" and more" if len(table.unread) > 5 else "")
+        evidence = f"Nothing says what these numbers are, so they were not examined: {names}."
+        fix = "Name them: accuracy, drop, a length such as 32, a head such as enc0.h1."
+        yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.unread)}, fix)
+
+
+def _not_explained(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+    """What nothing that is known here gives: compared with what, and that this is no proof of anything."""
+    known = [claim for claim in claims if any(_sets(data, point) for point in claim.points)]
+    if not known:
+        return
+    candidates = candidates_of(data.task)
+    shown = "; ".join(f"{claim.label}: {claim.shown}" if claim.label else claim.shown for claim in known[:4])
+    compared = "; ".join(candidate.words.strip(",") for candidate in candidates)
+    if data.task.name == "addition":
+        compared = compared.replace(BELOW, f"below {data.task.options.base**data.task.options.digits}")
+    shown += " and more" * (len(known) > 4)
+    evidence = f"{shown}: not explained by any of {len(candidates)} known defects ({compared})."
+    if any(point.text.endswith("%") for claim in known for point in claim.points):
+        evidence += " They were read as per cent."
+    numbers = {"candidates": len(candidates), "series": len(known), "claims": [claim.shown for claim in known]}
+    fix = "A table cannot show that a model is sound; its answers can: headway doctor --predictions."
+    yield Finding("not-explained", "warning", "claims", evidence, numbers, fix)

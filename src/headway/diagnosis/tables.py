@@ -1,0 +1,187 @@
+"""The tables people publish: accuracy by length, by ablated head, by epoch, or a single one.
+
+    {"sinusoidal": {"32": 0.546, "64": 0.486}, "learned": {"32": 0.546, "64": 0.486}}
+    [{"encoding": "learned", "length": 32, "accuracy": 0.546}]
+    {"lengths": [32, 64], "learned": [0.546, 0.486]}
+    {"baseline": 0.9985, "heads": {"layer_0": {"head_1": {"accuracy": 0.998, "drop": 0.0005}}}}
+    {"accuracy": "41.2 %"}
+    Epoch 3/30 | train_acc: 0.5093 | val_acc: 0.4935
+
+JSON, JSON lines, CSV (with commas or semicolons, points or decimal commas), Markdown tables and printed text. Every
+name on the way to a number is read for what it says (`cells`); what is left names the model.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from headway.diagnosis.cells import Cell, cells_of
+from headway.diagnosis.printed import as_number, content_of
+from headway.diagnosis.rows import read_text
+from headway.errors import InputError
+
+
+@dataclass(frozen=True)
+class Point:
+    """One published number: its length or head, its split, as printed, as a share, and half of its last unit."""
+
+    place: int | str | None
+    text: str
+    value: float
+    half: float
+    split: str | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """The numbers of one model.
+
+    `kind` is `length`, `head`, `drop` (a head's), `baseline` (of the heads), `epochs` or `single` (its splits).
+    """
+
+    label: str
+    kind: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Every series of a file, and the names of numbers that may be accuracies and could not be read as such."""
+
+    series: tuple[Series, ...]
+    unread: tuple[str, ...] = ()
+
+
+def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
+    """Every series of numbers in the file; `lengths` are those of the data's test files, for lists that name none."""
+    try:
+        text = read_text(path)
+    except InputError as problem:
+        raise InputError(f"--results {problem}") from None
+    try:
+        content = content_of(path, text)
+        if as_number(content) is not None:
+            raise InputError(f'a number alone; say what it is, such as {{"accuracy": {content}}}')
+        return _table(list(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths))))
+    except InputError as problem:
+        said = str(problem)
+        raise InputError(f"--results {said if said.startswith(path.name) else f'{path.name}: {said}'}") from None
+
+
+def _table(cells: list[Cell]) -> Table:
+    groups: dict[tuple[Any, ...], list[tuple[int | str | None, Cell]]] = {}
+    known = [cell for cell in cells if cell.measure != "other"]
+    nothing_said = not any(_kind(cell) for cell in known)
+    unread: dict[str, None] = {}
+    for cell in known:
+        kind = _kind(cell)
+        if cell.number.is_nan():
+            if kind is not None:
+                unread[f"{' '.join(cell.path)} (no number)"] = None
+            continue
+        if kind is None and nothing_said and (0 <= cell.number <= 1 or cell.percent or len(known) == 1):
+            kind = "single"
+        if kind is None:
+            if 0 < abs(cell.number) < 1 or cell.percent:
+                unread[" ".join(cell.path) or cell.text] = None
+            continue
+        place: int | str | None = cell.length if kind == "length" else None
+        if kind in ("head", "drop"):
+            place = " ".join(cell.head)
+        label = " ".join(cell.names) if kind != "baseline" else " ".join([*cell.names, "baseline"])
+        groups.setdefault((kind, label, cell.split if kind == "length" and cell.split != "test" else None), []).append(
+            (place, cell)
+        )
+    if not groups:
+        raise InputError(
+            "no accuracy found; lengths such as 32, heads such as enc0.h1, or a key such as 'accuracy' are needed"
+        )
+    accuracies = [cell for (kind, *_), rows in groups.items() if kind != "drop" for _, cell in rows]
+    _check_one_unit(accuracies)
+    percent = any(cell.number > 1 for cell in accuracies)
+    drops = [cell for (kind, *_), rows in groups.items() if kind == "drop" for _, cell in rows]
+    points = percent or (not accuracies and any(abs(cell.number) > 1 for cell in drops))
+    series = [
+        Series(label, kind, found)
+        for (kind, label, _), rows in groups.items()
+        for found in _apart(
+            _points(rows, points if kind == "drop" else percent, accuracies if kind == "baseline" else ())
+        )
+    ]
+    _check(series)
+    return Table(tuple(series), tuple(unread))
+
+
+def _kind(cell: Cell) -> str | None:
+    """What a number is; None where nothing says that it is an accuracy."""
+    numbered = any(map(str.isdigit, "".join(cell.head)))
+    if cell.measure == "baseline" and cell.length is None and not numbered:
+        return "baseline"
+    if cell.measure == "drop":
+        return "drop" if numbered or cell.head else None
+    if numbered or (cell.head and cell.about_heads):
+        return "head"
+    if cell.epoch is not None:
+        return "epochs" if cell.length is None and cell.measure == "accuracy" else None
+    if cell.length is not None:
+        return "length"
+    return "single" if cell.measure == "accuracy" else None
+
+
+def _apart(points: tuple[Point, ...]) -> Iterable[tuple[Point, ...]]:
+    """Points of one place more than once are several series, in the order of the file."""
+    series: list[dict[Any, Point]] = []
+    for point in points:
+        key = (point.place, point.split, point.epoch)
+        home = next((one for one in series if key not in one), None)
+        if home is None:
+            series.append({key: point})
+        else:
+            home[key] = point
+    return [tuple(one.values()) for one in series]
+
+
+def _check_one_unit(accuracies: list[Cell]) -> None:
+    """Raise where one accuracy must be per cent and another looks like a share."""
+    above = [cell.text for cell in accuracies if cell.number > 20]
+    below = [cell.text for cell in accuracies if 0 < cell.number <= 1 and not cell.percent]
+    if above and below:
+        raise InputError(f"{above[0]} is above 1 and {below[0]} is not; write shares, or all as per cent, with a %")
+
+
+def _points(rows: list[tuple[int | str | None, Cell]], percent: bool, beside: Sequence[Cell]) -> tuple[Point, ...]:
+    """The values as shares, all rounded to the most digits of one: a program prints .5 for .500.
+
+    What is taken for per cent is shown as per cent, so that a reader sees it. A baseline has its heads' digits.
+    """
+    scales = [Decimal(100) if percent or cell.percent else Decimal(1) for _, cell in rows]
+    halves = [_half(cell.number) / scale for (_, cell), scale in zip(rows, scales, strict=True)]
+    halves += [_half(cell.number) / (100 if percent or cell.percent else 1) for cell in beside]
+    half = min(halves)
+    return tuple(
+        Point(
+            place,
+            cell.text if scale == 1 else f"{cell.text.removesuffix('%').strip()} %",
+            float(cell.number / scale),
+            float(half),
+            cell.split,
+            cell.epoch,
+        )
+        for (place, cell), scale in zip(rows, scales, strict=True)
+    )
+
+
+def _half(number: Decimal) -> Decimal:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return Decimal(5).scaleb(min(0, exponent) - 1)
+
+
+def _check(series: list[Series]) -> None:
+    for found in series:
+        for point in found.points:
+            if not -1 <= point.value <= 1 or (found.kind != "drop" and point.value < 0):
+                raise InputError(f"{point.text} is no accuracy; a share or per cent needed")

@@ -1,0 +1,77 @@
+"""A visit to the doctor: every check over one run, or over several seeds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.diagnosis.behaviour import BEHAVIOUR
+from headway.diagnosis.belonging import BELONGING
+from headway.diagnosis.claims import CLAIMS, over_seeds
+from headway.diagnosis.data import DATA
+from headway.diagnosis.examination import Examination
+from headway.diagnosis.findings import Check, Diagnosis, Finding, run_checks
+from headway.diagnosis.harness import HARNESS
+from headway.diagnosis.instruments import INSTRUMENTS
+from headway.diagnosis.learning import LEARNING
+from headway.diagnosis.subject import Subject, read_findings, subject_of
+from headway.errors import InputError
+from headway.evaluation import Trained, are_seeds_of_one_recipe, load
+
+CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
+"""Causes before what they cause: the first error of a diagnosis is the one to mend first."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Diagnoses:
+    """Several runs, each examined by itself, and what they can carry together; `together` is empty unless they are
+    seeds of one recipe."""
+
+    runs: tuple[Diagnosis, ...]
+    together: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for one in self.runs for finding in one.errors]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"runs": [one.to_json() for one in self.runs], "together": [one.to_json() for one in self.together]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Diagnoses":
+        together = tuple(Finding.from_json(finding) for finding in document["together"])
+        return cls(tuple(Diagnosis.from_json(one) for one in document["runs"]), together)
+
+
+def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
+    """Examine a run, or several: every check that has something to see; nothing is written.
+
+    >>> hw.doctor("addition-seed0").errors   # doctest: +SKIP
+    []
+    """
+    opened = [run if isinstance(run, Trained) else load(run) for run in runs]
+    if not opened:
+        raise InputError("a run is needed; none was given")
+    if len(opened) == 1:
+        return examine(subject_of(opened[0]))
+    return examine_together(opened)
+
+
+def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> Diagnosis:
+    """The findings of every check on a subject, errors first."""
+    findings = run_checks(checks, Examination(subject))
+    return Diagnosis(subject.name, subject.task.name, subject.step, findings)
+
+
+def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, total: None) -> Diagnoses:
+    """Each run, and over seeds of one recipe what they can claim."""
+    seeds = are_seeds_of_one_recipe(opened)
+    checks = [check for check in CHECKS if not (seeds and check.name == "too-few-seeds")]
+    found = []
+    for done, trained in enumerate(opened):
+        tell(done, len(opened))
+        found.append(examine(subject_of(trained), checks))
+    heads = [read_findings(trained.directory, "heads")[0] for trained in opened]
+    return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())

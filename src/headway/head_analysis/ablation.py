@@ -1,0 +1,287 @@
+"""What a model loses without each head, in four ways of taking it away, and how sure that is.
+
+    zero            the head brings nothing
+    mean            its mean output over the examples
+    position-mean   its mean output at each place
+    resample        its output on another example of the split, drawn once and for all
+
+The drop of whole-answer accuracy is in points (100 = everything). Every example is its own control: `lost`
+counts those right before and wrong after, `gained` those wrong before and right after.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from headway.errors import InputError, suggestion
+from headway.evaluation import Trained
+from headway.head_analysis.margins import BaselineMargin, MarginChange, baseline_margin, margin_changes
+from headway.head_analysis.variants import (
+    FillingOf,
+    Outcomes,
+    Report,
+    donor,
+    heads_of,
+    means,
+    pick_donors,
+    run_variants,
+    zero,
+)
+from headway.head_analysis.verdicts import TAILS, judge, n_to_decide, overall, share_under
+from headway.model.sites import Head
+from headway.randomness import generator
+from headway.statistics import paired_interval, ratio_interval, wilson_interval
+from headway.tasks import Examples
+
+KINDS = ("zero", "mean", "position-mean", "resample")
+LIMITS = {1.0: "under_1_point", 5.0: "under_5_points"}
+"""Points of drop under which heads are counted that can go one at a time."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """What one change costs: the paired drop in points with its interval and tests, and the loss.
+
+    `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
+    its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
+    `p_equivalence_holm`.
+    """
+
+    n: int
+    lost: int
+    gained: int
+    drop: float
+    interval: tuple[float, float]
+    interval_90: tuple[float, float]
+    p: float
+    p_holm: float
+    p_equivalence: float
+    p_equivalence_holm: float
+    p_critical_holm: float
+    p_important_holm: float
+    p_harmful_holm: float
+    verdict: str
+    n_to_decide: int | None
+    exact_match: float
+    token_accuracy: float
+    by_token: list[dict[str, Any]]
+    loss: float
+    loss_change: float | None
+    loss_change_interval: tuple[float, float] | None = None
+    """95 %, in per cent like the change; of a model without errors it covers too little (docs/heads.md)."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The model as it is, on the same examples."""
+
+    n: int
+    wrong: int
+    exact_match: float
+    interval: tuple[float, float]
+    token_accuracy: float
+    by_token: list[dict[str, Any]]
+    loss: float
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Every head taken away alone, in every kind; `drops[kind][head]`."""
+
+    baseline: Baseline
+    heads: list[str]
+    drops: dict[str, dict[str, Drop]]
+    verdicts: dict[str, str]
+    without_donor: int = 0
+    family: int = field(default=0)
+    own_margin: BaselineMargin | None = None
+    margins: dict[str, dict[str, MarginChange]] = field(default_factory=dict)
+    """`margins[kind][head]`: the margin of the right answer, where accuracy is too coarse."""
+
+    def prunable(self) -> dict[str, dict[str, Any]]:
+        """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
+        return {
+            kind: {
+                **{
+                    name: value
+                    for limit, words in LIMITS.items()
+                    for name, value in (
+                        (words, _share(drop.drop < limit for drop in drops.values())),
+                        (f"{words}_interval", share_under(*_counts(drops.values()), limit)),
+                    )
+                },
+                "under_1_percent_of_loss": _share(
+                    drop.loss_change is not None and drop.loss_change < 1 for drop in drops.values()
+                ),
+            }
+            for kind, drops in self.drops.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = [(drop.lost, drop.gained, drop.n) for drop in drops]
+    lost, gained, n = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return lost, gained, n
+
+
+def _share(flags: Any) -> float:
+    flags = list(flags)
+    return float(sum(flags) / len(flags)) if flags else 0.0
+
+
+def make_fillings(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> tuple[list[FillingOf], int]:
+    """What to put in a head's place for each kind, and how many examples had no other to take from."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"unknown kind of ablation {kind!r}; {suggestion(kind, KINDS)}")
+    fillings: dict[str, FillingOf] = {"zero": zero}
+    without = 0
+    if "mean" in kinds or "position-mean" in kinds:
+        fillings["mean"], fillings["position-mean"] = means(trained, examples)
+    if "resample" in kinds:
+        donors = pick_donors(trained, examples, generator(trained.config.data.seed, "donors"))
+        without = int((donors == np.arange(len(examples))).sum())
+        fillings["resample"] = donor(trained, examples.take(donors))
+    return [fillings[kind] for kind in kinds], without
+
+
+def ablate(
+    trained: Trained,
+    examples: Examples,
+    *,
+    kinds: Sequence[str] = KINDS,
+    report: Report = lambda done, total: None,
+) -> Ablation:
+    """Every head alone in every kind, in one sweep."""
+    heads = heads_of(trained)
+    fillings, without = make_fillings(trained, examples, kinds)
+    alone = np.eye(len(heads), dtype=np.int64)
+    plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(alone * (k + 1) for k in range(len(kinds)))])
+    outcomes = run_variants(trained, examples, plan, fillings, report, keep_margin=True)
+    assert outcomes.margin is not None
+    names = trained.task.answer_names(outcomes.counted.shape[1])
+    drops, changes = measure_drops(outcomes, names), margin_changes(outcomes.margin)
+    table = {
+        kind: {str(head): drops[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
+    }
+    margins = {
+        kind: {str(head): changes[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
+    }
+    verdicts = {str(head): overall([table[kind][str(head)].verdict for kind in kinds]) for head in heads}
+    return Ablation(
+        baseline_of(outcomes, names),
+        [str(h) for h in heads],
+        table,
+        verdicts,
+        without,
+        TAILS * len(drops),
+        baseline_margin(outcomes.margin),
+        margins,
+    )
+
+
+def ablate_together(
+    trained: Trained, examples: Examples, sets: Sequence[Sequence[Head]], kind: str = "zero"
+) -> list[Drop]:
+    """Any sets of heads, each taken away as a whole."""
+    heads = heads_of(trained)
+    fillings, _ = make_fillings(trained, examples, [kind])
+    plan = np.stack([np.zeros(len(heads), dtype=np.int64), *(as_row(heads, chosen) for chosen in sets)])
+    outcomes = run_variants(trained, examples, plan, fillings)
+    return measure_drops(outcomes, trained.task.answer_names(outcomes.counted.shape[1]))
+
+
+def as_row(heads: Sequence[Head], chosen: Sequence[Head]) -> Int[np.ndarray, " head"]:
+    """A plan's row that takes away the chosen heads."""
+    row = np.zeros(len(heads), dtype=np.int64)
+    row[[heads.index(head) for head in chosen]] = 1
+    return row
+
+
+def baseline_of(outcomes: Outcomes, names: list[str]) -> Baseline:
+    """The first variant, which changes nothing."""
+    n = outcomes.right.shape[1]
+    right = int(outcomes.right[0].sum())
+    return Baseline(
+        n=n,
+        wrong=n - right,
+        exact_match=right / n,
+        interval=wilson_interval(right, n),
+        token_accuracy=float(outcomes.token_accuracy[0]),
+        by_token=_by_token(outcomes, 0, names),
+        loss=float(outcomes.mean_loss[0]),
+    )
+
+
+def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> list[dict[str, Any]]:
+    """Accuracy at each place where any answer has a token; few examples may all be shorter than the longest."""
+    there = np.asarray(outcomes.counted.any(0))
+    shares = outcomes.accuracy_by_token[variant]
+    rows = zip(names, shares, there, strict=True)
+    return [{"token": name, "accuracy": float(share)} for name, share, counted in rows if counted]
+
+
+def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
+    """Every variant against the first, as one family of claims."""
+    before, after = outcomes.right[0], outcomes.right[1:]
+    lost, gained = count_changes(before, after)
+    n, judged = len(before), judge(lost, gained, len(before))
+    losses, baseline = outcomes.mean_loss[1:], float(outcomes.mean_loss[0])
+    needed = [
+        n_to_decide(int(lost[i]), int(gained[i]), n, TAILS * len(after)) if verdict == "undecided" else None
+        for i, verdict in enumerate(judged.verdict)
+    ]
+    return [
+        Drop(
+            n=n,
+            lost=int(lost[i]),
+            gained=int(gained[i]),
+            drop=100 * float(lost[i] - gained[i]) / n,
+            interval=judged.ends(i),
+            interval_90=judged.ends_90(i),
+            p=float(judged.p[i]),
+            p_holm=float(judged.p_holm[i]),
+            p_equivalence=float(judged.p_equivalence[i]),
+            p_equivalence_holm=float(judged.p_equivalence_holm[i]),
+            p_critical_holm=float(judged.p_critical_holm[i]),
+            p_important_holm=float(judged.p_important_holm[i]),
+            p_harmful_holm=float(judged.p_harmful_holm[i]),
+            verdict=str(judged.verdict[i]),
+            n_to_decide=needed[i],
+            exact_match=float(outcomes.accuracy[i + 1]),
+            token_accuracy=float(outcomes.token_accuracy[i + 1]),
+            by_token=_by_token(outcomes, i + 1, names),
+            loss=float(losses[i]),
+            loss_change=100 * (float(losses[i]) / baseline - 1) if baseline > 0 else None,
+            loss_change_interval=_loss_change_interval(outcomes, i + 1),
+        )
+        for i in range(len(after))
+    ]
+
+
+def _loss_change_interval(outcomes: Outcomes, variant: int) -> tuple[float, float] | None:
+    """Of the change of the mean loss, in per cent; examples are the same before and after, so token counts cancel."""
+    if outcomes.loss.shape[1] < 2:
+        return None
+    found = ratio_interval(outcomes.loss[0], outcomes.loss[variant])
+    return None if found is None else (100 * (found[0] - 1), 100 * (found[1] - 1))
+
+
+def count_changes(
+    before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, "variant example"]
+) -> tuple[Int[np.ndarray, " variant"], Int[np.ndarray, " variant"]]:
+    """How many examples each variant lost, and how many it gained."""
+    return (before & ~after).sum(1), (~before & after).sum(1)
+
+
+def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]) -> dict[str, Any]:
+    """The drop from one way of answering to another on the same examples, in points, with its 95 % interval."""
+    lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
+    low, high = paired_interval(lost, gained, len(before))
+    return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}

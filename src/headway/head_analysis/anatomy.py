@@ -1,0 +1,146 @@
+"""Which examples fail: accuracy by what makes an example hard, by token and by symbol, and the worst ones.
+
+It works on any task through the features and names that the task gives, and on a model with heads taken away.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, decode
+from headway.head_analysis.ablation import as_row, make_fillings
+from headway.head_analysis.handles import Edit, edits_of, intervene
+from headway.head_analysis.variants import Outcomes, heads_of, run_variants
+from headway.model.sites import Head
+from headway.statistics import wilson_interval
+from headway.tasks import Examples
+
+WORST = 20
+MOST_GROUPS = 12
+"""A feature with more values than this is cut into ranges that hold about equally many examples."""
+MOST_SYMBOLS = 16
+
+
+def dissect(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> dict[str, Any]:
+    """The error anatomy of a model, or of one without some heads (zeroed)."""
+    heads = heads_of(trained)
+    plan = as_row(heads, without)[None]
+    outcomes = run_variants(trained, examples, plan, make_fillings(trained, examples, ["zero"])[0], keep_predicted=True)
+    right = outcomes.right[0]
+    return {
+        "n": len(right),
+        "wrong": int((~right).sum()),
+        "without": [str(head) for head in without],
+        "by": {name: by_value(value, right) for name, value in trained.task.features(examples.source).items()},
+        "by_token": _by_token(trained, outcomes),
+        "by_symbol": _by_symbol(trained, examples, right),
+        "confusion": _confusion(trained, examples, outcomes),
+        "worst": _worst(trained, examples, outcomes, without),
+    }
+
+
+def by_value(value: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+    """Accuracy for each value of a feature, or for ranges of it."""
+    edges = values = np.unique(value)
+    if len(values) > MOST_GROUPS:
+        cuts = np.quantile(value, np.linspace(0, 1, MOST_GROUPS + 1)[:-1], method="lower")
+        edges, times = np.unique(cuts, return_counts=True)
+        # A value that fills more than one range stands alone: the next one begins another.
+        following = np.searchsorted(values, edges[times > 1], side="right")
+        edges = np.union1d(edges, values[following[following < len(values)]])
+    group = np.searchsorted(edges, value, side="right") - 1
+    rows = []
+    for index in range(len(edges)):
+        inside = group == index
+        low, high = int(value[inside].min()), int(value[inside].max())
+        rows.append({"value": low if low == high else f"{low} to {high}", **_share(right[inside])})
+    return rows
+
+
+def _share(right: np.ndarray) -> dict[str, Any]:
+    n, good = len(right), int(right.sum())
+    return {"n": n, "wrong": n - good, "accuracy": good / n if n else None, "interval": wilson_interval(good, n)}
+
+
+def _by_token(trained: Trained, outcomes: Outcomes) -> list[dict[str, Any]]:
+    names = trained.task.answer_names(outcomes.counted.shape[1])
+    return [
+        {"token": name, **_share(outcomes.token_right[0, outcomes.counted[:, place], place])}
+        for place, name in enumerate(names)
+        if outcomes.counted[:, place].any()
+    ]
+
+
+def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[str, Any]:
+    """Accuracy for each symbol at each place of the source, where there are few of both."""
+    vocabulary, width = trained.task.vocabulary, examples.source.shape[1]
+    symbols = np.unique(examples.source[examples.source != vocabulary.pad])
+    if width > MOST_SYMBOLS or len(symbols) > MOST_SYMBOLS:
+        return {}
+    names = trained.task.token_names(width)
+    return {
+        name: [
+            {"symbol": vocabulary.tokens[symbol], **_share(right[examples.source[:, place] == symbol])}
+            for symbol in symbols
+            if (examples.source[:, place] == symbol).any()
+        ]
+        for place, name in enumerate(names)
+    }
+
+
+def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict[str, Any]:
+    """What was answered (columns) for each right token (rows), at each place of the answer."""
+    assert outcomes.predicted is not None
+    is_class = trained.task.kind == "class"
+    tokens = [str(k) for k in range(trained.task.n_classes)] if is_class else list(trained.task.vocabulary.tokens)
+    target = examples.target.reshape(len(examples), -1)
+    tables = {}
+    for place, name in enumerate(trained.task.answer_names(target.shape[1])):
+        there = outcomes.counted[:, place]
+        if not there.any():
+            continue
+        wanted, answered = target[there, place], outcomes.predicted[0, there, place]
+        labels = np.unique(np.concatenate([wanted, answered]))
+        counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
+        np.add.at(counts, (np.searchsorted(labels, wanted), np.searchsorted(labels, answered)), 1)
+        tables[name] = {"labels": [tokens[label] for label in labels], "counts": counts.tolist()}
+    return tables
+
+
+def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Sequence[Head]) -> list[dict[str, Any]]:
+    """The examples with the largest loss, wrong ones first, and what the model writes for them when it decodes."""
+    order = np.lexsort((-outcomes.loss[0], outcomes.right[0]))[:WORST]
+    chosen = examples.take(order)
+    answers = answer_without(trained, chosen, without)
+    rows = []
+    for row, source, target, answer in zip(order, chosen.source, chosen.target, answers, strict=True):
+        shown = trained.task.show(source, target), trained.task.show(source, answer)
+        rows.append(
+            {
+                "example": shown[0],
+                "answered": shown[1].rpartition("-> ")[2],
+                "right": bool(outcomes.right[0, row]),
+                "loss": float(outcomes.loss[0, row]),
+            }
+        )
+    return rows
+
+
+def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]) -> np.ndarray:
+    """What the model answers for real, with some heads zeroed by the handle."""
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    with intervene(trained.model, zeroing(trained, without)), torch.inference_mode():
+        if trained.task.kind == "class":
+            found = trained.model(batch.inputs).argmax(-1)
+        else:
+            found = decode(trained.model, trained.task, batch)
+    return found.cpu().numpy()
+
+
+def zeroing(trained: Trained, heads: Sequence[Head]) -> dict[str, Edit]:
+    """Edits that switch heads off, site by site."""
+    nothing = {site.name: torch.zeros((), device=trained.device) for site in trained.model.sites}
+    return edits_of(trained.model, as_row(heads_of(trained), heads), [nothing])

@@ -1,0 +1,153 @@
+"""The instruments check themselves: each number here must be what the docstring says, or nothing else counts."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.batches import make_batch
+from headway.errors import InstrumentError
+from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
+from headway.head_analysis.ablation import KINDS, make_fillings
+from headway.head_analysis.handles import edits_of, intervene
+from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
+from headway.head_analysis.variants import heads_of, zero
+from headway.head_analysis.walk import Filling, Walk, run_tree
+from headway.tasks import Examples
+
+IDENTITY_TOLERANCE = 1e-4
+"""The walk and the model's forward do the same operations; this leaves room for another kernel's rounding."""
+
+SAME_HEAD = 1e-3
+"""Share of the size of logits or of what a head brings: fused and written-out attention sum in other orders."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """`identity`: largest difference of logits between the walk with all heads kept and the model's own pass.
+
+    `decoded` ablated answers were written token by token with a hook at the head; `disagreements` of them were not
+    what the sweep foresaw (`real_disagreements`: and rounding cannot be the reason). `weights_off_one` is how far
+    the weights of a query that sees something are from adding up to 1, at most. `misplaced` names every instrument and
+    head that are not what an independent route finds for that very head, such as `sweep enc0.self.h1`.
+    """
+
+    identity: float
+    decoded: int
+    disagreements: int
+    real_disagreements: int
+    weights_off_one: float
+    misplaced: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:
+    """Every head in every kind, on a few examples: the fast sweep against a hook and real decoding."""
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    walk = Walk(trained.model, batch.inputs)
+    heads = heads_of(trained)
+    fillings = [filling(walk, slice(0, len(examples))) for filling in make_fillings(trained, examples, kinds)[0]]
+    alone = np.eye(len(heads), dtype=np.int64)
+    plan = np.concatenate(
+        [np.zeros((1, len(heads)), dtype=np.int64), *(alone * (kind + 1) for kind in range(len(kinds)))]
+    )
+    logits: dict[int, Tensor] = {}
+    run_tree(walk, plan, fillings, lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)))
+    record: dict[str, Tensor] = {}
+    with torch.inference_mode():
+        identity = float((trained.model(batch.inputs) - logits[0]).abs().max())
+        trained.model(batch.inputs, record)
+    if not identity <= IDENTITY_TOLERANCE:
+        raise InstrumentError(f"with every head kept, the walk differs from the model by {identity:.3g}")
+    apart = [_disagreements(trained, batch, plan[row], fillings, logits[row]) for row in range(len(plan))]
+    return Checks(
+        identity=identity,
+        decoded=len(plan) * len(examples),
+        disagreements=sum(count for count, _ in apart),
+        real_disagreements=sum(real for _, real in apart),
+        weights_off_one=max((_off_one(table) for table in record.values()), default=0.0),
+        misplaced=misplaced(trained, batch),
+    )
+
+
+def misplaced(trained: Trained, batch: Any) -> list[str]:
+    """Each head by each instrument, one at a time, against a route that shares nothing with them."""
+    expected = silenced(trained.model, batch.inputs)
+    parts = values_and_outputs(trained.model, batch.inputs)
+    brought = {name: output for name, (_, output) in parts.items()}
+    readings = {
+        "sweep": (swept(trained, batch), expected),
+        "hook": (hooked(trained, batch), expected),
+        "map": (mixed(mapped(trained, batch), parts), brought),
+    }
+    return [
+        f"{instrument} {head}"
+        for instrument, (found, right) in readings.items()
+        for head in differing(found, right, SAME_HEAD)
+    ]
+
+
+def swept(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The logits without each head, by the sweep that measures all drops."""
+    heads = heads_of(trained)
+    walk = Walk(trained.model, batch.inputs)
+    logits: dict[int, Tensor] = {}
+    run_tree(
+        walk,
+        np.eye(len(heads), dtype=np.int64),
+        [zero(walk, slice(None))],
+        lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)),
+    )
+    return {str(head): logits[row] for row, head in enumerate(heads)}
+
+
+@torch.inference_mode()
+def hooked(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The logits without each head, by the hook that also works in decoding."""
+    walk = Walk(trained.model, batch.inputs)
+    found = {}
+    for head, row in zip(heads_of(trained), np.eye(len(heads_of(trained)), dtype=np.int64), strict=True):
+        with intervene(trained.model, edits_of(trained.model, row, [zero(walk, slice(None))])):
+            found[str(head)] = trained.model(batch.inputs)
+    return found
+
+
+@torch.inference_mode()
+def mapped(trained: Trained, batch: Any) -> dict[str, Tensor]:
+    """The attention weights of each head, as captures and scores read them."""
+    record: dict[str, Tensor] = {}
+    trained.model(batch.inputs, record)
+    return {
+        str(head): record[site.name][:, place] for site in trained.model.sites for place, head in enumerate(site.heads)
+    }
+
+
+def _off_one(weights: Tensor) -> float:
+    sums = weights.sum(-1)
+    return float((sums - 1)[sums > 0].abs().max()) if sums.numel() else 0.0
+
+
+def _disagreements(
+    trained: Trained, batch: Any, row: np.ndarray, fillings: Sequence[Filling], foreseen: Tensor
+) -> tuple[int, int]:
+    """How many answers come out otherwise when the heads are replaced by a hook and the answer is decoded."""
+    with intervene(trained.model, edits_of(trained.model, row, fillings)), torch.inference_mode():
+        if trained.task.kind == "class":
+            apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)
+            places = torch.zeros_like(apart, dtype=torch.long)
+            foreseen = foreseen[:, None]
+        else:
+            pad = trained.task.vocabulary.pad
+            written = decode(trained.model, trained.task, batch, cache=False)
+            width = batch.target.shape[1]
+            written = torch.nn.functional.pad(written, (0, max(0, width - written.shape[1])), value=pad)[:, :width]
+            wrong = disagreeing(written, foreseen.argmax(-1), batch.target, pad)
+            apart, places = wrong.any(1), wrong.int().argmax(1)
+    best = foreseen[torch.arange(len(apart), device=apart.device), places].topk(2).values
+    real = apart & (best[:, 0] - best[:, 1] > NEAR_TIE)
+    return int(apart.sum()), int(real.sum())

@@ -1,0 +1,91 @@
+"""The handle of a head, reached by a hook: the input of its site's output projection.
+
+This is the plain way. It works wherever the model is called, real decoding included, and it is what the fast
+sweeps are checked against. A hook that did not fire is an error, never a zero effect.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headway.errors import InputError, InstrumentError, suggestion
+from headway.head_analysis.walk import Filling, put_in
+from headway.model.attention import HeadOutputs, MultiHeadAttention
+from headway.model.sites import HeadSite
+from headway.model.transformer import Transformer
+
+Edit = Callable[[HeadOutputs], HeadOutputs]
+"""Changes what the heads of one site bring, `batch query head d_head`."""
+
+
+def attention_at(model: Transformer, name: str) -> MultiHeadAttention:
+    """The attention of a site such as `decoder.1.cross`."""
+    known = [site.name for site in model.sites]
+    if name not in known:
+        raise InputError(f"the model has no site {name!r}; {suggestion(name, known)}")
+    stack, layer, looks = name.split(".")
+    blocks: nn.ModuleList = getattr(model, stack)
+    found = getattr(blocks[int(layer)], "cross" if looks == "cross" else "own")
+    assert isinstance(found, MultiHeadAttention)
+    return found
+
+
+@contextmanager
+def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
+    """While this is open, every pass of the model goes through the edits; one that never did is an error."""
+    fired = dict.fromkeys(edits, 0)
+    handles = []
+
+    def hook_for(name: str, attention: MultiHeadAttention, edit: Edit) -> Callable[[nn.Module, Any], tuple[Tensor]]:
+        def hook(module: nn.Module, arguments: Any) -> tuple[Tensor]:
+            fired[name] += 1
+            return (edit(arguments[0].unflatten(-1, (len(attention.kept), attention.d_head))).flatten(2),)
+
+        return hook
+
+    try:
+        for name, edit in edits.items():
+            attention = attention_at(model, name)
+            handles.append(attention.output.register_forward_pre_hook(hook_for(name, attention, edit)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+    silent = [name for name, count in fired.items() if count == 0]
+    if silent:
+        raise InstrumentError(f"the hook at {', '.join(silent)} did not fire: nothing was measured there")
+
+
+def edits_of(model: Transformer, row: np.ndarray, fillings: Sequence[Filling]) -> dict[str, Edit]:
+    """One row of a plan as edits for hooks.
+
+    While an answer is being written, only its first places are there; one that goes on past the right answer's end
+    takes the last place's filling, which changes nothing before it.
+    """
+    edits: dict[str, Edit] = {}
+    column = 0
+    for site in model.sites:
+        way = row[column : column + len(site.kept)]
+        column += len(site.kept)
+        if way.any():
+            edits[site.name] = _edit(site, way, fillings)
+    return edits
+
+
+def _edit(site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> Edit:
+    def edit(heads: Tensor) -> Tensor:
+        return put_in(heads, site, way, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in fillings])
+
+    return edit
+
+
+def _at_places(filling: Tensor, count: int) -> Tensor:
+    """The filling of the first places, where it has places at all."""
+    if filling.ndim < 3:
+        return filling
+    places = torch.arange(count, device=filling.device).clamp(max=filling.shape[-3] - 1)
+    return filling.index_select(filling.ndim - 3, places)

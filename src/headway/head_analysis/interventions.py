@@ -1,0 +1,237 @@
+"""Activation patching: what a head brings, by putting its output on one example (the source) into another (the base).
+
+A task names contrasts: pairs of examples that differ in one thing, such as whether a carry arrives in a column. If the
+answer token in question turns into the source's, the head brought what made the difference; the share of pairs in which
+it does is the interchange intervention accuracy. Only pairs count that the model gets right on both sides, and whose
+answers differ there.
+
+A patch that changes the token has not shown that it moved the carry: it may do so whatever is patched in. So a carry
+has a control: a source that differs from the same base in the same place, by another digit, with the same carry. There
+the token must stay as it is. And at the token in which base and control source do differ, it is seen whether the same
+heads bring the digits too.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from headway.evaluation import Trained
+from headway.head_analysis.ablation import as_row
+from headway.head_analysis.variants import Report, donor, heads_of, run_variants, zero
+from headway.model.sites import Head
+from headway.randomness import generator
+from headway.statistics import paired_interval, wilson_interval
+from headway.tasks.base import Contrast, Control, Examples
+
+Groups = dict[str, list[Head]]
+Pairs = Bool[np.ndarray, " pair"]
+MOVES = 0.05
+"""A patch does something if the interval of how often it does lies above this share, and nothing if it lies below."""
+
+
+def groups_of(trained: Trained) -> Groups:
+    """Each head alone, then the heads of each site and of each kind together."""
+    heads = heads_of(trained)
+    groups: Groups = {str(head): [head] for head in heads}
+    sites = [site for site in trained.model.sites if site.heads]
+    groups |= {site.name: site.heads for site in sites}
+    for kind in dict.fromkeys(site.kind for site in sites):
+        groups[f"all {kind}"] = [head for site in sites if site.kind == kind for head in site.heads]
+    return groups
+
+
+def intervene_on_contrasts(
+    trained: Trained, n: int, groups: Groups | None = None, report: Report = lambda done, total: None
+) -> dict[str, Any]:
+    """How often each group of heads carries the difference over, for every contrast of the task."""
+    contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
+    found = []
+    for index, contrast in enumerate(contrasts):
+        found.append(carry_over(trained, contrast, groups or groups_of(trained)))
+        report(index + 1, len(contrasts))
+    return {"n": n, "contrasts": found}
+
+
+def carry_over(trained: Trained, contrast: Contrast, groups: Groups) -> dict[str, Any]:
+    """How often the answer token turns into the source's when a group's outputs are the source's.
+
+    With a control, also how often the token changes when the source has the same carry; and for each kind of attention
+    the strongest head, chosen on one half of the pairs and measured on the other.
+    """
+    sources = [contrast.donor] + ([contrast.control.source] if contrast.control else [])
+    patched, base_right = _patch(trained, contrast.base, sources, list(groups.values()))
+    here, wanted = (_tokens(one, contrast.token) for one in (contrast.base, contrast.donor))
+    usable = base_right & _right(trained, contrast.donor) & (here != wanted)
+    flipped = (patched[0, :, :, contrast.token] == wanted) & usable
+    rows = [_row(who, groups[who], flips, usable) for who, flips in zip(groups, flipped, strict=True)]
+    found = {
+        "name": contrast.name,
+        "about": contrast.about,
+        "token": trained.task.answer_names(patched.shape[-1])[contrast.token],
+        "n": len(usable),
+        "usable": int(usable.sum()),
+        "rows": rows,
+    }
+    controlled = None
+    if contrast.control is not None:
+        controlled = _Controlled.of(trained, contrast, contrast.control, patched[1], base_right)
+        found["control"] = {
+            "n": int(contrast.control.there.sum()),
+            "usable": int(controlled.usable.sum()),
+            "digits_token": trained.task.answer_names(patched.shape[-1])[contrast.control.token],
+            "rows": [{"who": who, **controlled.row(index, flipped[index], usable)} for index, who in enumerate(groups)],
+        }
+    return found | {"strongest": _strongest(trained, groups, flipped, usable, controlled)}
+
+
+def _patch(
+    trained: Trained, base: Examples, sources: Sequence[Examples], groups: Sequence[Sequence[Head]]
+) -> tuple[Int[np.ndarray, "source group pair answer"], Pairs]:
+    """What the model answers to each base with each group's outputs from each source, and which bases it gets right."""
+    heads = heads_of(trained)
+    rows = np.stack([as_row(heads, chosen) for chosen in groups])
+    plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(rows * (k + 1) for k in range(len(sources)))])
+    outcomes = run_variants(trained, base, plan, [donor(trained, one) for one in sources], keep_predicted=True)
+    assert outcomes.predicted is not None
+    patched = outcomes.predicted[1:].reshape(len(sources), len(groups), *outcomes.predicted.shape[1:])
+    return patched, outcomes.right[0]
+
+
+def _right(trained: Trained, examples: Examples) -> Pairs:
+    untouched = np.zeros((1, len(heads_of(trained))), dtype=np.int64)
+    return run_variants(trained, examples, untouched, [zero]).right[0]
+
+
+def _tokens(examples: Examples, token: int) -> Int[np.ndarray, " pair"]:
+    return examples.target.reshape(len(examples), -1)[:, token]
+
+
+def _row(who: str, heads: Sequence[Head], flipped: Pairs, usable: Pairs) -> dict[str, Any]:
+    """`rate_each_way`: where the source has what the contrast is about (rows 0, 2, ...), and where the base has it.
+
+    A head that another backs up can take a carry away without being able to bring one.
+    """
+    flips, n = int(flipped.sum()), int(usable.sum())
+    ways = [(int(flipped[way::2].sum()), int(usable[way::2].sum())) for way in (0, 1)]
+    return {
+        "who": who,
+        "heads": [str(head) for head in heads],
+        "flips": flips,
+        "rate": flips / n if n else 0.0,
+        "interval": wilson_interval(flips, n),
+        "rate_each_way": [count / of if of else 0.0 for count, of in ways],
+    }
+
+
+# Controls
+
+
+class _Controlled:
+    """The same groups, patched from control sources: whether the token changes, and whether the digits come along."""
+
+    def __init__(self, usable: Pairs, changed: Bool[np.ndarray, "group pair"], brought: Bool[np.ndarray, "group pair"]):
+        self.usable, self.changed, self.brought = usable, changed, brought
+
+    @classmethod
+    def of(
+        cls,
+        trained: Trained,
+        contrast: Contrast,
+        control: Control,
+        patched: Int[np.ndarray, "group pair answer"],
+        base_right: Pairs,
+    ) -> "_Controlled":
+        """The token is the same in base and control source, so `usable` asks only that both sides are right."""
+        usable = base_right & _right(trained, control.source) & control.there
+        changed = (patched[:, :, contrast.token] != _tokens(contrast.base, contrast.token)) & usable
+        brought = (patched[:, :, control.token] == _tokens(control.source, control.token)) & usable
+        return cls(usable, changed, brought)
+
+    def row(self, group: int, flipped: Pairs, usable: Pairs, among: Pairs | None = None) -> dict[str, Any]:
+        """One group's control, over all pairs or over some; `difference` compares both patches of the same bases."""
+        inside = np.ones(len(usable), dtype=bool) if among is None else among
+        flips, flippable = int((flipped & inside).sum()), int((usable & inside).sum())
+        n = int((self.usable & inside).sum())
+        changed, brought = (int((flags[group] & inside).sum()) for flags in (self.changed, self.brought))
+        both = usable & self.usable & inside
+        lost = int((flipped & ~self.changed[group] & both).sum())
+        gained = int((~flipped & self.changed[group] & both).sum())
+        low, high = paired_interval(lost, gained, int(both.sum()))
+        intervals = [wilson_interval(flips, flippable), *(wilson_interval(count, n) for count in (changed, brought))]
+        return {
+            "changed": changed,
+            "rate": changed / n if n else 0.0,
+            "interval": intervals[1],
+            "digits": {"flips": brought, "rate": brought / n if n else 0.0, "interval": intervals[2]},
+            "difference": {
+                "n": int(both.sum()),
+                "value": (lost - gained) / max(1, int(both.sum())),
+                "interval": (float(low), float(high)),
+            },
+            "reading": reading(*intervals),
+        }
+
+
+Interval = tuple[float, float]
+
+
+def reading(carry: Interval, changed: Interval, digits: Interval) -> str:
+    """What a group is shown to move, from three intervals: of the carry, of any change by the control, of the digits.
+
+    >>> reading((0.9, 1.0), (0.0, 0.02), (0.0, 0.02)), reading((0.9, 1.0), (0.0, 0.02), (0.8, 0.9))
+    ('carry alone', 'carry and digits')
+    >>> reading((0.5, 0.6), (0.2, 0.3), (0.5, 0.6)), reading((0.5, 0.6), (0.0, 0.3), (0.5, 0.6))
+    ('unspecific', 'undecided')
+    >>> reading((0.0, 0.02), (0.0, 0.02), (0.0, 0.02))
+    'not moved'
+    """
+    if carry[1] < MOVES:
+        return "not moved"
+    if carry[0] > MOVES and changed[0] > MOVES:
+        return "unspecific"
+    if carry[0] > MOVES and changed[1] < MOVES and digits[1] < MOVES:
+        return "carry alone"
+    if carry[0] > MOVES and changed[1] < MOVES and digits[0] > MOVES:
+        return "carry and digits"
+    return "undecided"
+
+
+# The strongest head, chosen on other pairs than it is reported on
+
+
+def _strongest(
+    trained: Trained,
+    groups: Groups,
+    flipped: Bool[np.ndarray, "group pair"],
+    usable: Pairs,
+    controlled: _Controlled | None,
+) -> dict[str, Any]:
+    """Of each kind of attention the head with the most flips on one half of the pairs, measured on the other half.
+
+    The best of many heads on the pairs that it was chosen on would flatter it. Both halves have both directions.
+    """
+    kinds = {site.name: site.kind for site in trained.model.sites}
+    single = [
+        (index, heads[0]) for index, (who, heads) in enumerate(groups.items()) if [who] == [str(head) for head in heads]
+    ]
+    chooses = np.arange(len(usable)) // 2 % 2 == 0
+    chosen_on, n = int((usable & chooses).sum()), int((usable & ~chooses).sum())
+    found: dict[str, Any] = {}
+    for kind in dict.fromkeys(kinds[head.site] for _, head in single) if chosen_on and n else ():
+        own = [(index, head) for index, head in single if kinds[head.site] == kind]
+        index, head = max(own, key=lambda one: int((flipped[one[0]] & chooses).sum()))
+        flips = int((flipped[index] & ~chooses).sum())
+        found[kind] = {
+            "head": str(head),
+            "rate": flips / n,
+            "n": n,
+            "flips": flips,
+            "interval": wilson_interval(flips, n),
+            "chosen_on_n": chosen_on,
+            "chosen_on_rate": int((flipped[index] & chooses).sum()) / chosen_on,
+        }
+        if controlled is not None:
+            found[kind]["control"] = controlled.row(index, flipped[index], usable, ~chooses)
+    return found

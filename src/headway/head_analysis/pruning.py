@@ -1,0 +1,149 @@
+"""Heads physically gone: smaller matrices, the same logits as with those heads zeroed."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.batches import make_batch, make_model
+from headway.errors import InputError, InstrumentError
+from headway.evaluation import Trained, parallel_pass
+from headway.head_analysis.ablation import as_row, paired_drop
+from headway.head_analysis.together import Ground, largest_removable
+from headway.head_analysis.variants import Report, heads_of, run_variants, zero
+from headway.head_analysis.walk import Walk, run_tree
+from headway.model.sites import Head, parse_heads
+from headway.model.transformer import Transformer, count_parameters
+from headway.tasks import Examples
+
+TOLERANCE = 1e-4
+"""Share of the largest logit: fp32 sums in another order stay well below, anything larger is a fault of the pruning."""
+REPEATS = 7
+
+
+@dataclass(frozen=True)
+class PruneResult:
+    """A pruned run against the one it came from; drops are in points on the test split."""
+
+    run: str
+    pruned_from: str
+    kept: list[str]
+    removed: list[str]
+    chosen: str
+    parameters_before: int
+    parameters_after: int
+    speed: float
+    """Passes a second after over before, measured side by side."""
+    logits_apart: float
+    n: int
+    exact_match_before: float
+    exact_match_after: float
+    drop: float
+    drop_interval: tuple[float, float]
+    finetuned: dict[str, Any] | None = None
+
+
+def choose_kept(
+    trained: Trained, keep: Sequence[str] | None, max_drop: float | None, report: Report = lambda done, total: None
+) -> tuple[list[Head], str]:
+    """The heads that stay, and how they were chosen: by name, or by elimination on the validation split."""
+    heads = heads_of(trained)
+    if (keep is None) == (max_drop is None):
+        raise InputError("give one of --keep (heads that stay) and --max-drop (points that may be lost)")
+    if keep is not None:
+        chosen = parse_heads(keep, trained.model.sites)
+        return [head for head in heads if head in chosen], "named"
+    assert max_drop is not None
+    if not 0 < max_drop <= 100:
+        raise InputError(f"--max-drop {max_drop:g}; more than 0 and at most 100 points needed")
+    examples = trained.examples("validation")
+    gone = largest_removable(Ground(trained, examples), max_drop, report)
+    return [head for head in heads if head not in gone], f"elimination on {len(examples):,} validation examples"
+
+
+def cut_model(trained: Trained, kept: Sequence[Head]) -> Transformer:
+    """The same model without the other heads: their rows of query, key and value and columns of output are gone."""
+    config = replace(trained.config.model, kept_heads=tuple(str(head) for head in kept))
+    smaller = make_model(trained.task, config).to(trained.device, next(trained.model.parameters()).dtype)
+    state = dict(trained.model.state_dict())
+    for site in trained.model.sites:
+        places = [place for place, head in enumerate(site.heads) if head in kept]
+        stack, layer, looks = site.name.split(".")
+        name = f"{stack}.{layer}.{'cross' if looks == 'cross' else 'own'}"
+        for part in ("query", "key", "value"):
+            for what in ("weight", "bias"):
+                key = f"{name}.{part}.{what}"
+                state[key] = _keep(state[key], 0, places, len(site.kept))
+        state[f"{name}.output.weight"] = _keep(state[f"{name}.output.weight"], 1, places, len(site.kept))
+    smaller.load_state_dict(state)
+    return smaller.eval()
+
+
+def _keep(tensor: Tensor, axis: int, places: Sequence[int], heads: int) -> Tensor:
+    """The slices of an axis `(head d_head)` that belong to some heads."""
+    if not heads:
+        return tensor
+    split = tensor.unflatten(axis, (heads, tensor.shape[axis] // heads))
+    return split.index_select(axis, torch.tensor(places, dtype=torch.long, device=tensor.device)).flatten(
+        axis, axis + 1
+    )
+
+
+def compare(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> dict[str, Any]:
+    """The pruned model against the masked one and against the whole one; unequal logits raise."""
+    heads = heads_of(trained)
+    gone = as_row(heads, [head for head in heads if head not in kept])[None]
+    return {
+        "parameters_before": count_parameters(trained.model),
+        "parameters_after": count_parameters(smaller.model),
+        "logits_apart": logits_apart(trained, smaller, gone, examples.take(slice(0, 256))),
+        "speed": compare_speed(trained, smaller, examples),
+        **compare_accuracy(trained, smaller, examples),
+    }
+
+
+def compare_accuracy(trained: Trained, smaller: Trained, examples: Examples) -> dict[str, Any]:
+    """Whole-answer accuracy of both on the same examples, and the paired drop."""
+    before, after = (
+        run_variants(one, examples, np.zeros((1, len(heads_of(one))), dtype=np.int64), [zero]).right[0]
+        for one in (trained, smaller)
+    )
+    return {
+        "n": len(before),
+        "exact_match_before": float(before.mean()),
+        "exact_match_after": float(after.mean()),
+        **paired_drop(before, after),
+    }
+
+
+def logits_apart(trained: Trained, smaller: Trained, gone: Any, examples: Examples) -> float:
+    """The largest difference between the logits of the masked and of the pruned model."""
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    masked: list[Tensor] = []
+    walk = Walk(trained.model, batch.inputs)
+    run_tree(walk, gone, [zero(walk, slice(None))], lambda alike, logits: masked.append(logits))
+    with torch.inference_mode():
+        apart = float((smaller.model(batch.inputs) - masked[0]).abs().max())
+    if not apart <= TOLERANCE * max(1.0, float(masked[0].abs().max())):
+        raise InstrumentError(f"the pruned model differs from the masked one by {apart:.3g} in its logits")
+    return apart
+
+
+def compare_speed(trained: Trained, smaller: Trained, examples: Examples) -> float:
+    """How many times as fast a pass of the pruned model is: the median of alternating runs."""
+    batch = make_batch(trained.task, trained.model, examples.take(slice(0, 512)), trained.device)
+    return median(_seconds(trained, batch) / _seconds(smaller, batch) for _ in range(REPEATS))
+
+
+def _seconds(trained: Trained, batch: Any) -> float:
+    start = time.perf_counter()
+    for _ in range(3):
+        parallel_pass(trained.model, batch, trained.task.vocabulary.pad)
+    if trained.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start

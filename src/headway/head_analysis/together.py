@@ -1,0 +1,346 @@
+"""Heads taken away together: what goes, what must stay, and which heads back each other up.
+
+A head that can go alone may be missed once its backup is gone too. So: greedy backward elimination with its whole
+curve, Shapley values, and the interaction of every pair. What is chosen on some examples is reported on others.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import factorial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from headway.evaluation import Trained
+from headway.head_analysis.ablation import as_row, make_fillings, paired_drop
+from headway.head_analysis.variants import FillingOf, Report, heads_of, run_variants
+from headway.head_analysis.verdicts import judge
+from headway.model.sites import Head
+from headway.statistics import difference_interval, holm, mean_is_zero, wilson_interval
+from headway.tasks import Examples
+
+LIMITS = (1.0, 5.0)
+"""Points of drop at which the largest removable sets are sought."""
+EXACT_HEADS = 12
+"""Heads up to which every subset is run."""
+MOST_PAIRS = 2_000
+SHOWN_PAIRS = 40
+
+Subsets = Bool[np.ndarray, "subset head"]
+
+
+class Ground:
+    """A model and examples on which sets of heads are taken away; remembers nothing else."""
+
+    def __init__(self, trained: Trained, examples: Examples, kind: str = "zero"):
+        self.trained, self.examples, self.kind = trained, examples, kind
+        self.heads = heads_of(trained)
+        self.fillings: list[FillingOf] = make_fillings(trained, examples, [kind])[0]
+
+    def right_without(self, plan: Int[np.ndarray, "variant head"], report: Report = lambda done, total: None) -> Any:
+        """The outcomes of each variant; 1 takes a head away."""
+        return run_variants(self.trained, self.examples, plan, self.fillings, report)
+
+
+# Elimination
+
+
+def eliminate(
+    chosen_on: Ground, reported_on: Ground, single_drops: dict[str, float], report: Report = lambda done, total: None
+) -> dict[str, Any]:
+    """Take away the head that costs least, again and again until none is left.
+
+    The order is found on one set of examples (accuracy first, then loss), and the single drops were; the curve and
+    the largest removable sets are reported on the other.
+    """
+    order, searched = _elimination_order(chosen_on, report)
+    heads = chosen_on.heads
+    nested = [as_row(heads, order[:count]) for count in range(len(order) + 1)]
+    others: list[list[Head]] = []
+    for limit in LIMITS:
+        others += [_alone_under(heads, single_drops, limit), _adding_up(heads, single_drops, limit)]
+    outcomes = reported_on.right_without(np.stack([*nested, *(as_row(heads, chosen) for chosen in others)]))
+    found = [_compare(outcomes.right, row) for row in range(len(outcomes))]
+    promised = np.cumsum([0.0, *(single_drops[str(head)] for head in order)])
+    steps = [
+        {
+            "left": len(heads) - count,
+            "removed": str(order[count - 1]) if count else None,
+            "chosen_on": float(searched[count]),
+            "promised": float(promised[count]),
+            **found[count],
+        }
+        for count in range(len(order) + 1)
+    ]
+    removable = []
+    for index, limit in enumerate(LIMITS):
+        count = _most_under(searched, limit)
+        alone, adding = (len(nested) + 2 * index + which for which in (0, 1))
+        removable.append(
+            {
+                "limit": limit,
+                "heads": [str(head) for head in order[:count]],
+                **found[count],
+                "sum_of_single_drops": float(promised[count]),
+                "alone_under_limit": {"heads": [str(h) for h in others[2 * index]], **found[alone]},
+                "adding_up": {"heads": [str(h) for h in others[2 * index + 1]], **found[adding]},
+            }
+        )
+    kept = order[len(removable[0]["heads"]) :]
+    sizes = {"n_chosen_on": len(chosen_on.examples), "n_reported_on": len(reported_on.examples)}
+    enough = {"heads": sorted_names(heads, kept), **found[len(removable[0]["heads"])]}
+    return {
+        "elimination": {"kind": chosen_on.kind, **sizes, "steps": steps},
+        "removable": removable,
+        "sufficient": enough,
+    }
+
+
+def _elimination_order(ground: Ground, report: Report) -> tuple[list[Head], np.ndarray]:
+    """The heads in the order in which they go, and the accuracy after each."""
+    gone: list[Head] = []
+    accuracy = [_accuracy_of_all(ground)]
+    for head, left in _cheapest_first(ground):
+        gone.append(head)
+        accuracy.append(left)
+        report(len(gone), len(ground.heads))
+    return gone, np.array(accuracy)
+
+
+def largest_removable(ground: Ground, limit: float, report: Report = lambda done, total: None) -> list[Head]:
+    """The most heads that can go, in the order of elimination, with a drop under `limit` points."""
+    order, accuracy = _elimination_order(ground, report)
+    return order[: _most_under(accuracy, limit)]
+
+
+def _most_under(accuracy: np.ndarray, limit: float) -> int:
+    """How many heads can be gone at most while the drop is under the limit; a curve may dip and recover."""
+    return int(np.flatnonzero(_points(accuracy[0], accuracy) < limit)[-1])
+
+
+def single_drops(ground: Ground) -> dict[str, float]:
+    """What each head costs alone, in points."""
+    alone = np.eye(len(ground.heads), dtype=np.int64)
+    accuracy = ground.right_without(alone).accuracy if len(alone) else np.zeros(0)
+    drops = _points(_accuracy_of_all(ground), accuracy)
+    return {str(head): float(drop) for head, drop in zip(ground.heads, drops, strict=True)}
+
+
+def _accuracy_of_all(ground: Ground) -> float:
+    return float(ground.right_without(np.zeros((1, len(ground.heads)), dtype=np.int64)).accuracy[0])
+
+
+def _points(before: float, after: Any) -> Any:
+    """The drop from one accuracy to another in points; rounded, as 29 right of 100 to 28 is not less than one."""
+    return np.round(100 * (before - after), 9)
+
+
+def _cheapest_first(ground: Ground) -> Iterator[tuple[Head, float]]:
+    """Again and again the head whose loss costs least (accuracy first, then loss), and the accuracy without it."""
+    heads = ground.heads
+    gone: list[Head] = []
+    while len(gone) < len(heads):
+        left = [head for head in heads if head not in gone]
+        outcomes = ground.right_without(np.stack([as_row(heads, [*gone, head]) for head in left]))
+        best = min(range(len(left)), key=lambda i: (-outcomes.accuracy[i], outcomes.mean_loss[i]))
+        gone.append(left[best])
+        yield left[best], float(outcomes.accuracy[best])
+
+
+def _alone_under(heads: Sequence[Head], drops: dict[str, float], limit: float) -> list[Head]:
+    """Every head whose own drop is under the limit: what counting one at a time promises."""
+    return [head for head in heads if drops[str(head)] < limit]
+
+
+def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> list[Head]:
+    """The most heads whose own drops add up to less than the limit."""
+    ranked = sorted(heads, key=lambda head: drops[str(head)])
+    total = np.cumsum([drops[str(head)] for head in ranked])
+    within = np.flatnonzero(total < limit)
+    return ranked[: int(within[-1]) + 1] if len(within) else []
+
+
+def _compare(right: Bool[np.ndarray, "variant example"], row: int) -> dict[str, Any]:
+    """Accuracy of a variant, and its paired drop against the first, in points."""
+    return {
+        "exact_match": float(right[row].mean()),
+        "interval": wilson_interval(int(right[row].sum()), right.shape[1]),
+        **paired_drop(right[0], right[row]),
+    }
+
+
+def sorted_names(heads: Sequence[Head], chosen: Sequence[Head]) -> list[str]:
+    return [str(head) for head in heads if head in chosen]
+
+
+# Shapley values
+
+
+def shapley_exact(ground: Ground, players: Sequence[Head], report: Report = lambda done, total: None) -> dict[str, Any]:
+    """Shapley values of some heads over all their subsets, the other heads staying; in points of accuracy.
+
+    value(h) = sum over sets S without h of |S|! (m - |S| - 1)! / m! x (accuracy with S and h - accuracy with S).
+    It is a mean over examples of each example's own value, and its standard error comes from their spread.
+    """
+    subsets = all_subsets(len(players))
+    right = ground.right_without(_plan_keeping(ground, players, subsets), report).right
+    values = 100 * shapley_values(subsets, right.astype(np.float64))
+    return {
+        "exact": True,
+        "subsets": len(subsets),
+        "n": right.shape[1],
+        "values": [
+            {"head": str(head), "value": float(v.mean()), "error": float(v.std(ddof=1) / len(v) ** 0.5)}
+            for head, v in zip(players, values, strict=True)
+        ],
+        "smallest_sufficient": _smallest(players, subsets, right),
+    }
+
+
+def all_subsets(size: int) -> Subsets:
+    """Every subset of `size` things; row i holds the bits of i, so the last row has everything."""
+    return (np.arange(2**size)[:, None] >> np.arange(size)) & 1 == 1
+
+
+def shapley_values(subsets: Subsets, value: Float[np.ndarray, "subset example"]) -> Float[np.ndarray, "head example"]:
+    """Exact Shapley values from the value of every subset, in the order of `all_subsets`."""
+    size = subsets.shape[1]
+    weight = np.array([factorial(k) * factorial(size - k - 1) / factorial(size) for k in range(size)])
+    found = np.zeros((size, value.shape[1]))
+    for player in range(size):
+        without = np.flatnonzero(~subsets[:, player])
+        gain = value[without + (1 << player)] - value[without]
+        found[player] = weight[subsets[without].sum(1)] @ gain
+    return found
+
+
+def _plan_keeping(ground: Ground, players: Sequence[Head], kept: Subsets) -> Int[np.ndarray, "subset every"]:
+    plan = np.zeros((len(kept), len(ground.heads)), dtype=np.int64)
+    plan[:, [ground.heads.index(head) for head in players]] = ~kept
+    return plan
+
+
+def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray, "subset example"]) -> dict[str, Any]:
+    """The fewest of these heads that lose less than a point (the best of equals), with the others in place.
+
+    Chosen on every other example, reported on those between.
+    """
+    accuracy, others = right[:, ::2].mean(1), right[:, 1::2]
+    enough = np.flatnonzero(_points(accuracy[-1], accuracy) < LIMITS[0])
+    best = min(enough.tolist(), key=lambda i: (int(subsets[i].sum()), -accuracy[i]))
+    names = [str(head) for head, kept in zip(players, subsets[best], strict=True) if kept]
+    return {"heads": names, **_compare(np.stack([others[-1], others[best]]), 1)}
+
+
+def shapley_sampled(
+    ground: Ground,
+    players: Sequence[Head],
+    permutations: int,
+    random: np.random.Generator,
+    report: Report = lambda done, total: None,
+) -> dict[str, Any]:
+    """Shapley values from random orders in which heads are put back, each order also taken backwards.
+
+    The standard error adds up, as squares, the spread between pairs of orders and the spread between examples.
+    """
+    m, pairs = len(players), max(2, permutations // 2)
+    orders = [order for _ in range(pairs) for order in _there_and_back(random.permutation(m))]
+    kept = np.stack([np.isin(np.arange(m), order[:count]) for order in orders for count in range(m + 1)])
+    unique, where = np.unique(kept, axis=0, return_inverse=True)
+    right = ground.right_without(_plan_keeping(ground, players, unique), report).right
+    where = where.reshape(len(orders), m + 1)
+    by_order = np.zeros((len(orders), m))
+    by_example = np.zeros((m, right.shape[1]))
+    for order, rows in zip(orders, where, strict=True):
+        gain = right[rows[1:]].astype(np.float64) - right[rows[:-1]]
+        by_example[order] += gain / len(orders)
+    for index, (order, rows) in enumerate(zip(orders, where, strict=True)):
+        by_order[index, order] = right[rows[1:]].mean(1) - right[rows[:-1]].mean(1)
+    by_pair = by_order.reshape(pairs, 2, m).mean(1)
+    value = 100 * by_pair.mean(0)
+    error = 100 * np.sqrt(by_pair.var(0, ddof=1) / pairs + by_example.var(1, ddof=1) / right.shape[1])
+    found = zip(players, value, error, strict=True)
+    return {
+        "exact": False,
+        "permutations": len(orders),
+        "subsets": len(unique),
+        "n": right.shape[1],
+        "values": [{"head": str(head), "value": float(v), "error": float(e)} for head, v, e in found],
+    }
+
+
+def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return order, order[::-1]
+
+
+def shapley(
+    ground: Ground, players: Sequence[Head], permutations: int, random: np.random.Generator, report: Report
+) -> dict[str, Any]:
+    """Exact where all subsets can be run, sampled beyond."""
+    if len(players) <= EXACT_HEADS:
+        return shapley_exact(ground, players, report)
+    return shapley_sampled(ground, players, permutations, random, report)
+
+
+# Pairs
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two heads: what each costs alone and both together, in points; `interaction` is what the sum misses."""
+
+    heads: tuple[str, str]
+    alone: tuple[float, float]
+    together: float
+    together_interval: tuple[float, float]
+    verdict_together: str
+    interaction: float
+    interval: tuple[float, float]
+    p_holm: float
+
+
+def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
+    """All pairs; of a model with very many heads, those of one site."""
+    pairs = list(combinations(range(len(heads)), 2))
+    return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
+
+
+def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> dict[str, Any]:
+    """The interaction of every pair: positive where one backs the other up, strongest first.
+
+    interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
+    the mean that is reported, against 0; Holm over the pairs.
+    """
+    heads = ground.heads
+    pairs = which_pairs(heads)
+    if not pairs:
+        return {"n": len(ground.examples), "tested": 0, "pairs": []}
+    first, second = np.array(pairs).T
+    alone = np.eye(len(heads), dtype=np.int64)
+    plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), alone, alone[first] + alone[second]])
+    right = ground.right_without(plan, report).right.astype(np.int64)
+    before, single, both = right[0], right[1 : len(heads) + 1], right[len(heads) + 1 :]
+    extra = single[first] + single[second] - before - both
+    p = holm(mean_is_zero(np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)))
+    n = right.shape[1]
+    lost, gained = ((before == 1) & (both == 0)).sum(1), ((before == 0) & (both == 1)).sum(1)
+    judged = judge(lost, gained, n)
+    mean, ends = 100 * extra.mean(1), [100 * end for end in difference_interval(extra)]
+    drops = 100 * (before.mean() - single.mean(1))
+    found = [
+        Pair(
+            heads=(str(heads[i]), str(heads[j])),
+            alone=(float(drops[i]), float(drops[j])),
+            together=100 * float(before.mean() - both[k].mean()),
+            together_interval=judged.ends(k),
+            verdict_together=str(judged.verdict[k]),
+            interaction=float(mean[k]),
+            interval=(float(ends[0][k]), float(ends[1][k])),
+            p_holm=float(p[k]),
+        )
+        for k, (i, j) in enumerate(pairs)
+    ]
+    found.sort(key=lambda pair: -abs(pair.interaction))
+    return {"n": n, "tested": len(pairs), "pairs": [vars(pair) for pair in found[:SHOWN_PAIRS]]}

@@ -1,0 +1,285 @@
+"""Many variants of a model on many examples: which are right, token by token, and at what loss.
+
+A variant replaces the outputs of some heads. What is put in their place is a filling:
+
+- `zero`: nothing at all;
+- `mean`: the head's mean output over the examples and places;
+- `position_mean`: its mean at each place;
+- `donor`: its output on another example, row by row.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headway.batches import Batch, make_batch, send
+from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
+from headway.head_analysis.walk import Filling, Plan, Walk, head_outputs, run_tree
+from headway.model.sites import Head, HeadSite
+from headway.tasks import Examples
+
+FillingOf = Callable[[Walk, slice], Filling]
+"""The filling for some rows of the examples."""
+Report = Callable[[int, int], None]
+
+
+def heads_of(trained: Trained) -> list[Head]:
+    """Every head that is there, in the order of computation; the columns of a plan."""
+    return [head for site in trained.model.sites for head in site.heads]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of every example under every variant; `counted` is false where an answer is padding."""
+
+    right: Bool[np.ndarray, "variant example"]
+    token_right: Bool[np.ndarray, "variant example answer"]
+    loss: Float[np.ndarray, "variant example"]
+    counted: Bool[np.ndarray, "example answer"]
+    predicted: Int[np.ndarray, "variant example answer"] | None = None
+    margin: Float[np.ndarray, "variant example"] | None = None
+    """The right token's logit less the best other one's, the smallest over an answer: above 0 where it is right."""
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, " variant"]:
+        return self.right.mean(1)
+
+    @property
+    def token_accuracy(self) -> Float[np.ndarray, " variant"]:
+        return (self.token_right & self.counted).sum((1, 2)) / self.counted.sum()
+
+    @property
+    def accuracy_by_token(self) -> Float[np.ndarray, "variant answer"]:
+        """1 where no answer has a token at all."""
+        right = (self.token_right & self.counted).sum(1)
+        return np.where(self.counted.any(0), right, 1) / self.counted.sum(0).clip(1)
+
+    @property
+    def mean_loss(self) -> Float[np.ndarray, " variant"]:
+        """Loss a token."""
+        return self.loss.sum(1) / self.counted.sum()
+
+
+def run_variants(
+    trained: Trained,
+    examples: Examples,
+    plan: Plan,
+    fillings: Sequence[FillingOf],
+    report: Report = lambda done, total: None,
+    *,
+    keep_predicted: bool = False,
+    keep_margin: bool = False,
+) -> Outcomes:
+    """One parallel pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
+    pad = trained.task.vocabulary.pad
+    n, variants = len(examples), len(plan)
+    target = examples.target.reshape(n, -1)
+    counted = target != pad if trained.task.kind == "sequence" else np.ones_like(target, dtype=bool)
+    token_right = np.ones((variants, *target.shape), dtype=bool)
+    loss = np.zeros((variants, n), dtype=np.float32)
+    predicted = np.full((variants, *target.shape), pad, dtype=np.int32) if keep_predicted else None
+    margin = np.zeros((variants, n), dtype=np.float32) if keep_margin else None
+    done = 0
+    for part in parts_of(examples, trained):
+        rows = slice(done, done + len(part))
+        batch = make_batch(trained.task, trained.model, part, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        together = branches_at_once(batch)
+        board = _Scoreboard(variants, batch, pad, together, keep_margin=keep_margin)
+        run_tree(walk, plan, [filling(walk, rows) for filling in fillings], board.note, together)
+        board.score()
+        width = board.tokens.shape[1]
+        token_right[:, rows, :width] = board.token_right().cpu().numpy()
+        loss[:, rows] = board.loss.cpu().numpy()
+        if predicted is not None:
+            predicted[:, rows, :width] = board.predicted.cpu().numpy()
+        if margin is not None and board.margin is not None:
+            margin[:, rows] = board.margin.cpu().numpy()
+        done += len(part)
+        report(done, n)
+    return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted, margin)
+
+
+def branches_at_once(batch: Batch) -> int:
+    """How many branches of a tree fill a GPU; a CPU takes them one by one, in its cache."""
+    device = batch.target.device.type
+    if device == "cpu":
+        return 1
+    tokens = batch.inputs.source.numel() + (0 if batch.inputs.prefix is None else batch.inputs.prefix.numel())
+    return max(1, TOKENS_A_BATCH[device] // tokens)
+
+
+class _Scoreboard:
+    """What becomes of one batch of examples under every variant; leaves wait and are scored several at once."""
+
+    def __init__(self, variants: int, batch: Batch, pad: int, together: int, *, keep_margin: bool):
+        self.tokens = batch.target.reshape(len(batch.target), -1)
+        self.pad, self.together = pad, together
+        device, shape = self.tokens.device, self.tokens.shape
+        self.predicted = torch.empty(variants, *shape, dtype=torch.int32, device=device)
+        self.loss = torch.empty(variants, len(self.tokens), device=device)
+        self.margin = torch.empty_like(self.loss) if keep_margin else None
+        self.waiting: list[tuple[np.ndarray, Tensor]] = []
+
+    def note(self, alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
+        self.waiting.append((alike, logits))
+        if len(self.waiting) >= self.together:
+            self.score()
+
+    @torch.inference_mode()
+    def score(self) -> None:
+        """Score what waits; variants that do the same have the same leaf."""
+        if not self.waiting:
+            return
+        leaves, device = len(self.waiting), self.tokens.device
+        variant = np.concatenate([alike for alike, _ in self.waiting])
+        leaf = np.repeat(np.arange(leaves), [len(alike) for alike, _ in self.waiting])
+        index, of = send(np.stack([variant, leaf]), device)
+        logits, target = torch.cat([one for _, one in self.waiting]), self.tokens.repeat(leaves, 1)
+        self.waiting.clear()
+        best, lost = _score(logits, target, self.pad)
+        found = [(self.predicted, best), (self.loss, lost)]
+        if self.margin is not None:
+            found.append((self.margin, _margin(logits, target, self.pad)))
+        for place, values in found:
+            place[index] = values.unflatten(0, (leaves, len(self.tokens)))[of]
+
+    def token_right(self) -> Bool[Tensor, "variant batch answer"]:
+        """Padding counts as right."""
+        return (self.predicted == self.tokens) | (self.tokens == self.pad)
+
+
+def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tuple[Tensor, Tensor]:
+    """The most likely tokens, and the summed loss of each example; padding costs nothing."""
+    logits = logits.reshape(*target.shape, -1).float()
+    lost = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=pad, reduction="none")
+    return logits.argmax(-1).int(), lost.sum(1)
+
+
+def _margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Float[Tensor, " batch"]:
+    """By how much the right token leads, where it leads least; padding does not count.
+
+    Logits 3, 1, 2 of which the first is right have the margin 1; -1 if the third is.
+    """
+    logits = logits.reshape(*target.shape, -1).float()
+    inside = target != pad
+    chosen = target.masked_fill(~inside, 0)[..., None]
+    best_other = logits.scatter(-1, chosen, -torch.inf).amax(-1)
+    lead = logits.gather(-1, chosen)[..., 0] - best_other
+    return lead.masked_fill(~inside, torch.inf).amin(1)
+
+
+def zero(walk: Walk, rows: slice) -> Filling:
+    nothing = torch.zeros((), device=walk.inputs.source.device)
+    return {site.name: nothing for site in walk.sites}
+
+
+def donor(trained: Trained, donors: Examples) -> FillingOf:
+    """The outputs on other examples; row i of the donors stands in for row i."""
+
+    def filling(walk: Walk, rows: slice) -> Filling:
+        batch = make_batch(trained.task, trained.model, donors.take(rows), trained.device)
+        return head_outputs(Walk(trained.model, batch.inputs))
+
+    return filling
+
+
+def means(trained: Trained, examples: Examples) -> tuple[FillingOf, FillingOf]:
+    """The fillings `mean` and `position-mean`, from the examples; padding does not count."""
+    sums, counts = _sums_by_place(trained, examples)
+    keys = {site.name: [key for key in sums if key[0] == site.name] for site in trained.model.sites}
+    everywhere = {name: (_total(sums, at) / _total(counts, at)).float() for name, at in keys.items()}
+    by_place = {key: (sums[key] / counts[key].clamp(min=1)).float() for key in sums}
+
+    def position_mean(walk: Walk, rows: slice) -> Filling:
+        return {
+            site.name: torch.cat(
+                [by_place[site.name, part][: span.stop - span.start] for part, span in spans(walk, site)]
+            )
+            for site in walk.sites
+        }
+
+    return lambda walk, rows: everywhere, position_mean
+
+
+def _total(sums: "Sums", keys: list[tuple[str, str]]) -> Float[Tensor, "head d_head"]:
+    return torch.stack([sums[key].sum(0) for key in keys]).sum(0)
+
+
+Sums = dict[tuple[str, str], Float[Tensor, "_ _ _"]]
+"""(site, source or answer) -> a sum at each place, `place head d_head`; `place 1 1` for a count."""
+
+
+@torch.inference_mode()
+def _sums_by_place(trained: Trained, examples: Examples) -> tuple[Sums, Sums]:
+    """Sums of every site's outputs over the examples, and how many were added."""
+    sums: Sums = {}
+    counts: Sums = {}
+    for piece in parts_of(examples, trained):
+        batch = make_batch(trained.task, trained.model, piece, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        outputs = head_outputs(walk)
+        for site in walk.sites:
+            real = query_mask(trained, batch, site)[:, :, None, None]
+            for part, span in spans(walk, site):
+                _add(sums, (site.name, part), (outputs[site.name].double() * real)[:, span].sum(0))
+                _add(counts, (site.name, part), real[:, span].double().sum(0))
+    return sums, counts
+
+
+def spans(walk: Walk, site: HeadSite) -> list[tuple[str, slice]]:
+    """Which queries of a site are source tokens and which are answer tokens."""
+    source = walk.inputs.source.shape[1]
+    answer = 0 if walk.inputs.prefix is None else walk.inputs.prefix.shape[1]
+    if site.stack == "encoder":
+        return [("source", slice(0, source))]
+    if walk.model.config.shape == "decoder":
+        return [("source", slice(0, source)), ("answer", slice(source, source + answer))]
+    return [("answer", slice(0, answer))]
+
+
+def _add(sums: Sums, key: tuple[str, str], value: Tensor) -> None:
+    """Add to a sum over places, which grows when a longer batch comes."""
+    before = sums.get(key)
+    if before is not None:
+        longest = max(len(before), len(value))
+        before, value = (F.pad(x, (0, 0, 0, 0, 0, longest - len(x))) for x in (before, value))
+        value = before + value
+    sums[key] = value
+
+
+def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "batch query"]:
+    """The queries of a site that stand for a real token and not for padding."""
+    source = batch.inputs.source != trained.task.vocabulary.pad
+    if site.stack == "encoder":
+        return source
+    answer = batch.target != trained.task.vocabulary.pad
+    return torch.cat([source, answer], dim=1) if trained.model.config.shape == "decoder" else answer
+
+
+def lengths_of(trained: Trained, examples: Examples) -> Int[np.ndarray, "example length"]:
+    """How long each source is, and each answer where there is one."""
+    pad = trained.task.vocabulary.pad
+    sides = [examples.source, examples.target] if examples.target.ndim == 2 else [examples.source]
+    return np.stack([(side != pad).sum(1) for side in sides], axis=1)
+
+
+def pick_donors(trained: Trained, examples: Examples, random: np.random.Generator) -> Int[np.ndarray, " example"]:
+    """For each example another one of the same lengths, at random; an example alone in its lengths is its own."""
+    _, group = np.unique(lengths_of(trained, examples), axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    donors = np.arange(len(examples))
+    for one in range(int(group.max(initial=-1)) + 1):
+        rows = random.permutation(np.flatnonzero(group == one))
+        # Each row takes from one that is a random number of places further on, never from itself.
+        shift = random.integers(1, len(rows), size=len(rows)) if len(rows) > 1 else np.zeros(1, dtype=np.int64)
+        donors[rows] = rows[(np.arange(len(rows)) + shift) % len(rows)]
+    return donors

@@ -1,0 +1,202 @@
+"""What a run's positional encoding has learned, and which of it training never reached."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.errors import InputError
+from headway.evaluation import Trained
+from headway.length_analysis.identities import (
+    CHECKED,
+    FEWEST_PAIRS,
+    Identities,
+    measure_identities,
+    rotation_error,
+    short,
+)
+from headway.model.encodings.base import NoOptions, Sizes
+from headway.model.encodings.sinusoidal import Sinusoidal
+from headway.runs import DamagedCheckpoint
+
+MOST_ROWS, MOST_COORDINATES = 256, 64
+"""What is kept of a larger table for its picture."""
+MOST_COMPARED = 128
+"""Rows on which the identities are measured, at most."""
+REACH = 32
+"""Distances for which a bias is kept, each way."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of learned positions: its first rows and coordinates, and which rows training never reached.
+
+    `moved` is the root mean square distance of every row from where it stood at step 0; a row of 0 is untrained. None
+    where step 0 is not known. `past` says what becomes of positions past the table.
+    """
+
+    rows: int
+    coordinates: int
+    past: str
+    moved: list[float] | None
+    untrained_rows: int | None
+    values: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What one head adds to the score of a key at each distance (key - query), for a query in the middle."""
+
+    kind: str
+    head: int
+    distances: list[int]
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """A run's encoding: a learned table, trained biases, the two identities; what it does not have is None or empty.
+
+    `identities` are measured on `sinusoidal`, the same number of rows and coordinates, and on `learned` and `start`:
+    the trained rows, now and at step 0. `rotation_error` is the sinusoid's with the rotation that is known.
+    """
+
+    encoding: str
+    step: int
+    words: list[str]
+    table: Table | None
+    biases: list[Bias]
+    identities: dict[str, Identities]
+    rotation_error: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, table: Mapping[str, Any]) -> "Positions":
+        parts = {
+            "table": Table(**table["table"]) if table["table"] else None,
+            "biases": [Bias(**one) for one in table["biases"]],
+            "identities": {name: Identities.from_json(one) for name, one in table["identities"].items()},
+        }
+        return cls(**{**table, **parts})
+
+
+def positions(trained: Trained) -> Positions:
+    """What the encoding of a run is at its chosen checkpoint; nothing is written."""
+    encoding = trained.model.encoding
+    name = trained.config.model.encoding.name
+    weights = {key: value for key, value in encoding.state_dict().items() if key.endswith("table.weight")}
+    key, rows = next(iter(weights.items()), ("", None))
+    learned = None if rows is None else _rows(rows)
+    start = None if learned is None else start_rows(trained, f"encoding.{key}")
+    identities: dict[str, Identities] = {}
+    error = None
+    if learned is not None or isinstance(encoding, Sinusoidal):
+        identities, error = compare(learned, start, trained.config.model.d_model)
+    table = None if learned is None else describe_table(learned, start, past_words(trained, len(learned)))
+    biases = read_biases(trained)
+    return Positions(name, trained.step, say(table, biases, identities), table, biases, identities, error)
+
+
+def start_rows(trained: Trained, key: str) -> np.ndarray | None:
+    """The table at step 0; None where that cannot be read, or where step 0 is another run's model."""
+    try:
+        if "made_from" in trained.directory.provenance():
+            return None
+        return _rows(trained.directory.read_checkpoint(0).model[key])
+    except (DamagedCheckpoint, InputError, KeyError):
+        return None
+
+
+def describe_table(rows: np.ndarray, start: np.ndarray | None, past: str) -> Table:
+    moved = None if start is None else np.sqrt(((rows - start) ** 2).mean(1))
+    return Table(
+        rows=len(rows),
+        coordinates=rows.shape[1],
+        past=past,
+        moved=None if moved is None else [short(value) for value in moved],
+        untrained_rows=None if moved is None else int((moved == 0).sum()),
+        values=[[round(value, 3) for value in row] for row in rows[:MOST_ROWS, :MOST_COORDINATES].tolist()],
+    )
+
+
+def past_words(trained: Trained, rows: int) -> str:
+    """What a position past the table gets."""
+    options = trained.model.encoding.options
+    if getattr(options, "past", "clamp") == "untrained":
+        return f"a position past row {rows - 1:,} is refused"
+    if hasattr(options, "max_position"):
+        return f"positions are spread over the {rows:,} rows"
+    return f"a position past row {rows - 1:,} takes that row"
+
+
+def compare(learned: np.ndarray | None, start: np.ndarray | None, d_model: int) -> tuple[dict[str, Identities], float]:
+    """The identities of the sinusoid, and of the learned rows beside it where enough of them are trained."""
+    block = slice(0, MOST_COMPARED) if learned is None else trained_block(learned, start)
+    count = block.stop - block.start
+    found = {}
+    if count > FEWEST_PAIRS:
+        found["sinusoidal"] = measure_identities(sinusoid(count, d_model))
+        if learned is not None:
+            found["learned"] = measure_identities(learned[block])
+        if start is not None:
+            found["start"] = measure_identities(start[block])
+    return found, short(rotation_error(sinusoid(2 * CHECKED, d_model), d_model))
+
+
+def trained_block(rows: np.ndarray, start: np.ndarray | None) -> slice:
+    """The longest stretch of rows that training moved, cut to `MOST_COMPARED`; all count where step 0 is not known."""
+    moved = np.ones(len(rows), bool) if start is None else (rows != start).any(1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], moved.astype(int), [0]])))
+    begins, ends = edges[::2], edges[1::2]
+    if not len(begins):
+        return slice(0, 0)
+    longest = int((ends - begins).argmax())
+    first = int(begins[longest])
+    return slice(first, min(int(ends[longest]), first + MOST_COMPARED))
+
+
+def sinusoid(rows: int, d_model: int) -> np.ndarray:
+    """The sinusoid's vectors of the first positions, as the model has them before they are rounded."""
+    sizes = Sizes(d_model, n_heads=1, d_head=d_model, kinds={})
+    return _rows(Sinusoidal(NoOptions(), sizes).embed(torch.arange(rows)[None])[0])
+
+
+@torch.inference_mode()
+def read_biases(trained: Trained) -> list[Bias]:
+    """The bias of every head and kind of attention, by distance."""
+    encoding, device = trained.model.encoding, trained.device
+    places = 2 * REACH + 1
+    place, _ = encoding.place(torch.arange(places, device=device)[None], None, torch.tensor([[places]], device=device))
+    found = []
+    for kind in trained.model.kinds:
+        bias = encoding.bias(place[:, REACH : REACH + 1], place, kind)
+        for head, row in enumerate([] if bias is None else bias[0, :, 0].double().tolist()):
+            found.append(Bias(kind, head, list(range(-REACH, REACH + 1)), [short(value) for value in row]))
+    return found
+
+
+def say(table: Table | None, biases: list[Bias], identities: Mapping[str, Identities]) -> list[str]:
+    """The findings in plain sentences."""
+    words = []
+    if table is not None and table.untrained_rows is not None:
+        words.append(f"{table.untrained_rows:,} of {table.rows:,} rows are as they were at step 0")
+    if table is not None:
+        words.append(table.past)
+        if table.rows > MOST_ROWS:
+            words.append(f"the first {MOST_ROWS} rows are shown")
+        if table.coordinates > MOST_COORDINATES:
+            words.append(f"the first {MOST_COORDINATES} of {table.coordinates} coordinates are shown")
+        if "learned" not in identities:
+            words.append(f"too few rows in a row are trained to measure the identities: {FEWEST_PAIRS + 1} are needed")
+    if biases and not any(any(bias.values) for bias in biases):
+        words.append("every bias is 0: attention is as flat as before training")
+    return words
+
+
+def _rows(values: Tensor) -> np.ndarray:
+    return values.detach().double().cpu().numpy()

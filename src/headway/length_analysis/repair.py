@@ -1,0 +1,319 @@
+"""Is it where the heads look? At a length that fails, some heads are made to look as they did in training.
+
+    reach      the head sees no further than it could at the training length, 15 places either way of 16. At the
+               training length this changes nothing.
+    profile    every query looks at its neighbours as the head did on average: so much of its attention on the key that
+               stands d places after the query. What an example says no longer matters for where it looks, so this may
+               cost accuracy at the training length too; that is measured as a control.
+
+A model that gets better by it may have failed because of where those heads look. Two things stand between that and
+"why": it must be as good again as at the training length, and it must not get as good by a sham repair, which takes as
+much away from the same heads without putting right where they look:
+
+    reach      as many keys are hidden from every query, but drawn at random instead of the furthest; the nearest stay
+    profile    the same mean weights at other offsets
+
+A model that does not get better may have failed for other reasons, or the repair was not the right one: that is no
+proof.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, parts_of
+from headway.head_analysis.walk import State, Walk
+from headway.length_analysis.behaviour import captured_at, recorded
+from headway.length_analysis.changes import ALPHA
+from headway.model.attention import HeadOutputs, Place
+from headway.model.noise import Noise
+from headway.model.sites import Head, HeadSite
+from headway.statistics import newcombe_interval, paired_interval, wilson_interval
+from headway.tasks import Examples
+
+Profile = Float[Tensor, " offset"]
+"""Attention by offset, from -(n - 1) to n - 1; it sums to 1."""
+HELPS = 1.0
+"""Points of accuracy that a repair must bring for sure, and by which it must surely beat its sham."""
+EQUIVALENT = 2.0
+"""Points of accuracy within which a repaired model is as good as at the training length."""
+CLAIMS = WHY, PART, NOT_SHOWN = "why", "a part of why", "not shown"
+NEAREST = 4
+"""A sham of the reach leaves the keys within a quarter of the reach: a head that looks next to itself keeps its key."""
+SHAM_KEYS = (0x51A3, 0x7E4B)
+"""What the counter-based random numbers of a sham come from, beside query and key."""
+MOST_REPAIRED = 6
+"""Heads that are repaired one by one: the first that changed."""
+Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
+"""What all heads of a site bring when they look as they did in training."""
+
+
+def repairs_for(trained: Trained, examples: Examples) -> dict[str, Repair]:
+    """Both repairs, as the examples say, which are all of the training length."""
+    return {name: repair for name, (repair, _) in repairs_and_shams(trained, examples).items()}
+
+
+def repairs_and_shams(trained: Trained, examples: Examples) -> dict[str, tuple[Repair, Repair]]:
+    """Each repair and its sham, as the examples say, which are all of the training length."""
+    tokens = examples.source.shape[1] + (examples.target.shape[1] if trained.model.config.shape == "decoder" else 0)
+    profiles = profiles_of(trained, examples)
+    return {
+        "reach": (partial(within_reach, tokens - 1), partial(at_random, tokens - 1)),
+        "profile": (partial(by_offset, profiles), partial(by_offset, shifted(trained, profiles))),
+    }
+
+
+@torch.inference_mode()
+def repaired(trained: Trained, examples: Examples, heads: Sequence[Head], repair: Repair) -> Bool[np.ndarray, " _"]:
+    """Which examples are right with the chosen heads of self-attention repaired."""
+    found = []
+    for part in parts_of(examples, trained):
+        batch = make_batch(trained.task, trained.model, part, trained.device)
+        walk = Walk(trained.model, batch.inputs)
+        state = walk.start()
+        for site in walk.sites:
+            outputs = walk.look(state, site)
+            chosen = torch.tensor([head in heads for head in site.heads], device=trained.device)
+            if chosen.any():
+                outputs = torch.where(chosen[:, None], repair(walk, state, site), outputs)
+            state = walk.go_on(state, site, outputs)
+        found.append(trained.task.correct(walk.logits(state).argmax(-1), batch.target).cpu().numpy())
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Nearby(Place):
+    """A place whose queries see nothing that is more than `reach` tokens away."""
+
+    reach: int = 0
+
+    def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"]:
+        device = self.key_positions.device
+        query = torch.arange(queries.start, queries.stop, device=device)[:, None]
+        inside = (query - torch.arange(self.key_positions.shape[1], device=device)).abs() <= self.reach
+        before = super().near(queries)
+        return inside[None, None] if before is None else before & inside
+
+
+def within_reach(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if they see tokens up to `reach` away."""
+    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    assert view is not None
+    place = Nearby(**vars(view.place), reach=reach)
+    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+
+
+@dataclass(frozen=True)
+class Scattered(Nearby):
+    """A place whose queries see as many keys as with that reach: the nearest, and others drawn at random.
+
+    Which ones is fixed by query and key alone (a hash of both), the same for every head, layer and example.
+    """
+
+    causal: bool = False
+
+    def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"]:
+        device, n_keys = self.key_positions.device, self.key_positions.shape[1]
+        query = torch.arange(queries.start, queries.stop, device=device)[:, None]
+        key = torch.arange(n_keys, device=device)
+        visible = (key <= query) if self.causal else torch.ones_like(key <= query)
+        window = Place.near(self, queries)
+        visible = visible[None, None] if window is None else visible & window
+        distance = (query - key).abs()
+        count = (visible & (distance <= self.reach)).sum(-1, keepdim=True)
+        noise = Noise()
+        noise.begin(torch.tensor([SHAM_KEYS], dtype=torch.int32))
+        order = noise.uniform((queries.stop, n_keys), device)[queries.start :]
+        order = order.masked_fill(distance <= self.reach // NEAREST, -1.0)
+        order = torch.where(visible, order, 2.0)
+        return visible & (order.argsort(-1).argsort(-1) < count)
+
+
+def at_random(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if every query sees as many keys as within `reach`, drawn at random."""
+    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    assert view is not None
+    place = Scattered(**vars(view.place), reach=reach, causal=view.visibility.causal)
+    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+
+
+def shifted(trained: Trained, profiles: Mapping[Head, Profile]) -> dict[Head, Profile]:
+    """The profiles with their weights half of the offsets further on, around the end; causal ones stay causal."""
+    causal = {site.name: trained.model.kinds[site.kind] for site in trained.model.sites}
+    found = {}
+    for head, profile in profiles.items():
+        moved, there = profile.clone(), len(profile) // 2 + 1 if causal[head.site] else len(profile)
+        moved[:there] = profile[:there].roll(there // 2)
+        found[head] = moved
+    return found
+
+
+@torch.inference_mode()
+def profiles_of(trained: Trained, examples: Examples) -> dict[Head, Profile]:
+    """The profile of every head of self-attention on the examples, which are of one length."""
+    sums: dict[Head, Tensor] = {}
+    for _, record in recorded(trained, examples):
+        for site in trained.model.sites:
+            if site.across:
+                continue
+            for head, band in zip(site.heads, _by_offset(record[site.name]), strict=True):
+                before = sums.get(head, torch.zeros_like(band))
+                longer = (len(band) - len(before)) // 2  # answers may differ by a token
+                sums[head] = F.pad(before, (max(0, longer),) * 2) + F.pad(band, (max(0, -longer),) * 2)
+    return {head: (total / total.sum()).float() for head, total in sums.items()}
+
+
+def _by_offset(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head offset"]:
+    """The mean weight of the pairs at each offset, summed over the batch."""
+    n = weights.shape[-1]
+    means = [weights.diagonal(offset, dim1=-2, dim2=-1).double().mean(-1).sum(0) for offset in range(1 - n, n)]
+    return torch.stack(means, dim=-1)
+
+
+def by_offset(profiles: Mapping[Head, Profile], walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+    """What the heads bring if every query looks as their profiles say, at the keys that are there."""
+    block = walk.block(site)
+    read = block.own_norm(state.hidden) if block.pre_norm else state.hidden
+    values = block.own.split(block.own.value(read)).transpose(2, 3)  # batch head d_head key
+    found = []
+    for place, head in enumerate(site.heads):
+        value, kernel = values[:, place], profiles[head].to(values)[None, None]
+        mixed = F.conv1d(value.flatten(0, 1)[:, None], kernel, padding="same").view_as(value)
+        there = F.conv1d(torch.ones_like(value[:1, :1]), kernel, padding="same")
+        found.append(mixed / there.clamp(min=torch.finfo(value.dtype).tiny))
+    return torch.stack(found, dim=1).permute(0, 3, 1, 2)
+
+
+# Which repair helps
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Examples of one length, and which of them the model gets right as it is."""
+
+    examples: Examples
+    right: Bool[np.ndarray, " example"]
+
+
+def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str]) -> dict[str, Any]:
+    """Both repairs on several groups of heads, at the failing length, and at the training length as a control.
+
+    What surely helps is held against its sham and against the accuracy at the training length. All statements on one
+    repair are as sure as they would be alone at 95 %, for all repairs together (Bonferroni), since the best is told.
+    """
+    repairs = repairs_and_shams(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
+    groups = _to_repair(trained, changed)
+    family = max(1, len(repairs) * len(groups))
+    rows = []
+    for name, (repair, sham) in repairs.items():
+        for who, heads in groups.items():
+            after = repaired(trained, failing.examples, heads, repair)
+            at = rise_row(failing.right, after, 1 - ALPHA / family)
+            row = {
+                "repair": name,
+                "who": who,
+                "heads": [str(head) for head in heads],
+                "at": at,
+                "control": rise_row(
+                    working.right, repaired(trained, working.examples, heads, repair), 1 - ALPHA / family
+                ),
+                "sham": None,
+                "equivalence": equivalence_row(after, working.right, family),
+            }
+            if at["rise_interval"][0] > HELPS:
+                spoiled = repaired(trained, failing.examples, heads, sham)
+                row["sham"] = sham_row(failing.right, spoiled, after, 1 - ALPHA / family)
+            rows.append({**row, "claim": claim_of(row)})
+    return {"confidence": 1 - ALPHA / family, "helps": HELPS, "equivalent_within": EQUIVALENT, "repairs": rows}
+
+
+def equivalence_row(
+    after: Bool[np.ndarray, " example"], reference: Bool[np.ndarray, " other"], family: int = 1
+) -> dict[str, Any]:
+    """Whether the repaired accuracy is that of the training length: two one-sided tests, both samples' errors counted.
+
+    The difference is in points, repaired less reference. Its interval has so much confidence that lying within the
+    margin is a test at 5 % over the whole family.
+    """
+    counts = int(after.sum()), len(after), int(reference.sum()), len(reference)
+    low, high = (100 * end for end in newcombe_interval(*counts, confidence=1 - 2 * ALPHA / family))
+    return {
+        "difference": 100 * (float(after.mean()) - float(reference.mean())),
+        "interval": (low, high),
+        "n": [len(after), len(reference)],
+        "equivalent": low > -EQUIVALENT and high < EQUIVALENT,
+    }
+
+
+def sham_row(
+    before: Bool[np.ndarray, " example"],
+    spoiled: Bool[np.ndarray, " example"],
+    after: Bool[np.ndarray, " example"],
+    confidence: float,
+) -> dict[str, Any]:
+    """What the sham does, and by how many points the repair is above it on the same examples (`repair_above`)."""
+    above = rise_row(spoiled, after, confidence)
+    return {
+        **rise_row(before, spoiled, confidence),
+        "repair_above": above["rise"],
+        "repair_above_interval": above["rise_interval"],
+    }
+
+
+def claim_of(row: Mapping[str, Any]) -> str:
+    """What a repair shows: why the model fails, a part of why, or neither.
+
+    `a part of why`: it surely brings more than a point, and surely over a point more than its sham. `why`: also the
+    accuracy is equivalent to that of the training length, and the sham does not surely bring a point itself.
+    """
+    sham = row["sham"]
+    if row["at"]["rise_interval"][0] <= HELPS or sham is None or sham["repair_above_interval"][0] <= HELPS:
+        return NOT_SHOWN
+    return WHY if row["equivalence"]["equivalent"] and sham["rise_interval"][0] <= HELPS else PART
+
+
+def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:
+    """Groups of heads of self-attention, under a name: changed ones alone and together, each layer, all of them."""
+    sites = [site for site in trained.model.sites if not site.across and site.kept]
+    known = {str(head): head for site in sites for head in site.heads}
+    names = [name for name in changed if name in known]
+    groups = {name: [known[name]] for name in names[:MOST_REPAIRED]}
+    groups["the heads that look elsewhere"] = [known[name] for name in names]
+    groups |= {f"all heads of {site.name}": site.heads for site in sites} | {"all heads": list(known.values())}
+    once = {frozenset(heads): name for name, heads in reversed(groups.items()) if heads}
+    return {name: heads for name, heads in groups.items() if once.get(frozenset(heads)) == name}
+
+
+def rise_row(
+    before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"], confidence: float = 0.95
+) -> dict[str, Any]:
+    """The accuracy after, by how many points it is above the one before, and which share of the failures is put right.
+
+    All on the same examples; the share of failures has Wilson's interval, and is None where nothing failed.
+    """
+    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
+    low, high = paired_interval(gained, lost, len(before), confidence)
+    failures = gained + int((~before & ~after).sum())
+    return {
+        **accuracy_row(after),
+        "rise": 100 * (gained - lost) / len(before),
+        "rise_interval": (100 * float(low), 100 * float(high)),
+        "failures": failures,
+        "failures_repaired": gained,
+        "share_repaired": gained / failures if failures else None,
+        "share_repaired_interval": wilson_interval(gained, failures, confidence) if failures else None,
+    }
+
+
+def accuracy_row(right: Bool[np.ndarray, " example"]) -> dict[str, Any]:
+    """A share of right answers with Wilson's interval."""
+    count, n = int(right.sum()), len(right)
+    return {"n": n, "wrong": n - count, "accuracy": count / n, "interval": wilson_interval(count, n)}

@@ -1,5 +1,0 @@
-"""The report of a run, of several, or of a study: a page and Markdown with figures, from JSON alone; no torch here."""
-
-from headway.lazy import make_callable
-
-make_callable(__name__, "headway.report.writing:report")

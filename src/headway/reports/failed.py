@@ -1,0 +1,33 @@
+"""Runs of a study that failed, each with the reason."""
+
+from pathlib import PurePath
+
+from markupsafe import Markup
+
+from headway.reports.evidence import Evidence
+
+
+def failures(evidence: Evidence) -> list[Markup]:
+    """`seed4 failed: why`, for every run of the study that did."""
+    cells = evidence.find("study/lengths/cells", [])
+    found = [
+        failure(evidence, f"study/lengths/cells/{index}/failed/{name}", run_name(evidence, name))
+        for index, cell in enumerate(cells)
+        for name in cell.get("failed", {})
+    ]
+    for index, row in enumerate(evidence.find("study/summary/runs", [])):
+        place = f"study/summary/runs/{index}/training"
+        if "error" in row.get("training", {}):
+            name = PurePath(evidence.get(f"{place}/run")).name
+            found.append(failure(evidence, f"{place}/error", run_name(evidence, name)))
+    return found
+
+
+def failure(evidence: Evidence, path: str, name: Markup) -> Markup:
+    return Markup("{} failed: {}").format(name, evidence.text(path))
+
+
+def run_name(evidence: Evidence, name: str) -> Markup:
+    """The name of a run, from its own files where it came so far as to have any."""
+    known = [run for run in evidence.runs if evidence.get(f"{run}/name") == name]
+    return evidence.text(f"{known[0]}/name", "code") if known else Markup("<code>{}</code>").format(name)

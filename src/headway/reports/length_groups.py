@@ -1,0 +1,210 @@
+"""Runs that were measured against length, in groups that differ in their seed alone, and how a group is drawn."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.errors import InputError
+from headway.reports.style import BLUE, INK, RED, Document
+from headway.statistics import ENOUGH_SEEDS, median_interval
+
+Row = Mapping[str, Any]
+"""One length of one set: an entry of `lengths`."""
+
+SETS = {
+    "swaps": "random swaps",
+    "adjacent": "one adjacent inversion",
+    "matched": "one adjacent inversion, gaps as in training",
+    "sums": "random sums",
+    "ripple": "sums with one travelling carry or none",
+    "full": "9...9 + m",
+    "nines": "sums of mostly 0 and 9",
+    "plateaus": "constant runs in order",
+    "descents": "a descent between constant runs",
+}
+MOST_IN_A_PANEL = 6
+"""Groups that can still be told apart in one panel."""
+
+COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+MARKERS = "os^DvPX"
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 1.5)),
+    (0, (1, 1.2)),
+    (0, (5, 1.2, 1, 1.2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (2, 1)),
+    (0, (8, 2)),
+)
+"""Okabe and Ito's colours; marker and dashes say the same again."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seed alone. `panel` and `line` are its name, cut at the last comma."""
+
+    name: str
+    documents: tuple[Document, ...]
+
+    @property
+    def panel(self) -> str:
+        return self.name.rpartition(", ")[0] or self.name
+
+    @property
+    def line(self) -> str:
+        return self.name.rpartition(", ")[2]
+
+    @property
+    def seeds(self) -> int:
+        return len(self.documents)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of a group at one length: every seed's, their median, and its 95 % interval where there is one.
+
+    For a single seed the interval is that of its examples, for six or more that of the median seed.
+    """
+
+    length: int
+    values: tuple[float, ...]
+    interval: tuple[float, float] | None
+    constant: bool
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.values))
+
+
+def groups_of(documents: Sequence[Document], names: Sequence[str] | None = None) -> list[Group]:
+    """The runs of each name, in the order in which names first appear; by default encoding and pooling are the name."""
+    if not documents:
+        raise InputError("no lengths were measured: there is nothing to draw")
+    names = [default_name(document) for document in documents] if names is None else names
+    pairs = list(zip(names, documents, strict=True))
+    return [Group(name, tuple(doc for own, doc in pairs if own == name)) for name in dict.fromkeys(names)]
+
+
+def default_name(document: Document) -> str:
+    """Encoding and pooling, as far as the run has them."""
+    return ", ".join(str(document[key]) for key in ("encoding", "pooling") if document.get(key))
+
+
+def sets_of(groups: Sequence[Group]) -> list[str]:
+    """Sets that any run was measured on: the known ones first, in their order."""
+    there = dict.fromkeys(row["negatives"] for group in groups for doc in group.documents for row in doc["lengths"])
+    return [name for name in SETS if name in there] + [name for name in there if name not in SETS]
+
+
+def set_name(name: str) -> str:
+    return SETS.get(name, name)
+
+
+def lengths_of(groups: Sequence[Group], name: str) -> list[int]:
+    """Every length at which any of the runs was measured on a set."""
+    rows = (row for group in groups for doc in group.documents for row in doc["lengths"] if row["negatives"] == name)
+    return sorted({row["length"] for row in rows})
+
+
+def trained_range(groups: Sequence[Group]) -> tuple[int, int]:
+    """The shortest and the longest length that any of the runs was trained on."""
+    trained = [document["training"] for group in groups for document in group.documents]
+    return min(one["shortest"] for one in trained), max(one["longest"] for one in trained)
+
+
+def row_at(document: Document, name: str, length: int) -> Row | None:
+    rows = (row for row in document["lengths"] if row["negatives"] == name and row["length"] == length)
+    return next(rows, None)
+
+
+def accuracy(row: Row) -> float | None:
+    return known(row.get("accuracy"))
+
+
+def known(value: Any) -> float | None:
+    """The number, or None for what was not measured."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def points(group: Group, name: str, read: Callable[[Row], float | None] = accuracy) -> list[Point]:
+    """A group's numbers at every length of a set that any of its seeds was measured at."""
+    found = (point(group, name, length, read) for length in lengths_of([group], name))
+    return [one for one in found if one is not None]
+
+
+def point(group: Group, name: str, length: int, read: Callable[[Row], float | None] = accuracy) -> Point | None:
+    rows = [row for doc in group.documents if (row := row_at(doc, name, length)) is not None]
+    rows = [row for row in rows if read(row) is not None]
+    if not rows:
+        return None
+    values = tuple(value for row in rows if (value := read(row)) is not None)
+    own = [row.get("interval") for row in rows] if read is accuracy else []
+    known = [one for one in own if one]
+    constant = all(row.get("constant") is not None for row in rows)
+    if len(rows) == 1:
+        return Point(length, values, (float(known[0][0]), float(known[0][1])) if known else None, constant)
+    return Point(length, values, median_interval(values, own=known if len(known) == len(rows) else None), constant)
+
+
+def length_held(document: Document, name: str) -> int | None:
+    """How far a run holds on a set; None where that was not measured."""
+    value = (document.get("held") or document.get("certified") or {}).get(name)
+    return None if value is None else int(value)
+
+
+def threshold_of(groups: Sequence[Group]) -> float:
+    """The accuracy that a length must surely have to be held."""
+    return float(groups[0].documents[0].get("threshold", 0.99))
+
+
+def is_class(groups: Sequence[Group]) -> bool:
+    """Whether answers are classes, so that some accuracy is chance."""
+    return any(row.get("answer_shares") for group in groups for doc in group.documents for row in doc["lengths"])
+
+
+def unit(groups: Sequence[Group]) -> str:
+    """What a length counts."""
+    return str(groups[0].documents[0].get("unit", "tokens"))
+
+
+def seeds_remark(groups: Sequence[Group]) -> str:
+    """Which group is shown if there is only one, how many seeds a group has, and what that allows."""
+    counts = sorted({group.seeds for group in groups})
+    alone = f"{groups[0].name}; " if len(groups) == 1 else ""
+    if counts == [1]:
+        return f"{alone}one seed" if alone else "one seed each"
+    several = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return alone + several + (" (fewer than 6: descriptive)" if counts[0] < ENOUGH_SEEDS else "")
+
+
+def band_remark(groups: Sequence[Group]) -> str:
+    """What the intervals of these groups are."""
+    counts = {group.seeds for group in groups}
+    over = "95 % interval of the median seed" if max(counts) >= ENOUGH_SEEDS else ""
+    single = "95 % interval over examples" if 1 in counts else ""
+    return " or ".join(filter(None, (over, f"{single} of a single seed" if over and single else single)))
+
+
+def constant_words(groups: Sequence[Group]) -> list[str]:
+    """Each group with runs that give one answer, in words: `rotary, mean: 2 of 5 seeds answer 1 from 32 on`."""
+    words = []
+    for group in groups:
+        found = [document["constant"] for document in group.documents if document.get("constant")]
+        for answer in dict.fromkeys(one["answer"] for one in found):
+            starts = [one["from"] for one in found if one["answer"] == answer]
+            who = f"{len(starts)} of {group.seeds} seeds answer" if group.seeds > 1 else "always answers"
+            start = f"{min(starts)}" if len(set(starts)) == 1 else f"{min(starts)} to {max(starts)}"
+            words.append(f"{group.name}: {who} {answer} from {start} on")
+    return words
+
+
+def set_style(index: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the n-th line of a panel."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": DASHES[index % len(DASHES)],
+    }

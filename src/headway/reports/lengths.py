@@ -1,0 +1,95 @@
+"""Every figure of lengths, drawn from lengths.json of one run or of many."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from headway.reports.length_bars import bars, lengths_held, plan_sets
+from headway.reports.length_curves import answers, curves, plan_panels
+from headway.reports.length_gaps import maps, sets_by
+from headway.reports.length_groups import Group, groups_of, is_class
+from headway.reports.length_map import is_mapped, length_map
+from headway.reports.length_table import length_table, markdown
+from headway.reports.mechanism import draw_mechanism
+from headway.reports.positions import biases, encodings, identities, learned_table
+from headway.reports.style import Document, save
+
+__all__ = ["length_table", "markdown", "planned", "write_encodings", "write_figures"]
+
+Plan = Iterator[tuple[str, Callable[[], Figure]]]
+"""Names of files without their ending, and how to draw each."""
+
+
+def write_figures(
+    documents: Sequence[Document],
+    folder: Path,
+    *,
+    groups: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write every figure that the documents have the findings for, as PNG and as SVG, and say where.
+
+    `groups` has a name for each document; documents of one name differ in their seed. By default encoding and pooling
+    are the name.
+    """
+    plans = planned(groups_of(documents, groups))
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for name, draw in plans for path in save(draw(), folder, name)]
+
+
+def write_encodings(patterns: Document, folder: Path) -> list[Path]:
+    """Write the figure of all encodings side by side, from `encoding_patterns`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return save(encodings(patterns), folder, "encodings")
+
+
+def planned(groups: Sequence[Group]) -> Plan:
+    """A map of all, curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
+    if is_mapped(groups):
+        yield "lengths-map", partial(length_map, groups)
+    for name, panels in plan_panels(groups):
+        yield file_name("lengths-curves", name), partial(curves, panels)
+        if is_class(groups):
+            yield file_name("lengths-answers", name), partial(answers, panels)
+    for name, sets in plan_sets(groups):
+        yield file_name("lengths-bars", name), partial(bars, groups, sets)
+        yield file_name("lengths-held", name), partial(lengths_held, groups, sets)
+    for by, name in sets_by(groups):
+        yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
+    shown = set()
+    for group in groups:
+        encoding = group.documents[0].get("encoding")
+        if encoding not in shown:  # one group of each shows what an encoding is; its poolings do not change that
+            yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+        shown.add(encoding)
+        yield from planned_mechanism(group, group.name if len(groups) > 1 else "")
+
+
+def planned_positions(document: Document, name: str) -> Plan:
+    """What the encoding of a group's first run learned; seeds learn different tables, and one shows what they are."""
+    found = document.get("positions") or {}
+    if found.get("table"):
+        yield file_name("positions-table", name), partial(learned_table, found)
+    if found.get("biases"):
+        yield file_name("positions-bias", name), partial(biases, found, document["training"]["longest"])
+    if found.get("identities"):
+        yield file_name("positions-identities", name), partial(identities, found)
+
+
+def planned_mechanism(group: Group, name: str) -> Plan:
+    """Heads against length of every run that has it: heads of different seeds have nothing to do with each other."""
+    for document in group.documents:
+        if document.get("mechanism"):
+            seed = f"seed {document['seed']}" if group.seeds > 1 else ""
+            yield file_name("mechanism", name, seed), partial(draw_mechanism, document["mechanism"])
+
+
+def file_name(*parts: str) -> str:
+    """Lower-case words with hyphens between them.
+
+    >>> file_name("positions-table", "Rotary, mean"), file_name("lengths-longest_chain", "")
+    ('positions-table-rotary-mean', 'lengths-longest-chain')
+    """
+    return "-".join(re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-") for part in parts if part)

@@ -1,0 +1,128 @@
+"""How the settings and the metric of a sweep are written in its figures."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from headway.reports.style import EDGE, GREY, LABEL, TITLE, Document, text_width, write
+
+Row = Mapping[str, Any]
+SHARES = ("accuracy", "validation_accuracy")
+NARROWEST = 4.6
+"""Inches of a figure whose remarks have room."""
+LONGEST = 26
+"""Letters of a value's name that are shown."""
+
+
+def varying(found: Document) -> list[str]:
+    """Settings that take more than one value here; those with the most values first."""
+    several = [key for key, values in found["vary"].items() if len(values) > 1]
+    return sorted(several, key=lambda key: -len(found["vary"][key]))
+
+
+def is_grid(found: Document, keys: Sequence[str]) -> bool:
+    """Whether most combinations of values were planned; a search leaves nearly all of them out."""
+    return 2 * len(found["rows"]) > math.prod(len(found["vary"][key]) for key in keys)
+
+
+def heading(figure: Figure, title: str, lines: Sequence[str]) -> None:
+    """The title, and below it the lines that `remark_lines` made."""
+    write(figure, EDGE, 0.12, title, size=TITLE, weight="bold")
+    write(figure, EDGE, 0.34, "\n".join(lines), size=LABEL, color=GREY, linespacing=1.3)
+
+
+def below_heading(lines: Sequence[str]) -> float:
+    """Inches from the top to where the first panel may begin."""
+    return 0.5 + 0.145 * len(lines)
+
+
+def remark_lines(parts: Sequence[str], width: float) -> list[str]:
+    """The parts with semicolons between them, in as many lines as they need at that width."""
+    lines = [""]
+    for part in filter(None, parts):
+        longer = f"{lines[-1]}; {part}" if lines[-1] else part
+        if lines[-1] and text_width([longer]) > width - 2 * EDGE:
+            lines[-1] += ";"
+            lines.append(part)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def remarks(found: Document) -> list[str]:
+    """What a reader must know beside the numbers: seeds, failures, what is missing, what is held fixed."""
+    counts = {row["n"] for row in found["rows"]}
+    seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} {'seed' if max(counts) == 1 else 'seeds'} a setting"
+    stopped = found["trials_stopped"]
+    missing = found["trials_planned"] - found["trials_finished"] - found["trials_failed"] - stopped
+    fixed = [f"{key} = {text_of(values[0])}" for key, values in found["vary"].items() if len(values) == 1]
+    return [
+        seeds + (" (fewer than 6: descriptive)" if found["descriptive"] else ""),
+        f"{found['trials_failed']:,} of {found['trials_planned']:,} trials failed" if found["trials_failed"] else "",
+        f"{stopped:,} of {found['trials_planned']:,} stopped at a rung" if stopped else "",
+        f"{missing:,} of {found['trials_planned']:,} not finished" if missing else "",
+        *fixed,
+    ]
+
+
+def first_of(shown: int, all: int, what: str) -> str:
+    return f"the first {shown:,} of {all:,} {what}" if shown < all else ""
+
+
+def text_of(value: Any) -> str:
+    """A value as it is written in a recipe; of a long one the middle is left out, as ends tell values apart.
+
+    >>> text_of(True), text_of({"name": "learned", "table_size": 64})
+    ('true', '{"name": "lea…le_size": 64}')
+    """
+    text = value if isinstance(value, str) else json.dumps(value)
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]}…{text[-half:]}"
+
+
+def in_order(values: Sequence[Any]) -> list[Any]:
+    """Numbers by size; anything else as the plan has it."""
+    return sorted(values) if all(is_number(value) for value in values) else list(values)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def metric_name(found: Document) -> str:
+    return str(found["metric"]).replace("_", " ")
+
+
+def short_value(value: float, metric: str) -> str:
+    """A number that fits into a cell: percent with one decimal, and 100 only for exactly 1.
+
+    >>> short_value(0.98765, "accuracy"), short_value(0.99999, "accuracy"), short_value(1, "accuracy")
+    ('98.8', '>99.9', '100')
+    """
+    if metric not in SHARES:
+        return f"{value:.3g}"
+    if value == 1:
+        return "100"
+    return ">99.9" if value > 0.9995 else f"{100 * value:.1f}"
+
+
+def success_text(found: Document) -> str:
+    """What a seed must reach to be a success."""
+    limit = f"{100 * found['success_at']:g} %" if found["metric"] in SHARES else f"{found['success_at']:g}"
+    return f"{'≤' if found['lower_is_better'] else '≥'} {limit}"
+
+
+def value_axis(axes: Any, found: Document) -> None:
+    """How values of the metric are written along an axis."""
+    axes.set_major_locator(MaxNLocator(5))
+    if found["metric"] in SHARES:
+        axes.set_major_formatter(PercentFormatter(1, symbol=" %"))
+
+
+def panel_name(keys: Sequence[str], values: Sequence[Any]) -> str:
+    words = [key.removesuffix(".name").split(".")[-1] for key in keys]
+    return ", ".join(f"{word} = {text_of(value)}" for word, value in zip(words, values, strict=True))

@@ -1,0 +1,253 @@
+"""Figures of a sweep: its grid, and how its trials learned. Drawn from a comparison's JSON and the trials' metrics."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from headway.reports.grid import MOST_PANELS, grid
+from headway.reports.settings import (
+    NARROWEST,
+    Row,
+    below_heading,
+    first_of,
+    heading,
+    in_order,
+    is_grid,
+    is_number,
+    metric_name,
+    panel_name,
+    remark_lines,
+    remarks,
+    success_text,
+    text_of,
+    value_axis,
+    varying,
+)
+from headway.reports.style import (
+    BLUE,
+    EDGE,
+    GREY,
+    INK,
+    LABEL,
+    PALE,
+    RED,
+    SMALL,
+    Document,
+    axes_at,
+    note,
+    save,
+    style,
+    text_width,
+)
+from headway.runs import RunDirectory, SweepDirectory
+
+Curve = Sequence[tuple[int, float]]
+"""(step, validation accuracy) of one trial."""
+MOST_ROWS, MOST_CURVES = 60, 12
+"""Settings that are drawn as dots, and with curves; the remark says how many more there are."""
+
+
+def draw_sweep(found: Document, directory: SweepDirectory) -> list[Path]:
+    """Write the grid of the metric, and the curves where trials have any, as PNG and as SVG, and say where."""
+    directory.figures.mkdir(parents=True, exist_ok=True)
+    curves = [read_curves(row, directory) for row in found["rows"][:MOST_CURVES]]
+    plans = planned(found, curves)
+    return [path for name, draw in plans for path in save(draw(), directory.figures, name)]
+
+
+def planned(found: Document, curves: Sequence[Sequence[Curve]]) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    keys = varying(found)
+    metric = found["metric"]
+    if len(keys) < 2:
+        yield f"settings-{metric}", partial(dots, found)
+    elif is_grid(found, keys):
+        yield f"grid-{metric}", partial(grid, found)
+    else:
+        yield f"search-{metric}", partial(search, found)
+    if any(curve for one in curves for curve in one):
+        yield "curves", partial(learning, found, curves)
+
+
+def read_curves(row: Row, directory: SweepDirectory) -> list[Curve]:
+    return [read_curve(directory.trial(name)) for name in row["trials"]]
+
+
+def read_curve(run: RunDirectory) -> Curve:
+    """Validation accuracy against step; empty for a trial that kept none."""
+    points: list[tuple[Any, Any]] = []
+    for record in run.metrics():
+        if isinstance(found := record.get("validation"), dict):
+            points.append((record.get("step"), found.get("accuracy")))
+    return [(step, accuracy) for step, accuracy in points if is_number(step) and is_number(accuracy)]
+
+
+# One setting: every seed
+
+
+@style()
+def dots(found: Document) -> Figure:
+    """One line a setting: a ring for each seed, the median as a bar, its 95 % interval as a line."""
+    rows = found["rows"][:MOST_ROWS]
+    key = next(iter(varying(found)), None)
+    names = [text_of(row["settings"].get(key)) if key else "all seeds" for row in rows]
+    left = EDGE + 0.1 + max(text_width(names), text_width([key or ""]))
+    beside = [_row_remark(row, found) for row in rows]
+    width, height = left + 4.2 + text_width(beside, SMALL) + EDGE, 0.24 * len(rows)
+    lines = remark_lines([*remarks(found), first_of(len(rows), len(found["rows"]), "settings")], width)
+    top = below_heading(lines) + (0.2 if key else 0)
+    figure = Figure((width, top + height + 0.6))
+    heading(figure, f"{metric_name(found).capitalize()} of every seed", lines)
+    axes = axes_at(figure, left, top, 4.0, height)
+    for place, row in enumerate(rows):
+        draw_seeds(axes, place, row)
+        note(axes, beside[place], (1, place), (6, 0), axes.get_yaxis_transform(), va="center")
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    value_axis(axes.xaxis, found)
+    axes.set_xlabel(f"{metric_name(found)}: rings are seeds, the bar is their median, the line its 95 % interval")
+    if key:
+        note(axes, key, (0, 1), (-4, 5), "axes fraction", ha="right", size=LABEL)
+    return figure
+
+
+def draw_seeds(axes: Axes, place: int, row: Row) -> None:
+    values = [value for value in row["values"] if value is not None]
+    if row["interval"]:
+        axes.hlines(place, *row["interval"], color=BLUE, linewidth=1.4, zorder=2)
+    if values:
+        axes.vlines(median(values), place - 0.3, place + 0.3, color=BLUE, linewidth=2, zorder=3)
+    axes.scatter(values, [place] * len(values), s=14, facecolors="none", edgecolors=INK, linewidths=0.7, zorder=4)
+
+
+def _row_remark(row: Row, found: Document) -> str:
+    ended = row["n"] + row["failed"]
+    parts = []
+    if row["successes"] is not None and ended:
+        parts.append(f"{row['successes']} of {ended} {success_text(found)}")
+    if row["failed"]:
+        parts.append(f"{row['failed']} failed")
+    if row["stopped"]:
+        parts.append(f"stopped at step {row['stopped_at']:,}")
+    return ", ".join(parts) or ("" if ended else "not finished")
+
+
+# A search: each setting by itself
+
+
+@style()
+def search(found: Document) -> Figure:
+    """A panel for each setting: every combination that was tried, at its value; a cross below is one that failed.
+
+    A grey ring is one that stopped at a rung, at its mean there.
+    """
+    keys = varying(found)[:MOST_PANELS]
+    beside = min(3, len(keys))
+    lines = -(-len(keys) // beside)
+    width, height, left = 2.5, 1.7, EDGE + 0.65
+    words = [text_of(value) for key in keys for value in found["vary"][key] if not is_number(value)]
+    below = 0.65 + text_width(words)
+    wide = max(left + beside * (width + 0.25), NARROWEST)
+    gone = (
+        "a cross is a setting whose trials all failed"
+        if any(r["mean"] is None and r["failed"] for r in found["rows"])
+        else ""
+    )
+    rings = "a grey ring is a setting that stopped at a rung, after fewer steps" if found["trials_stopped"] else ""
+    texts = remark_lines(
+        [*remarks(found), rings, gone, first_of(len(keys), len(varying(found)), "varied settings")], wide
+    )
+    start = below_heading(texts)
+    figure = Figure((wide, start + lines * (height + below)))
+    heading(figure, f"Mean {metric_name(found)} of every setting that was tried", texts)
+    for place, key in enumerate(keys):
+        top = start + (place // beside) * (height + below)
+        axes = axes_at(figure, left + (place % beside) * (width + 0.25), top, width, height)
+        draw_tried(axes, key, found)
+        if place % beside == 0:
+            axes.set_ylabel(metric_name(found))
+        else:
+            axes.tick_params(axis="y", labelleft=False)
+    return figure
+
+
+def draw_tried(axes: Axes, key: str, found: Document) -> None:
+    values = in_order(found["vary"][key])
+    numbers = all(is_number(value) for value in values)
+    places = [row["settings"].get(key) if numbers else values.index(row["settings"].get(key)) for row in found["rows"]]
+    means = [row["mean"] for row in found["rows"]]
+    there = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
+    gone = [place for place, row in zip(places, found["rows"], strict=True) if row["mean"] is None and row["failed"]]
+    axes.scatter([one for one, _ in there], [mean for _, mean in there], s=14, color=BLUE, alpha=0.7, linewidths=0)
+    rings = [(place, row["stopped_mean"]) for place, row in zip(places, found["rows"], strict=True) if row["stopped"]]
+    heights = [mean for _, mean in rings]
+    axes.scatter([one for one, _ in rings], heights, s=12, facecolors="none", edgecolors=GREY, linewidths=0.7)
+    across = axes.get_xaxis_transform()
+    axes.scatter(gone, [0.03] * len(gone), s=16, marker="x", color=RED, linewidths=1, transform=across)
+    if numbers and values[0] > 0 and values[-1] / values[0] >= 30:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    elif numbers:
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    else:
+        axes.set_xticks(range(len(values)), [text_of(value) for value in values], rotation=90)
+    value_axis(axes.yaxis, found)
+    axes.set_xlabel(key)
+
+
+# How they learned
+
+
+@style()
+def learning(found: Document, curves: Sequence[Sequence[Curve]]) -> Figure:
+    """A panel for each setting in the table's order: a thin line a seed, a ring at its end, a cross if it failed."""
+    rows = found["rows"][: len(curves)]
+    beside = min(4, len(rows))
+    lines = -(-len(rows) // beside)
+    titles = ["\n".join(_setting_lines(row, varying(found))) for row in rows]
+    above = 0.14 * max(title.count("\n") + 1 for title in titles)
+    width, height, left = max(2.0, text_width(title for one in titles for title in one.split("\n"))), 1.35, EDGE + 0.55
+    step, wide = above + height + 0.3, max(left + beside * (width + 0.25), NARROWEST)
+    ends = "a line is a seed, with a ring where it ended, or a cross where it failed"
+    texts = remark_lines([ends, first_of(len(rows), len(found["rows"]), "settings of the table")], wide)
+    start = below_heading(texts)
+    figure = Figure((wide, start + lines * step + 0.25))
+    heading(figure, "Validation accuracy while training", texts)
+    longest = max((step for one in curves for curve in one for step, _ in curve[-1:]), default=1)
+    for place, (row, one) in enumerate(zip(rows, curves, strict=True)):
+        top = start + above + (place // beside) * step
+        axes = axes_at(figure, left + (place % beside) * (width + 0.25), top, width, height)
+        draw_curves(axes, row, one)
+        axes.set(xlim=(0, longest * 1.03 or 1), ylim=(-0.03, 1.05))
+        axes.set_title(titles[place], loc="left", pad=3)
+        axes.tick_params(labelleft=place % beside == 0, labelbottom=place + beside >= len(rows))
+        if place + beside >= len(rows):
+            axes.set_xlabel("step")
+    return figure
+
+
+def draw_curves(axes: Axes, row: Row, curves: Sequence[Curve]) -> None:
+    for curve, value in zip(curves, row["values"], strict=True):
+        if curve:
+            axes.plot(*zip(*curve, strict=True), color=BLUE, linewidth=0.8, alpha=0.7)
+            marker, colour = ("o", BLUE) if value is not None else ("x", RED)
+            axes.plot(*curve[-1], marker, color=colour, markersize=3.5, markeredgewidth=0.9, markerfacecolor="white")
+    axes.grid(axis="y", color=PALE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.set_yticks([0, 0.5, 1])
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    if not any(curves):
+        text = f"stopped at step {row['stopped_at']:,}" if row["stopped"] else "no curve"
+        note(axes, text, (0.5, 0.5), (0, 0), "axes fraction", ha="center", color=GREY)
+
+
+def _setting_lines(row: Row, keys: Sequence[str]) -> list[str]:
+    return [panel_name([key], [row["settings"].get(key)]) for key in keys] or ["all seeds"]

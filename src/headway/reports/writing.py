@@ -1,0 +1,121 @@
+"""From runs to a report on disk: gather, write, draw, render."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.figure import Figure as Drawing
+
+from headway.errors import InputError
+from headway.reports.answer import answer, asked
+from headway.reports.blocks import Figure, Report
+from headway.reports.evidence import Evidence
+from headway.reports.gathering import gather
+from headway.reports.markdown import render_markdown
+from headway.reports.page import figures_of, pictures, render, stills_of
+from headway.reports.sections import sections
+from headway.reports.style import METADATA, save
+from headway.runs import ReportDirectory, RunDirectory, check_outputs
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where a report is, and what it says first."""
+
+    page: str
+    markdown: str
+    figures: list[str]
+    bytes: int
+    sections: list[str]
+    answer: list[str]
+    left_out: list[str]
+    problems: list[str] = field(default_factory=list)
+    """Sections that could not be written and figures that could not be drawn, with the reason."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, table: dict[str, Any]) -> "Written":
+        return cls(**table)
+
+
+def report(
+    *runs: str | Path | RunDirectory,
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Written:
+    """Write the report of a run, of several side by side, or of a study, from their JSON files alone.
+
+    Files that headway did not write are replaced only with `force`.
+
+    >>> hw.report("addition-seed0")   # doctest: +SKIP
+    """
+    found = gather(runs)
+    place = found.place if out is None else ReportDirectory(out)
+    if place.path.exists() and not place.path.is_dir():
+        raise InputError(f"--out {place.path} is a file; a directory needed")
+    whole = compose(found.evidence, found.name)
+    if out is not None or not place.is_own():
+        check_outputs(outputs(whole, place), force=force)
+    return write(whole, place, progress)
+
+
+def outputs(whole: Report, place: ReportDirectory) -> list[Path]:
+    """Every file that the report is written to."""
+    names = [figure.name for figure in [*figures_of(whole), *stills_of(whole)]]
+    return [place.page, place.markdown, *(place.figures / f"{name}.{kind}" for name in names for kind in METADATA)]
+
+
+def compose(evidence: Evidence, name: str) -> Report:
+    """The whole report as a value."""
+    return Report(title(evidence), name, asked(evidence), answer(evidence), sections(evidence))
+
+
+def title(evidence: Evidence) -> Markup:
+    if evidence.has("study"):
+        return evidence.text("study/name", "code")
+    if len(evidence.runs) == 1:
+        return evidence.text("runs/0/name", "code")
+    return Markup("{} runs side by side").format(evidence.size("runs"))
+
+
+def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], None]) -> Written:
+    """Draw the figures and put page and Markdown in place."""
+    shown, still = figures_of(whole), stills_of(whole)
+    sizes, paths = {}, []
+    problems = [f"{section.name}: {section.problem}" for section in whole.sections if section.problem]
+    for done, figure in enumerate([*shown, *still]):
+        progress(done, len(shown) + len(still))
+        drawing, problem = drawn_or_named(figure)
+        problems += [f"{figure.name}: {problem}"] * bool(problem)
+        (place.figures / figure.name).parent.mkdir(parents=True, exist_ok=True)
+        paths += save(drawing, place.figures, figure.name)
+        sizes[figure.name] = tuple(drawing.get_size_inches().tolist())
+    progress(len(shown) + len(still), len(shown) + len(still))
+    drawn = pictures(whole, {figure.name: sizes[figure.name] for figure in shown}, place.figures)
+    page = render(whole, drawn)
+    place.write(page, render_markdown(whole))
+    return Written(
+        page=str(place.page),
+        markdown=str(place.markdown),
+        figures=[str(path) for path in paths],
+        bytes=len(page.encode()),
+        sections=[section.name for section in whole.sections],
+        answer=[str(sentence.striptags()) for sentence in whole.answer],
+        left_out=[name for name, picture in drawn.items() if not picture.source],
+        problems=problems,
+    )
+
+
+def drawn_or_named(figure: Figure) -> tuple[Drawing, str]:
+    """The drawing; in place of one that fails a sheet with its name, and why."""
+    try:
+        return figure.draw(), ""
+    except Exception as problem:
+        sheet = Drawing((6, 1))
+        sheet.text(0.02, 0.5, f"{figure.name} could not be drawn", va="center")
+        return sheet, f"{type(problem).__name__}: {problem}"

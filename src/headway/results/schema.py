@@ -1,0 +1,210 @@
+"""Results as types: frozen dataclasses from plain JSON and back, with one reader and one writer for all of them.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Drop:
+        n: int = fact("examples")
+        drop: float = fact("accuracy lost", unit="points")
+        interval: Interval = fact("95 % interval of the drop", unit="points")
+
+    read(Drop, {"n": 400, "drop": "x"}, "heads.json")
+    InputError: heads.json: drop is "x"; a number needed
+
+What a field means and its unit stand beside it, and docs/results-files.md is made from them.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from headway.errors import InputError
+
+R = TypeVar("R")
+Interval = tuple[float, float]
+"""Lower and upper end; 95 % unless the field says otherwise."""
+LONGEST_SHOWN = 40
+
+
+def fact(
+    meaning: str, *, unit: str = "", key: str | None = None, formerly: tuple[str, ...] = (), default: Any = MISSING
+) -> Any:
+    """A field of a result with its meaning and unit.
+
+    `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
+    A field with a default may be missing from a document.
+    """
+    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly}
+    if default is MISSING:
+        return field(metadata=metadata)
+    if isinstance(default, (dict, list)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def key_of(f: Field[Any]) -> str:
+    """A field's name in JSON."""
+    return f.metadata.get("key") or f.name
+
+
+@cache
+def types_of(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def write(value: Any) -> Any:
+    """The value as plain dictionaries, lists and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {key_of(f): write(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): write(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [write(item) for item in value]
+    return value
+
+
+def read(cls: type[R], value: Any, file: str) -> R:
+    """The dataclass that a document of this file holds; what does not fit is named by file and path."""
+    try:
+        found: R = _read(cls, value, "")
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    return found
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _read_dataclass(kind, value, where)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        return _read_union(kind, value, where)
+    if origin is Literal:
+        if value not in inner:
+            _refuse(kind, value, where)
+        return value
+    if origin is tuple:
+        return _read_tuple(kind, value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            _refuse(kind, value, where)
+        return {
+            _key(inner[0], key): _read(inner[1], item, f"{where}.{key}" if where else key)
+            for key, item in value.items()
+        }
+    if kind is Any:
+        return value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        _refuse(kind, value, where)
+    return value
+
+
+def _key(kind: Any, key: str) -> Any:
+    """JSON's keys are texts; a mapping from whole numbers reads them as such."""
+    return int(key) if kind is int else key
+
+
+def _read_dataclass(cls: type, value: Any, where: str) -> Any:
+    if not isinstance(value, Mapping):
+        _refuse(cls, value, where)
+    found = {}
+    for f in fields(cls):
+        names = [name for name in (key_of(f), *f.metadata.get("formerly", ())) if name in value]
+        if names:
+            found[f.name] = _read(types_of(cls)[f.name], value[names[0]], _join(where, key_of(f)))
+        elif f.default is MISSING and f.default_factory is MISSING:
+            raise InputError(f"{_join(where, key_of(f))} is missing; {expected(types_of(cls)[f.name])} needed")
+    return cls(**found)
+
+
+def _read_union(kind: Any, value: Any, where: str) -> Any:
+    options = get_args(kind)
+    if value is None and NoneType in options:
+        return None
+    others = [option for option in options if option is not NoneType]
+    for option in others[:-1]:
+        try:
+            return _read(option, value, where)
+        except InputError:
+            continue
+    return _read(others[-1], value, where)
+
+
+def _read_tuple(kind: Any, value: Any, where: str) -> Any:
+    inner = get_args(kind)
+    if not isinstance(value, (list, tuple)):
+        _refuse(kind, value, where)
+    kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
+    if len(kinds) != len(value):
+        _refuse(kind, value, where)
+    return tuple(
+        _read(one, item, f"{where}[{index}]") for index, (one, item) in enumerate(zip(kinds, value, strict=True))
+    )
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _refuse(kind: Any, value: Any, where: str) -> None:
+    shown = json.dumps(value, default=repr)
+    shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[: LONGEST_SHOWN - 3]}..."
+    raise InputError(f"{where or 'the document'} is {shown}; {expected(kind)} needed")
+
+
+def expected(kind: Any) -> str:
+    """What is allowed, in words."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        return " or ".join(dict.fromkeys(expected(one) for one in inner))
+    if origin is Literal:
+        return " or ".join(json.dumps(one) for one in inner)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return f"a list of {len(inner)}"
+    if origin is tuple:
+        return "a list"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
+    return names.get(kind, "an object")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# What a document holds, for its page
+
+
+def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Path, type, unit and meaning of every field of a document, from the outside in."""
+    for f in fields(cls):
+        kind = types_of(cls)[f.name]
+        place = _join(path, key_of(f))
+        inner, suffix = _innermost(kind)
+        yield place + suffix, _type_text(kind), f.metadata.get("unit", ""), f.metadata.get("meaning", "")
+        if is_dataclass(inner) and isinstance(inner, type):
+            yield from described(inner, place + suffix)
+
+
+def _innermost(kind: Any) -> tuple[Any, str]:
+    """The type inside lists, mappings and options, and how a path names what is inside: `[]` or `.NAME`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        others = [one for one in inner if one is not NoneType]
+        return _innermost(others[0]) if len(others) == 1 else (kind, "")
+    if origin is tuple and inner[-1] is Ellipsis:
+        found, suffix = _innermost(inner[0])
+        return found, f"[]{suffix}"
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        found, suffix = _innermost(inner[1])
+        return found, f".NAME{suffix}"
+    return kind, ""
+
+
+def _type_text(kind: Any) -> str:
+    inner, _ = _innermost(kind)
+    optional = NoneType in get_args(kind)
+    name = "interval" if inner == Interval else expected(inner).removeprefix("a ").removeprefix("an ")
+    return name + (" or null" if optional and "null" not in name else "")

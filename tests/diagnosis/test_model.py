@@ -1,0 +1,346 @@
+"""What a model answers, what training did to it, and what instruments and claims say of it: one planted fault each."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headway as hw
+from headway.config import Choice, options_of
+from headway.diagnosis.findings import FORM, Diagnosis, Finding
+from headway.diagnosis.subject import Subject, subject_of
+from headway.diagnosis.visit import examine
+from headway.errors import InputError
+from headway.evaluation import load
+from headway.length_analysis.measure import ON_VALIDATION
+from headway.model.encodings import ENCODINGS
+from headway.tasks import Examples
+from headway.tasks.columns import operands
+from headway.training import train
+from tests.diagnosis.small import first_error, found, run, subject
+from tests.tiny import config
+
+
+def writing(rows: Callable[[Examples], np.ndarray]) -> Callable[[Examples, bool], np.ndarray]:
+    return lambda examples, cache: rows(examples)
+
+
+def test_one_answer_to_everything_is_told_from_an_accuracy() -> None:
+    healthy = subject("sortedness")
+    finding = first_error(
+        replace(healthy, forward=lambda examples: torch.tensor([[2.0, 1.0]]).expand(len(examples), 2), metrics=())
+    )
+    share = (healthy.splits["test"].target == 0).mean()
+    assert (finding.check, finding.numbers["accuracy"]) == ("constant-answer", share)
+    assert f"{share:.1%} is the share of examples with that target ({share:.1%})" in finding.evidence
+
+
+def test_nearly_one_answer_is_a_warning() -> None:
+    def forward(examples: Examples) -> torch.Tensor:
+        logits = torch.tensor([[2.0, 1.0]]).repeat(len(examples), 1)
+        logits[0] = torch.tensor([0.0, 1.0])
+        return logits
+
+    assert found(subject("sortedness", forward=forward), "constant-answer").level == "warning"
+
+
+def test_answers_at_chance_are_a_warning_never_an_error() -> None:
+    def forward(examples: Examples) -> torch.Tensor:
+        return torch.nn.functional.one_hot(torch.arange(len(examples)) % 2, 2).float()
+
+    finding = found(subject("sortedness", forward=forward), "no-better-than-guessing")
+    assert finding.level == "warning"
+    assert "is not above the share of the commonest target" in finding.evidence
+
+
+def test_answers_without_an_end_are_an_error() -> None:
+    finding = found(
+        subject("addition", decode=writing(lambda examples: np.where(examples.target == 12, 3, examples.target))),
+        "never-ends",
+    )
+    assert (finding.level, finding.numbers) == (
+        "error",
+        {"endless": 60, "n": 60, "right_before_the_end": 1.0},
+    )
+    unlearned = found(
+        subject("addition", decode=writing(lambda examples: np.full_like(examples.target, 3))), "never-ends"
+    )
+    assert unlearned.level == "warning"
+
+
+def test_one_sum_to_everything_is_a_warning() -> None:
+    finding = found(subject("addition", decode=writing(lambda e: np.full_like(e.target, 3))), "constant-answer")
+    assert (finding.level, finding.numbers["target_share"]) == ("warning", 0.0)
+
+
+def test_a_token_never_written_is_an_error_where_the_rest_is_right() -> None:
+    def decode(examples: Examples) -> np.ndarray:
+        return np.where(examples.target == 1, 2, examples.target)
+
+    finding = found(subject("addition", decode=writing(decode)), "never-emits")
+    assert (finding.level, finding.numbers["tokens"], finding.numbers["right_elsewhere"]) == ("error", ["1"], 1.0)
+    never_right = found(subject("addition", decode=writing(lambda e: np.full_like(e.target, 3))), "never-emits")
+    assert never_right.level == "warning"
+
+
+def test_sums_without_carries_are_recognised() -> None:
+    def decode(examples: Examples) -> np.ndarray:
+        a, b = operands(examples.source, 10)
+        columns = (a + b) % 10
+        zero, end = np.zeros((len(a), 1), dtype=int), np.full((len(a), 1), 12)
+        return np.concatenate([zero, columns[:, ::-1], end], axis=1)
+
+    finding = found(subject("addition", decode=writing(decode)), "trivial-rule")
+    assert (finding.level, finding.numbers["rule"]) == ("error", "adds without carrying")
+    assert finding.numbers["agree"] == finding.numbers["contradicted"] >= 20
+
+
+def test_the_last_digit_alone_is_recognised() -> None:
+    def decode(examples: Examples) -> np.ndarray:
+        return np.where(np.arange(4) < 2, (examples.target + 1) % 10, examples.target)
+
+    finding = found(subject("addition", decode=writing(decode)), "trivial-rule")
+    assert (finding.level, finding.numbers["units"], finding.numbers["others"]) == ("warning", 1.0, 0.0)
+
+
+def test_a_classifier_that_compares_the_ends_only_is_recognised() -> None:
+    healthy = subject("sortedness")
+
+    def forward(examples: Examples) -> torch.Tensor:
+        last = examples.source[np.arange(len(examples)), (examples.source != healthy.vocabulary.pad).sum(1) - 1]
+        return torch.nn.functional.one_hot(torch.from_numpy((last >= examples.source[:, 0]).astype(int)), 2).float()
+
+    finding = found(replace(healthy, forward=forward), "trivial-rule")
+    assert (finding.level, finding.numbers["agree_unsorted"], finding.numbers["agree_sorted"]) == ("warning", 1.0, 1.0)
+    right = replace(healthy, forward=lambda e: torch.nn.functional.one_hot(torch.from_numpy(e.target), 2).float())
+    assert found(right, "trivial-rule").level == "fine"
+
+
+def test_an_operand_that_is_not_read_is_named() -> None:
+    def decode(examples: Examples) -> np.ndarray:
+        return examples.source[:, [0, 1, 0, 1]]
+
+    finding = found(subject("addition", decode=writing(decode)), "ignores-an-operand")
+    assert (finding.level, finding.numbers["operand"]) == ("error", "second")
+
+
+@pytest.mark.parametrize(("share", "level"), [(0.0, "warning"), (0.7, "warning"), (1.0, "fine")])
+def test_a_training_set_known_by_heart_is_a_warning(share: float, level: str) -> None:
+    healthy = subject("addition")
+    known = {row.tobytes() for row in healthy.splits["train"].source}
+
+    def forward(examples: Examples) -> torch.Tensor:
+        told = np.array([row.tobytes() in known for row in examples.source]) | (
+            np.arange(len(examples)) % 40 < 40 * share
+        )
+        answer = np.where(told[:, None], examples.target, 3)
+        return torch.nn.functional.one_hot(torch.from_numpy(answer), 14).float()
+
+    assert found(replace(healthy, forward=forward), "memorised").level == level
+
+
+def test_weights_that_did_not_move_are_named() -> None:
+    healthy = subject("sortedness")
+    assert healthy.weights is not None and healthy.initial is not None
+    still = {"readout.bias": healthy.initial["readout.bias"]}
+    finding = first_error(replace(healthy, weights={**healthy.weights, **still}))
+    assert (finding.check, finding.numbers["unmoved"]) == ("weights-unmoved", ["readout.bias"])
+    everything = {name: healthy.initial[name] for name in healthy.weights}
+    untrained = found(replace(healthy, weights=everything, step=0, best=0), "weights-unmoved")
+    assert (untrained.level, "never better than untrained" in untrained.evidence) == ("warning", True)
+    asked_for = found(replace(healthy, weights=everything, step=0, best=80), "weights-unmoved")
+    assert (asked_for.level, "before training; validation's best is step 80" in asked_for.evidence) == ("warning", True)
+    assert "though training went on to step 80" in first_error(replace(healthy, weights=everything)).evidence
+
+
+def test_a_position_table_that_was_never_trained_is_an_error_of_its_own() -> None:
+    healthy = subject("sortedness")
+    assert healthy.weights is not None and healthy.initial is not None
+    name = "encoding.table.weight"
+    finding = first_error(replace(healthy, weights={**healthy.weights, name: healthy.initial[name]}))
+    assert (finding.check, finding.numbers) == ("positions-unmoved", {"unmoved": [name], "rows": 9})
+
+
+def test_untrained_rows_that_the_tasks_test_lengths_would_read_are_a_warning() -> None:
+    finding = found(subject("sortedness"), "rows-untrained")
+    assert finding.level == "warning"
+    expected = {"rows": 9, "untrained": 3, "first_untrained": 6, "rows_trained": 6, "rows_needed": 256}
+    assert {key: finding.numbers[key] for key in expected} == expected
+    assert (finding.numbers["first_length"], finding.numbers["untrained_read"]["32"]) == (32, 3)
+
+
+@pytest.mark.parametrize(("length", "level"), [(6, "fine"), (7, "error"), (9, "error")])
+def test_untrained_rows_that_were_read_where_lengths_were_measured_are_an_error(length: int, level: str) -> None:
+    document = lengths(ON_VALIDATION)
+    document["lengths"][0]["length"] = length
+    finding = found(subject("sortedness", lengths=document), "rows-untrained")
+    assert (finding.level, finding.numbers["rows_needed"]) == (level, length)
+    if level == "error":
+        assert f"inputs of length {length} read {length - 6} untrained ones" in finding.evidence
+        assert finding.numbers["first_length"] == length
+
+
+def test_positions_past_a_table_whose_rows_were_all_trained_are_a_warning() -> None:
+    healthy = subject("sortedness", lengths=lengths(ON_VALIDATION))
+    assert healthy.weights is not None and healthy.initial is not None
+    name = "encoding.table.weight"
+    finding = found(replace(healthy, initial={**healthy.initial, name: healthy.initial[name] + 1}), "rows-untrained")
+    assert (finding.level, finding.numbers["untrained"]) == ("warning", 0)
+    assert "has 9 rows and inputs of length 32 need 32" in finding.evidence
+
+
+@pytest.mark.parametrize(("max_offset", "level"), [(0, "error"), (24, "error"), (26, "fine")])
+@pytest.mark.parametrize("encoding", ["coupled", "abacus"])
+def test_offsets_that_do_not_train_the_rows_of_the_tested_numbers_are_an_error(
+    tmp_path: Path, encoding: str, max_offset: int, level: str
+) -> None:
+    """Sums of up to 3 digits, measured at 29: their 30 digits and the end read rows 1 to 31 (abacus: to 30)."""
+    tables = {
+        "task": {"name": "addition-text", "max_characters": 12, "order": "least-significant-first"},
+        "data": {"train": 400, "validation": 20, "test": 20},
+        "model": {"d_model": 8, "n_heads": 1, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1},
+        "train": {"steps": 40, "batch_size": 64, "validate_every": 20},
+    }
+    tables["model"]["encoding"] = {"name": encoding, "max_offset": max_offset, "table_size": 64}
+    train(config(tables), tmp_path / "run", device="cpu")
+    document = lengths(ON_VALIDATION)
+    document["lengths"][0]["length"] = 64
+    finding = found(replace(subject_of(load(tmp_path / "run", device="cpu")), lengths=document), "rows-untrained")
+    assert finding.numbers["rows_needed"] == (32 if encoding == "coupled" else 31)
+    # Coupled training reaches row 5 + max_offset: four digits, and the end after them.
+    expected = "fine" if encoding == "abacus" and max_offset == 26 else level
+    assert finding.level == expected
+    if max_offset == 0:
+        assert finding.numbers["first_untrained"] == (6 if encoding == "coupled" else 5)
+
+
+def test_the_default_offsets_train_every_row_that_125_digits_read_from_13() -> None:
+    for name in ("coupled", "abacus"):
+        options = options_of(ENCODINGS.get(name).Options, Choice(name=name), "model.encoding")
+        assert options.max_offset + 1 >= 125 + 2
+        assert options.table_size > options.max_offset + 13 + 2
+
+
+def losses(values: list[float]) -> list[dict[str, Any]]:
+    return [{"step": step + 1, "loss": value} for step, value in enumerate(values)]
+
+
+def validations(values: list[float]) -> list[dict[str, Any]]:
+    return [{"step": 10 * step, "validation": {"loss": value, "accuracy": 0.5}} for step, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("curve", "level"),
+    [([2.0] * 30 + [0.5] * 40 + [1.9] * 10 + [0.4] * 20, "warning"), (list(np.linspace(2, 0.001, 100)), "fine")],
+)
+def test_a_loss_that_exploded_and_recovered_is_a_warning(curve: list[float], level: str) -> None:
+    assert found(subject("addition", metrics=losses(curve)), "loss-exploded").level == level
+
+
+@pytest.mark.parametrize(
+    ("curve", "level"), [([2.0, 1.5, 1.0, 0.8, 0.6, 0.4], "warning"), ([2.0, 1.0, 0.5, 0.5, 0.5, 0.49], "fine")]
+)
+def test_a_loss_that_still_falls_is_a_warning(curve: list[float], level: str) -> None:
+    assert found(subject("addition", metrics=validations(curve)), "not-converged").level == level
+
+
+def test_heads_that_look_at_all_or_at_one_place_are_a_warning() -> None:
+    flat, fixed = torch.full((5, 4, 4), 0.25), torch.zeros(5, 4, 4)
+    fixed[..., 2] = 1
+    finding = found(
+        subject("addition", attention=lambda examples: {"enc0.self.h0": flat, "enc0.self.h1": fixed}), "idle-heads"
+    )
+    assert finding.level == "warning"
+    assert (finding.numbers["uniform"], finding.numbers["fixed"]) == (["enc0.self.h0"], ["enc0.self.h1"])
+
+
+INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [
+    ("hook-silent", {"fired": lambda examples: {"encoder.0.self": 1, "decoder.0.self": 0}}),
+    ("weights-off-one", {"attention": lambda examples: {"dec0.self.h1": torch.full((2, 4, 5), 0.3)}}),
+    ("walk-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
+    ("pruned-differs", {"pruned": lambda examples: {"enc0.self.h0": torch.zeros(len(examples), 4, 14)}}),
+    ("hook-misplaced", {"hooked": lambda examples: {}}),
+    ("sweep-misplaced", {"masked": lambda examples: {}}),
+    ("map-misplaced", {"mixing": lambda examples: {"dec0.self.h0": (torch.ones(12, 4, 7), torch.zeros(12, 4, 7))}}),
+]
+
+
+@pytest.mark.parametrize(("check", "fault"), INSTRUMENTS, ids=[name for name, _ in INSTRUMENTS])
+def test_an_instrument_that_errs_is_the_first_error(check: str, fault: dict[str, Any]) -> None:
+    assert first_error(subject("addition", **fault)).check == check
+
+
+def head(name: str, drop: float, spread: float, verdict: str = "important") -> dict[str, Any]:
+    ablation = {"zero": {"drop": drop, "interval": [drop - spread, drop + spread]}}
+    return {"head": name, "kind": name[:3], "verdict": verdict, "ablation": ablation}
+
+
+def test_drops_and_rankings_inside_their_noise_are_warnings() -> None:
+    sure = {"n": 500, "heads": [head("enc0.self.h0", 40, 3), head("dec0.self.h1", 20, 3)]}
+    unsure = {"n": 50, "heads": [head("enc0.self.h0", 4, 3), head("dec0.self.h1", 2, 3, "undecided")]}
+    levels = {
+        name: [
+            found(subject("addition", heads=document), check).level
+            for check in ("drop-inside-noise", "ranking-unsupported")
+        ]
+        for name, document in (("sure", sure), ("unsure", unsure))
+    }
+    assert levels == {"sure": ["fine", "fine"], "unsure": ["warning", "warning"]}
+    assert found(subject("addition", heads=sure), "too-few-seeds").level == "warning"
+
+
+def lengths(chosen: str, constant: str | None = None) -> dict[str, Any]:
+    rows = [{"length": 32, "accuracy": 0.546, "constant": constant, "answer_shares": {"0": 1.0}}]
+    return {"checkpoint": {"step": 80, "chosen_on": chosen}, "lengths": rows}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "level"),
+    [(ON_VALIDATION, "fine"), ("asked for by step", "warning"), ("accuracy at test lengths", "error")],
+)
+def test_a_curve_chosen_on_test_lengths_is_an_error(chosen: str, level: str) -> None:
+    assert found(subject("sortedness", lengths=lengths(chosen)), "curve-chosen-on-test").level == level
+
+
+def test_lengths_with_one_answer_are_named() -> None:
+    finding = found(subject("sortedness", lengths=lengths(ON_VALIDATION, "0")), "one-answer-at-lengths")
+    assert finding.level == "warning"
+    assert "0.546 at 32" in finding.evidence
+
+
+def test_seeds_that_disagree_on_the_kind_of_the_top_head_support_no_ranking() -> None:
+    from headway.diagnosis.claims import over_seeds
+
+    one, other = ({"n": 9, "heads": [head(name, 9, 1)]} for name in ("enc0.self.h0", "dec0.self.h1"))
+    apart = over_seeds([one, one, other], 3)
+    assert [(finding.check, finding.level) for finding in apart] == [
+        ("too-few-seeds", "warning"),
+        ("ranking-unsupported", "warning"),
+    ]
+    assert [finding.level for finding in over_seeds([one] * 6, 6)] == ["fine", "fine"]
+
+
+def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
+    diagnosis = hw.doctor(run("addition")[0])
+    assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
+    assert "<td>split-overlap</td>" in diagnosis._repr_html_()
+    with pytest.raises(InputError, match=rf"doctor.json has form 9; this version reads {FORM}"):
+        Diagnosis.from_json({**diagnosis.to_json(), "form": 9})
+    with pytest.raises(InputError, match="a finding has level 'bad'; known: error, warning, fine"):
+        Finding.from_json({"check": "x", "level": "bad", "about": "data", "evidence": ""})
+    with pytest.raises(InputError, match="a run is needed; none was given"):
+        hw.doctor()
+
+
+def test_every_check_has_a_name_of_its_own_and_says_what_it_holds() -> None:
+    from headway.diagnosis.visit import CHECKS
+
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    assert all(check.meaning.endswith(".") for check in CHECKS)
+    assert {name for check in CHECKS for name in check.unless} <= set(names)
+    assert isinstance(subject("addition"), Subject) and examine(subject("addition")).step is not None

@@ -1,0 +1,270 @@
+"""Predictions from any program: each fault of data, scoring and answers is diagnosed, and a right file has none."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.config import Choice
+from headway.diagnosis.findings import Diagnosis
+from headway.diagnosis.foreign import read_data, read_predictions
+from headway.diagnosis.predictions import examine_predictions
+from headway.errors import InputError
+from headway.tasks import make_task
+from tests.diagnosis.files import Row, predict, rewrite, rows_of, write_data
+
+TASKS = ("addition", "addition-text", "sortedness")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {task: write_data(tmp_path_factory.mktemp(task), task) for task in TASKS}
+
+
+def right(row: Row) -> Any:
+    return row["is_sorted"] if "is_sorted" in row else row["target"]
+
+
+def diagnose(tmp_path: Path, directory: Path, answer: Callable[[Row], Any], name: str = "test.json") -> Diagnosis:
+    return examine_predictions(predict(tmp_path / "p.jsonl", rows_of(directory, name), answer), directory)
+
+
+def first_error(diagnosis: Diagnosis) -> str:
+    return diagnosis.errors[0].check if diagnosis.errors else "none"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_right_predictions_have_no_error_in_any_form(tmp_path: Path, data: dict[str, Path], task: str) -> None:
+    found = diagnose(tmp_path, data[task], right)
+    assert found.errors == []
+    assert {"split-overlap", "oracle-contradicts-targets", "constant-answer"} <= {one.check for one in found.findings}
+
+
+def drop_carries(row: Row) -> list[int]:
+    return [0, *((a + b) % 10 for a, b in zip(row["input"][:3], row["input"][4:], strict=True))]
+
+
+SUMS: dict[str, Callable[[Row], Any]] = {
+    "first-digit-never-predicted": lambda row: [0, *row["target"][1:]],
+    "zeros-not-scored": lambda row: [0, *(token or 7 for token in row["target"][1:])],
+    "trivial-rule": drop_carries,
+    "operand-not-read": lambda row: [0, *row["input"][:3]],
+    "never-ends": lambda row: [*row["target"], 4, 4, 4],
+    "never-emits": lambda row: [8 if token == 5 else token for token in row["target"]],
+}
+
+
+@pytest.mark.parametrize("check", SUMS)
+def test_each_fault_of_sums_is_the_first_error(tmp_path: Path, data: dict[str, Path], check: str) -> None:
+    assert first_error(diagnose(tmp_path, data["addition"], SUMS[check])) == check
+
+
+def test_the_evidence_counts_the_whole_file(tmp_path: Path, data: dict[str, Path]) -> None:
+    above = sum(row["target"][0] == 1 for row in rows_of(data["addition"]))
+    found = diagnose(tmp_path, data["addition"], SUMS["first-digit-never-predicted"]).errors[0]
+    assert f"All 400 answers begin with 0; {above} ({above / 4:.1f}%) should not" in found.evidence
+    assert found.numbers["accuracy"] == pytest.approx(1 - above / 400)
+
+
+def test_a_constant_class_has_the_share_of_that_class(tmp_path: Path, data: dict[str, Path]) -> None:
+    found = diagnose(tmp_path, data["sortedness"], lambda row: 0, "test_20.json").errors[0]
+    assert (found.check, found.numbers["n"]) == ("constant-answer", 500)
+    assert found.numbers["accuracy"] == found.numbers["target_share"] == 0.5
+
+
+def test_another_programs_end_and_padding_are_cut(tmp_path: Path, data: dict[str, Path]) -> None:
+    padded = diagnose(tmp_path, data["addition"], lambda row: [*row["target"], 12, 13, 13])
+    text = diagnose(tmp_path, data["addition-text"], lambda row: row["target"] + "</s>")
+    assert padded.errors == text.errors == []
+
+
+def test_an_example_may_be_the_whole_record_or_written_as_a_sum(tmp_path: Path, data: dict[str, Path]) -> None:
+    rows = rows_of(data["addition"])[:30]
+    sums = ["{}{}{} + {}{}{}".format(*row["input"][:3], *row["input"][4:]) for row in rows]
+    texts = ["".join(map(str, row["target"])) for row in rows]
+    whole = [{"example": row, "prediction": row["target"]} for row in rows]
+    written = [{"example": a, "target": b, "prediction": b} for a, b in zip(sums, texts, strict=True)]
+    found = read_data(data["addition"])
+    for lines in (whole, written):
+        (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        given = read_predictions(tmp_path / "p.jsonl", found)
+        assert given.examples.source.tolist() == [row["input"] for row in rows]
+        assert given.answers.tolist() == given.examples.target.tolist()
+
+
+@pytest.mark.parametrize("as_number", [False, True])
+def test_texts_without_leading_zeros_are_the_same_answers(
+    tmp_path: Path, data: dict[str, Path], as_number: bool
+) -> None:
+    def lines(answer: Callable[[int], int]) -> Path:
+        written = []
+        for row in rows_of(data["addition"]):
+            digits = "".join(map(str, row["input"]))  # the + is 10
+            total = int(digits[:3]) + int(digits[5:])
+            said = [total, answer(total)] if as_number else [str(total), str(answer(total))]
+            written.append({"input": f"{digits[:3]} + {digits[5:]} = ", "target": said[0], "prediction": said[1]})
+        (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, written)))
+        return tmp_path / "p.jsonl"
+
+    assert examine_predictions(lines(lambda total: total), data["addition"]).errors == []
+    assert first_error(examine_predictions(lines(lambda total: total % 1000), data["addition"])) == (
+        "first-digit-never-predicted"
+    )
+
+
+def test_operands_of_unequal_length_are_read_with_their_zeros(tmp_path: Path) -> None:
+    rewrite(tmp_path, "test.json", [{"input": [0, 7, 10, 1, 5], "target": [0, 2, 2]}])
+    (tmp_path / "p.jsonl").write_text('{"input": "7 + 15 = ", "target": "22", "prediction": "22"}')
+    given = read_predictions(tmp_path / "p.jsonl", read_data(tmp_path))
+    assert given.examples.source.tolist() == [[0, 7, 10, 1, 5]]
+    assert given.answers[0, :3].tolist() == given.examples.target[0, :3].tolist() == [0, 2, 2]
+
+
+@pytest.mark.parametrize("task", ["addition", "addition-text"])
+def test_empty_predictions_are_said_to_be_empty(tmp_path: Path, data: dict[str, Path], task: str) -> None:
+    found = diagnose(tmp_path, data[task], lambda row: [] if task == "addition" else "")
+    assert first_error(found) == "predictions-empty"
+    assert "400 of 400 predictions are empty" in found.errors[0].evidence
+    first = rows_of(data[task])[0]
+    some = diagnose(tmp_path, data[task], lambda row: "" if row == first else row["target"])
+    assert [one.numbers for one in some.warnings if one.check == "predictions-empty"] == [{"empty": 1, "n": 400}]
+
+
+def test_answers_of_the_next_line_are_recognised(tmp_path: Path, data: dict[str, Path]) -> None:
+    rows = rows_of(data["addition"])
+    following = {json.dumps(row): after["target"] for row, after in zip(rows, rows[1:] + rows[:1], strict=True)}
+    found = diagnose(tmp_path, data["addition"], lambda row: following[json.dumps(row)]).errors[0]
+    assert found.check == "predictions-shifted"
+    assert "of the next line" in found.evidence
+
+
+def changed(data: Path, directory: Path, name: str, change: Callable[[list[Row]], list[Row]]) -> Path:
+    """A copy of the data with one file changed."""
+    directory.mkdir()
+    for path in data.glob("*.json"):
+        (directory / path.name).write_text(path.read_text())
+    rewrite(directory, name, change(rows_of(directory, name)))
+    return directory
+
+
+def test_an_overlap_of_the_files_is_reported_and_not_refused(tmp_path: Path, data: dict[str, Path]) -> None:
+    tested = rows_of(data["addition"])[:25]
+    shared = changed(data["addition"], tmp_path / "shared", "train.json", lambda rows: rows + tested)
+    found = diagnose(tmp_path, shared, right).errors[0]
+    assert found.check == "split-overlap"
+    assert "25 of 400" in found.evidence
+
+
+def test_targets_that_the_oracle_contradicts_are_reported_and_not_refused(
+    tmp_path: Path, data: dict[str, Path]
+) -> None:
+    def lie(rows: list[Row]) -> list[Row]:
+        return [{**row, "target": [0, 1, 2, 3]} if index < 30 else row for index, row in enumerate(rows)]
+
+    found = diagnose(tmp_path, changed(data["addition"], tmp_path / "lies", "test.json", lie), right).errors[0]
+    assert found.check == "oracle-contradicts-targets"
+    assert found.numbers["wrong"] == 30
+
+
+def test_sums_written_with_the_units_first_are_read_as_such(tmp_path: Path, data: dict[str, Path]) -> None:
+    directory = tmp_path / "reversed"
+    directory.mkdir()
+    rewrite(directory, "test.json", [{**row, "target": row["target"][::-1]} for row in rows_of(data["addition"])])
+    assert read_data(directory).task.options.order == "least-significant-first"
+    assert diagnose(tmp_path, directory, right).errors == []
+
+
+@pytest.mark.parametrize("operand_order", ["most-significant-first", "least-significant-first"])
+def test_the_order_of_the_operands_of_a_text_is_found(tmp_path: Path, operand_order: str) -> None:
+    options = {"order": "least-significant-first", "operand_order": operand_order}
+    task = make_task(Choice(name="addition-text", options=options))
+    drawn = task.draw(np.random.default_rng(1), 200)
+    rows = [task.to_record(s, t) for s, t in zip(drawn.source, drawn.target, strict=True)]
+    rewrite(tmp_path, "test.json", rows)
+    found = read_data(tmp_path).task.options
+    assert (found.order, found.operand_order) == (options["order"], operand_order)
+    assert diagnose(tmp_path, tmp_path, right).errors == []
+
+
+def test_examples_that_are_nowhere_in_the_data_are_counted(tmp_path: Path, data: dict[str, Path]) -> None:
+    rows = rows_of(data["addition"])[:50]
+    rows[3] = {"input": [1, 0, 0, 10, 1, 0, 0], "target": [0, 2, 0, 0]}
+    found = examine_predictions(predict(tmp_path / "p.jsonl", rows, right), data["addition"])
+    assert first_error(found) == "predictions-not-in-data"
+    assert "1 of 50 predictions" in found.errors[0].evidence
+    assert "1 0 0 + 1 0 0" in found.errors[0].evidence
+    assert any("49 of the 400 examples of test" in one.evidence for one in found.warnings)
+
+
+def test_predictions_of_training_examples_are_named(tmp_path: Path, data: dict[str, Path]) -> None:
+    found = diagnose(tmp_path, data["addition"], right, "train.json")
+    assert first_error(found) == "predictions-of-training-examples"
+    assert "300 of 300" in found.errors[0].evidence
+
+
+def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: dict[str, Path]) -> None:
+    rows = [{**row, "is_sorted": 1} for row in rows_of(data["sortedness"])]
+    found = examine_predictions(predict(tmp_path / "p.jsonl", rows, right), data["sortedness"])
+    assert first_error(found) == "targets-differ-from-data"
+    assert found.errors[0].numbers == {"different": 200, "n": 400}
+
+
+@pytest.mark.parametrize(
+    ("task", "line", "message"),
+    [
+        ("addition", "nonsense", "p.jsonl line 2 is not JSON"),
+        ("addition", "[1]", r"p.jsonl line 2: an object needed, got \[1\]"),
+        ("addition", '{"target": [1], "prediction": [1]}', "line 2: key 'input' or 'sequence' or 'example' is missing"),
+        (
+            "addition",
+            '{"input": [1, 0, 0, 10, 1, 0, 0], "target": [0, 2, 0, 0]}',
+            "line 2: key 'prediction' is missing",
+        ),
+        ("addition", '{"input": [1, 2, 3], "target": [1], "prediction": [1]}', "10 for . in the middle, digits needed"),
+        ("addition", '{"input": [1, 10, 3], "target": [1], "prediction": [1]}', "has 3 tokens; the data's have 7"),
+        ("addition", '{"input": [1, 0, 0, 10, 1, 0, 0], "target": [1], "prediction": {}}', "prediction is {}; a list"),
+        ("addition-text", '{"input": "one + 1", "target": "2", "prediction": "2"}', "it must read like '123 . 456 = '"),
+        ("sortedness", '{"sequence": "1 b", "target": 1, "prediction": 1}', "'1 b'; a list of whole numbers needed"),
+        ("sortedness", '{"sequence": [1, 2], "target": 1, "prediction": 0.7}', "prediction is 0.7; 0 or 1 needed"),
+        ("sortedness", '{"sequence": [1, 200], "target": 1, "prediction": 1}', r"holds 200; the data's .* 0..99"),
+    ],
+)
+def test_a_line_without_the_form_of_an_example_is_refused_with_its_place(
+    tmp_path: Path, data: dict[str, Path], task: str, line: str, message: str
+) -> None:
+    path = predict(tmp_path / "p.jsonl", rows_of(data[task])[:1], right)
+    path.write_text(path.read_text() + "\n" + line)
+    with pytest.raises(InputError, match=message):
+        read_predictions(path, read_data(data[task]))
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=r"--data .*nowhere: no such directory"):
+        read_data(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"holds none of train.json, val.json, test.json, test_<length>.json"):
+        read_data(tmp_path)
+    with pytest.raises(InputError, match=r"--predictions .*nowhere.jsonl cannot be read"):
+        read_predictions(tmp_path / "nowhere.jsonl", read_data(data["addition"]))
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(InputError, match="the file is empty; a JSON object a line needed"):
+        read_predictions(tmp_path / "empty.jsonl", read_data(data["addition"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "test.json is not JSON"),
+        ("[]", r"test.json: a list with at least one example needed, got \[\]"),
+        (
+            '[{"input": [1, 10, 2], "target": [3]}, {"input": [1, 2, 10, 3, 4], "target": [4, 6]}]',
+            "5 tokens, and the first",
+        ),
+    ],
+)
+def test_data_without_the_form_of_examples_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "test.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_data(tmp_path)

@@ -1,0 +1,115 @@
+"""Run directories with made-up findings, so that a report can be written without training anything."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from headway.runs import RunDirectory
+from tests.reports.documents import make_document
+from tests.reports.length_documents import make_lengths
+from tests.tiny import ADDITION, config
+
+FINDINGS = [
+    {
+        "check": "first-token-never-predicted",
+        "level": "error",
+        "about": "harness",
+        "evidence": "The loss looks at 4 of 5 target positions; the first is never predicted: 41.2 % are left.",
+        "numbers": {"positions": 5, "looked_at": 4},
+        "fix": "Begin the target with a start token.",
+    },
+    {
+        "check": "not-yet-converged",
+        "level": "warning",
+        "about": "model",
+        "evidence": "Validation loss fell by 12 % over the last 3 validations.",
+        "numbers": {"fall": 0.12},
+        "fix": "Train longer.",
+    },
+    {"check": "splits-overlap", "level": "fine", "about": "data", "evidence": "0 of 6.", "numbers": {}, "fix": ""},
+]  # fmt: skip
+PROVENANCE = {
+    "commit": "0123abc",
+    "versions": {"python": "3.11.7", "torch": "2.13.0+cpu"},
+    "device": "cpu",
+    "cores": 2,
+    "threads": 1,
+    "seed": 0,
+    "command": ["/usr/bin/headway", "train", "quick-addition", "--seed", "0"],
+    "time": "2026-01-02T03:04:05Z",
+}
+
+
+def heads_document(seed: int = 0, wrong: int = 3) -> dict[str, Any]:
+    """Findings on a small encoder-decoder, with what only the report reads."""
+    found = make_document(n_layers=1, n_heads=2, wrong=wrong, seed=seed)
+    found |= {
+        "run": "made-up",
+        "warnings": [],
+        "definitions": {"diagonal": "Share of attention on the query's own column."},
+    }
+    names = [head["head"] for head in found["heads"]]
+    for index, head in enumerate(found["heads"]):
+        head["scores"] = {"diagonal": None if index == 1 else 0.1 + 0.07 * index}
+    rows = [(1.0, 1, 0.25), (5.0, 3, 3.5)]
+    found["joint"]["removable"] = [
+        {
+            "limit": limit,
+            "heads": names[:count],
+            "drop": drop,
+            "drop_interval": [drop - 0.5, drop + 1.25],
+            "alone_under_limit": {"heads": names[: count + 2], "drop": 20 * drop, "drop_interval": [4.5, 90.25]},
+        }
+        for limit, count, drop in rows
+    ]
+    found["joint"]["sufficient"] = {"heads": names[2:]}
+    pair = {"heads": names[:2], "alone": [0.25, 1.5], "together": 37.5, "interaction": 35.75, "p_holm": 1e-9}
+    found["joint"]["pairs"] = {"n": 795, "tested": 15, "pairs": [pair, {**pair, "p_holm": 0.7}]}
+    return found
+
+
+def evaluation_document(wrong: int) -> dict[str, Any]:
+    n = 8100
+    return {
+        "all": {
+            "exact_match": 1 - wrong / n,
+            "split": "all",
+            "n": n,
+            "wrong": wrong,
+            "interval": [0.9981, 0.9999],
+            "wrong_examples": [{"example": "5 8 + 5 3 -> 1 1 1", "answered": "1 1 0"}] * bool(wrong),
+            "decoded_n": 900,
+            "decoded_wrong": 0,
+            "disagreements": 0,
+        }
+    }
+
+
+def make_run(
+    path: Path,
+    *,
+    seed: int = 0,
+    wrong: int = 3,
+    analyses: tuple[str, ...] = ("evaluation", "heads", "lengths", "doctor"),
+) -> RunDirectory:
+    """A finished run with some findings."""
+    run = RunDirectory(path)
+    run.create(config(ADDITION, seed=seed), {**PROVENANCE, "seed": seed})
+    run.append_metrics({"step": 0, "validation": {"loss": 3.5, "accuracy": 0.0}})
+    for step in range(1, 25):
+        run.append_metrics({"step": step, "loss": 3.5 / step, "lr": 0.01})
+        if step % 8 == 0:
+            run.append_metrics({"step": step, "validation": {"loss": 3 / step, "accuracy": 1 - 4 / step}})
+    place = run.checkpoint_path(24)
+    place.mkdir(parents=True)
+    state = {"step": 24, "seconds": 78.56, "best": {"step": 24, "loss": 0.125, "accuracy": 0.8333}}
+    (place / "state.json").write_text(json.dumps({**state, "finished": True, "stopped_early": False}))
+    documents = {
+        "evaluation": evaluation_document(wrong),
+        "heads": heads_document(seed, wrong),
+        "lengths": make_lengths(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
+        "doctor": {"form": 1, "run": str(path), "findings": FINDINGS, "checked": len(FINDINGS)},
+    }
+    for name in analyses:
+        run.replace_analysis(name, documents[name])
+    return run

@@ -1,0 +1,263 @@
+"""Sentences of the report claim what their numbers carry and no more, for odd results too."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.reports import page, writing
+from headway.reports.answer import answer, asked
+from headway.reports.blocks import Report, Table
+from headway.reports.evidence import Evidence
+from headway.reports.gathering import gather
+from headway.reports.page import blocks_of
+from headway.reports.sections import setup
+from headway.reports.sections.head_sets import contrast, controls, going
+from headway.reports.sections.heads import costliest
+from tests.reports.made_up_runs import FINDINGS, make_run
+from tests.reports.reading import Files, Page, complaints
+
+METHOD = {"confidence": 0.95, "enough_seeds": 6, "moves_above": 0.05}
+GUESSING = {**FINDINGS[1], "check": "no-better-than-guessing"}
+
+
+def told(*runs: Any) -> Report:
+    found = gather(list(runs))
+    return writing.compose(found.evidence, found.name)
+
+
+def text_of(report: Report) -> str:
+    figures = {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(report)}
+    return page.render(report, figures)
+
+
+def lines(report: Report) -> list[str]:
+    return [str(line.striptags()) for line in report.answer]
+
+
+# Heads
+
+
+@pytest.mark.parametrize(
+    ("heads", "high", "said"),
+    [
+        (["a", "b"], 0.75, "2 can go together for less than 1 point: on other examples the cost is 0.25 points "),
+        (["a", "b"], 1.0, "2 chosen to go together: on other examples the cost is 0.25 points (−0.50 to 1.0), not "),
+        ([], 0.75, "no head was found that can go for less than 1 point"),
+    ],
+)
+def test_heads_can_go_only_where_the_interval_shows_it(heads: list[str], high: float, said: str) -> None:
+    row = {"limit": 1.0, "heads": heads, "drop": 0.25, "drop_interval": [-0.5, high]}
+    assert going(Evidence({"row": row}), "row").striptags().startswith(said)
+
+
+def test_of_a_model_that_guesses_no_head_is_said_to_be_needless(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "guesses", analyses=("heads",))
+    for level, guesses in (("fine", False), ("warning", True)):
+        run.replace_analysis("doctor", {"findings": [{**GUESSING, "level": level}]})
+        report = told(run)
+        heads = next(section for section in report.sections if section.name == "heads")
+        assert ("chosen to go together" in str(heads)) != guesses
+        assert (lines(report)[1] == "Of its heads nothing can be said: the doctor finds no-better-than-guessing.") == (
+            guesses
+        )
+    other = make_run(tmp_path / "too", analyses=("heads",))
+    other.replace_analysis("doctor", {"findings": [GUESSING]})
+    assert lines(told(run, other))[1].startswith("Of their heads nothing can be said")
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ([0.06, 0.2], "Of single heads, a moves the carry most: in 10.0 % of 90 pairs (6.0 % to 20.0 %)."),
+        ([0.05, 0.2], "No single head moves the carry: at most 10.0 % of 90 pairs (5.0 % to 20.0 %)."),
+    ],
+)
+def test_a_head_moves_something_only_above_the_floor(interval: list[float], said: str) -> None:
+    rows = [{"who": "a", "heads": ["a"], "rate": 0.1, "interval": interval}, {"who": "all", "heads": ["a"], "rate": 1}]
+    found = contrast(Evidence({"method": METHOD, "one": {"name": "carry", "usable": 90, "rows": rows}}), "one")
+    assert found is not None
+    assert found.striptags() == said
+
+
+STRONGEST = {"head": "b", "rate": 0.9, "n": 40, "flips": 36, "interval": [0.8, 0.95], "chosen_on_n": 50}
+CARRY = {
+    "name": "carry",
+    "usable": 90,
+    "rows": [{"who": "all cross", "heads": ["b", "c"], "rate": 1, "interval": [0.9, 1]}],
+}
+
+
+def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() -> None:
+    strongest = {
+        "encoder": {**STRONGEST, "head": "a", "rate": 1.0, "chosen_on_rate": 0.5},
+        "cross": {**STRONGEST, "chosen_on_rate": 0.8, "control": {"rate": 0.25, "interval": [0.125, 0.5]}},
+    }
+    found = contrast(Evidence({"method": METHOD, "one": {**CARRY, "strongest": strongest}}), "one")
+    assert found is not None
+    assert found.striptags() == (
+        "Of single heads, b moves the carry most: in 90.0 % of 40 pairs that it was not chosen on (80.0 % to 95.0 %); "
+        "patched from a sum with another digit and the same carry, that digit changes in 25.0 % (12.5 % to 50.0 %)."
+    )
+
+
+def test_heads_of_a_kind_have_a_row_with_their_control_and_old_documents_have_none() -> None:
+    rate = {"rate": 0.25, "interval": [0.125, 0.5]}
+    rows = [{"who": who, **rate, "digits": rate, "reading": "unspecific"} for who in ("b", "all cross")]
+    one = {**CARRY, "control": {"usable": 80, "rows": rows}}
+    (table,) = controls(Evidence({"method": METHOD, "one": one}), ["one"])
+    assert isinstance(table, Table)
+    said = [[cell.text.striptags() for cell in row] for row in table.rows]
+    between = "25.0 % (12.5 % to 50.0 %)"
+    assert said == [["carry", "all cross", "100 % (90.0 % to 100 %)", between, between, "unspecific"]]
+    assert controls(Evidence({"method": METHOD, "one": CARRY}), ["one"]) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ([1, 3.9], "Without a accuracy falls most, by 5.0 points (95 % interval 4.0 to 6.0; zero ablation)."),
+        ([1, 4.1], "Without a accuracy falls by 5.0 points (95 % interval 4.0 to 6.0; zero ablation), which the "),
+    ],
+)
+def test_no_head_matters_most_where_intervals_overlap(second: list[float], said: str) -> None:
+    drops = {"a": (5.0, [4.0, 6.0]), "b": (2.0, second)}
+    heads = [
+        {"head": name, "ablation": {"zero": {"drop": drop, "interval": interval}}}
+        for name, (drop, interval) in drops.items()
+    ]
+    found = costliest(Evidence({"method": METHOD, "runs": [{"heads": {"heads": heads}}]}), "runs/0")
+    assert found is not None
+    assert found.striptags().startswith(said)
+
+
+def test_the_answer_names_the_head_that_surely_costs_most(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "one", analyses=("heads",))
+    heads = run.read_analysis("heads") or {}
+    heads["heads"][2]["ablation"]["zero"] |= {"drop": 99.5, "interval": [99.25, 99.75]}
+    run.replace_analysis("heads", heads)
+    name = heads["heads"][2]["head"]
+    assert f"; {name} costs most, 99.5 points (99.2 to 99.8; zero ablation); " in lines(told(run))[1]
+    bare = make_run(tmp_path / "bare", analyses=())
+    report = told(run, bare)
+    assert f"in one {name} costs most, 99.5 points" in lines(report)[1]
+    title = next(section.title for section in report.sections if section.name == "heads")
+    assert "Heads of one" in str(title).replace('<code data-at="runs/0/name">', "")
+
+
+# Accuracy
+
+
+def test_over_the_whole_domain_there_is_no_sampling_interval(tmp_path: Path) -> None:
+    report = told(make_run(tmp_path / "run", wrong=1, analyses=("evaluation",)))
+    assert "were asked, the 40 of training among them: 1 is answered wrong, 99.988 % right." in lines(report)[0]
+    accuracy = next(section for section in report.sections if section.name == "accuracy")
+    (table,) = (block for block in accuracy.blocks if isinstance(block, Table))
+    assert "none: all were asked" in [cell.text for cell in table.rows[0]]
+    assert "interval" not in str(accuracy.blocks[0])
+
+
+def test_validation_is_told_where_runs_were_only_trained(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, analyses=()) for name in "ab"]
+    assert lines(told(*runs))[0] == "At their best steps the runs answer 83.3 % to 83.3 % of validation right."
+
+
+def test_a_flawless_analysis_of_one_of_several_runs_names_it(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / "clean", wrong=0, analyses=("heads",)), make_run(tmp_path / "other", analyses=())]
+    assert "examples that the heads of clean were analysed on is wrong" in " ".join(
+        Page(text_of(told(*runs))).text.split()
+    )
+
+
+# Studies
+
+
+def make_study(path: Path, document: dict[str, Any], name: str) -> Path:
+    (path / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick", "arms": []}))
+    (path / "analysis").mkdir()
+    (path / "analysis" / f"{name}.json").write_text(json.dumps(document))
+    return path
+
+
+def test_a_failed_seed_is_told_and_costs_no_sentence(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / "runs" / f"seed{seed}", seed=seed, analyses=("evaluation",)) for seed in range(2)]
+    failed = make_run(tmp_path / "runs" / "seed2", seed=2, analyses=())
+    rows: list[dict[str, Any]] = [{"training": {"run": str(run.path)}, "evaluation": {}} for run in runs]
+    rows.append({"training": {"run": "runs/seed2", "error": "the loss is not a number"}, "evaluation": None})
+    study = make_study(tmp_path, {"runs": rows}, "summary")
+    report = told(study)
+    assert lines(report)[0].startswith("2 of 3 runs answer 99.963 % to 99.963 % of the whole domain right")
+    assert "; seed2 failed: the loss is not a number, and the doctor" in lines(report)[-1]
+    seeds = next(section for section in report.sections if section.name == "seeds")
+    assert "seed2</code> failed" in str(seeds)
+    assert complaints(text_of(report), Files(*(run.path for run in [*runs, failed]), study=study)) == []
+
+
+def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
+    words = [
+        "swaps: held to 64",
+        "adjacent: held to 32",
+        "grid, on swaps: none",
+        "grid, on adjacent: pooling",
+    ]
+    cells: list[dict[str, Any]] = [
+        {"failed": {}, "together": {"n_seeds": 3}},
+        {"failed": {"b-seed9": "out of memory"}, "together": {"n_seeds": 2}},
+    ]
+    decisions = [{"arm": "grid", "set": name} for name in ("swaps", "adjacent")]
+    study: dict[str, Any] = {"lengths": {"answer": words, "cells": cells, "decisions": decisions}}
+    runs = [
+        {
+            "name": name,
+            "lengths": {"n": 1},
+            "config": {"task": {"name": "t"}, "data": {}, "model": {"x": name}, "train": {}},
+        }
+        for name in "ab"
+    ]
+    evidence = Evidence({"runs": runs, "study": study, "method": METHOD})
+    assert [line.striptags() for line in answer(evidence)] == [
+        "adjacent: held to 32",
+        "grid, on adjacent: pooling",
+        "These are 2 runs, as few as 2 seeds of a combination: a description, not a test; b-seed9 failed: out of "
+        "memory, and the doctor was not asked.",
+    ]
+    assert asked(evidence).striptags().endswith("Asked: how far past the training lengths does each hold?")
+    study["lengths"] |= {"answer": [*words[:3], "grid, on adjacent: nothing decides; all alike"]}
+    assert [line.striptags() for line in answer(evidence)][:2] == words[1:3]
+    study["lengths"] |= {"answer": [*words[:1], words[2], "with 2 seeds of a combination all of this is descriptive"]}
+    assert [line.striptags() for line in answer(evidence)][:-1] == [words[0], words[2]]
+    study["lengths"] |= {"answer": ["sums: held to 64", "with 2 seeds all of this is descriptive"]}
+    assert [line.striptags() for line in answer(evidence)][:-1] == ["sums: held to 64"]
+
+
+def test_settings_that_a_study_varies_come_first() -> None:
+    keys = [f"k{index}" for index in range(9)]
+    runs = [
+        {"name": name, "config": {"task": {}, "data": {}, "model": dict.fromkeys(keys, name), "train": {"lr": name}}}
+        for name in "ab"
+    ]
+    plan = {"arms": [{"vary": {"train.lr": [1, 2]}}, {"vary": {}}]}
+    evidence = Evidence({"runs": runs, "study": {"plan": plan}})
+    (table,) = setup.differences(evidence, setup.differing(evidence))
+    assert isinstance(table, Table)
+    assert [column.title for column in table.columns[:3]] == ["run", "train.lr", "model.k0"]
+
+
+@pytest.mark.parametrize(("n", "said"), [(500, 0), (380, -1), (381, 0), (1_000, 3)])
+def test_few_examples_allow_few_errors(n: int, said: int) -> None:
+    evidence = Evidence({"n": n, "least": 0.99})
+    assert evidence.allowed("n", "least") == said
+    assert Holding({"n": n, "least": 0.99}).value("allowed(n, least)") == said
+
+
+class Holding(Files):
+    def __init__(self, documents: dict[str, Any]):
+        self.documents = documents
+
+
+def test_the_definition_of_the_length_held_says_how_strict_it_is(tmp_path: Path) -> None:
+    report = told(make_run(tmp_path / "run", analyses=("lengths",)))
+    methods = next(section for section in report.sections if section.name == "methods")
+    (terms,) = blocks_of([methods])
+    assert "examples a length that allows at most" in str(terms)
