@@ -100,7 +100,10 @@ def test_the_comparison_of_encodings_on_text_has_every_arm_with_its_own_rate_and
     assert cells["least-significant-first: clipped"].config.model.encoding.options == {"clip": 16, "positions": "index"}
     tuning = plan_study(PRESETS["text-encodings"]["tune"])
     assert {trial.seed for cell in tuning.cells for trial in cell.trials} == {100}
-    assert len(tuning.cells) == 13 * 3
+    assert len(tuning.cells) == (13 + 4) * 3
+    published = [cell for cell in plan.cells if cell.arm == "published"]
+    assert {cell.config.model.shape for cell in published} == {"decoder"}
+    assert ({len(cell.trials) for cell in published}, len(published)) == ({3}, 4)
 
 
 def test_an_unknown_recipe_is_refused() -> None:
