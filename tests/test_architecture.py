@@ -18,8 +18,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checked": set(),
     "storage": {"errors"},
     "results": {"errors"},
+    "origin": {"errors"},
     "processes": set(),
-    "runs": BASE | {"config", "storage"},
+    "runs": BASE | {"config", "origin", "storage"},
     "tasks": BASE | {"config"},
     "model": BASE | {"config"},
     "batches": BASE | {"config", "tasks", "model"},
@@ -27,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
     "reports": BASE | {"checked", "config", "pages", "runs", "statistics"},
     "explorer": BASE
-    | {"batches", "evaluation", "head_analysis", "model", "pages", "runs", "storage", "tasks"}
+    | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "runs", "storage", "tasks"}
     | {"checked"}
     | {"__init__"},
     "pages": set(),
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "length_analysis": BASE
     | {"config", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"},
     "diagnosis": BASE
-    | {"config", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
+    | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"checked", "head_analysis", "length_analysis"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
@@ -44,20 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
     | {"checked", "sweeps", "head_analysis", "diagnosis", "processes"},
     "cli": BASE
-    | {
-        "api",
-        "config",
-        "batches",
-        "tasks",
-        "model",
-        "evaluation",
-        "training",
-        "head_analysis",
-        "reports",
-        "runs",
-        "statistics",
-    }
-    | {"checked", "length_analysis", "diagnosis", "explorer", "studies", "sweeps"}
+    | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "origin", "runs", "statistics"}
+    | {"checked", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "diagnosis", "evaluation", "explorer", "head_analysis", "length_analysis", "reports", "sweeps"},
     "__main__": {"cli"},

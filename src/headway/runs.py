@@ -38,6 +38,8 @@ from typing import TYPE_CHECKING, Any
 
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.origin import KEY as MADE_FROM
+from headway.origin import Origin, check_origin, digest, digest_of_files, origins_in, weights_digest, without_origins
 from headway.storage import (
     MARKDOWN_MARK,
     end_last_line,
@@ -315,8 +317,27 @@ class RunDirectory:
 
     # Analysis
 
-    def add_to_analysis(self, name: str, content: Mapping[str, Any]) -> Path | None:
-        """Merge what a command found into its file; several commands at once wait for each other.
+    @property
+    def best_step(self) -> int | None:
+        """The step of the checkpoint that counts, if there is one."""
+        step: int | None = self.newest_state().get("best", {}).get("step")
+        return step
+
+    def made_from(self, step: int | None) -> dict[str, Any]:
+        """The origin of a result at a step, the one that counts unless told; nothing where there is no checkpoint."""
+        step = self.best_step if step is None else step
+        return {} if step is None else {MADE_FROM: self.origin(step).to_json()}
+
+    def origin(self, step: int) -> Origin:
+        """What a result of this run's checkpoint of a step is made from."""
+        config = read_json(self.path / "config.json")
+        drawn = {key: config.get(key) for key in ("task", "data")}
+        data = digest_of_files(self.data) if self.config().data.files else digest(drawn)
+        weights = weights_digest(self.checkpoint_path(step))
+        return Origin(step=step, weights=weights, config=digest(config), data=data)
+
+    def add_to_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> Path | None:
+        """Merge what a command found at a step into its file; several commands at once wait for each other.
 
         A file that holds no document is put aside as `NAME.json.damaged`, and that is returned: what was just found
         must not be lost for it.
@@ -327,24 +348,34 @@ class RunDirectory:
         with (path.parent / "lock").open("a") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             try:
-                before = self.read_analysis(name) or {}
+                before = read_document(path) or {}
             except InputError:
                 if not can_be_opened(path):
                     raise
                 before = {}
                 aside = path.replace(path.with_name(f"{path.name}.damaged"))
-            write_json(path, {**before, **content})
+            stamp = self.made_from(step)
+            stamped = {key: {**part, **stamp} if isinstance(part, Mapping) else part for key, part in content.items()}
+            write_json(path, {**before, **stamped})
         return aside
 
-    def replace_analysis(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write what a command found, in place of what it found before."""
+    def replace_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> None:
+        """Write what a command found at a step, in place of what it found before."""
         path = self.path / "analysis" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
-        write_json(path, content)
+        write_json(path, {**content, **self.made_from(step)})
 
-    def read_analysis(self, name: str) -> dict[str, Any] | None:
-        """What an earlier command found, or None."""
-        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+    def read_analysis(self, name: str, step: int | None = None) -> dict[str, Any] | None:
+        """What an earlier command found, or None. What was made from another checkpoint raises `OtherOrigin`.
+
+        The checkpoint is that of a step, or the one that counts.
+        """
+        found: dict[str, Any] | None = as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+        step, origins = self.best_step if step is None else step, origins_in(found or {})
+        if origins and step is not None:
+            command = {"evaluation": "evaluate"}.get(name, name)
+            check_origin(origins, self.origin(step), f"{self.path}: {name}.json", f"headway {command}")
+        return without_origins(found)
 
 
 FORMER_KEYS = {"certified": "held", "certified_length": "length_held"}

@@ -132,7 +132,7 @@ def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]
 
 
 def _keep(trained: "Trained", found: Document) -> None:
-    trained.directory.replace_analysis("doctor", found)
+    trained.directory.replace_analysis("doctor", found, trained.step)
 
 
 def has_error(document: Document) -> bool:

@@ -48,7 +48,7 @@ def measure(trained: "Trained", split: str, *, quiet: bool) -> dict[str, Any]:
 
     with progress(f"evaluate {trained.directory.name} on {split}", quiet=quiet) as meter:
         found = run_evaluation(trained, split, progress=meter).to_json()
-    aside = trained.directory.add_to_analysis("evaluation", {split: found})
+    aside = trained.directory.add_to_analysis("evaluation", {split: found}, trained.step)
     if aside is not None:
         say(f"headway: warning: the file of earlier evaluations cannot be read; it was put aside as {aside}")
     return found

@@ -108,13 +108,23 @@ def _check_alike(opened: "list[Trained]") -> None:
             raise InputError(f"{twin} and {other.directory.path} both have seed {other.config.seed}; each counts once")
 
 
+def read_earlier(trained: "Trained") -> dict[str, Any]:
+    """What was found of this checkpoint before; nothing where it was another's."""
+    from headway.origin import OtherOrigin
+
+    try:
+        return trained.directory.read_analysis("heads", trained.step) or {}
+    except OtherOrigin:
+        return {}
+
+
 def _analyse(
     trained: "Trained", settings: Mapping[str, Any], maps: int, *, again: bool, figures: bool, quiet: bool
 ) -> dict[str, Any]:
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
     from headway.head_analysis.analysis import FORM, MAPS, PARTS, analyse_and_keep, keep_maps, maps_setting, settings_of
 
-    earlier = (None if again else trained.directory.read_analysis("heads")) or {}
+    earlier = {} if again else read_earlier(trained)
     before = dict(earlier.get("settings") or {})
     had = before.pop("maps", MAPS)
     if (earlier.get("form"), before) == (FORM, settings_of(trained, settings)):

@@ -111,7 +111,7 @@ def _measure(
         say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
         document = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, report=meter).to_json()
-    trained.directory.replace_analysis("lengths", document)
+    trained.directory.replace_analysis("lengths", document, trained.step)
     if figures:
         _draw([document], trained.directory.figures)
     return document

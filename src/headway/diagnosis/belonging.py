@@ -109,9 +109,10 @@ def analysis_of_another_run(seen: Examination) -> Verdict | None:
     """heads.json and lengths.json speak of this run, of a step that it validated, in a form that is read here."""
     documents = {"heads": seen.subject.heads, "lengths": seen.subject.lengths}
     there = {name: document for name, document in documents.items() if document is not None}
-    if not there:
+    if not there and not seen.subject.of_others:
         return None
-    wrong = [words for name, document in there.items() for words in _foreign(seen, name, document)]
+    foreign = (words for name, document in there.items() for words in _foreign(seen, name, document))
+    wrong = [*seen.subject.of_others, *foreign]
     if wrong:
         return error(
             f"{'; '.join(wrong)}.",

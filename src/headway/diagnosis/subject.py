@@ -27,6 +27,7 @@ from headway.head_analysis.pruning import cut_model
 from headway.head_analysis.variants import heads_of, zero
 from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
+from headway.origin import OtherOrigin
 from headway.randomness import derive
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
@@ -95,6 +96,7 @@ class Subject:
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
     lengths: Mapping[str, Any] | None = None
+    of_others: Sequence[str] = ()
 
 
 def subject_of(trained: Trained) -> Subject:
@@ -137,15 +139,27 @@ def subject_of(trained: Trained) -> Subject:
         first_loss=first_loss_of(trained, splits),
         sites=model.sites,
         metrics=directory.metrics(),
-        heads=read_findings(directory, "heads")[0],
-        lengths=read_findings(directory, "lengths")[0],
+        heads=read_findings(directory, "heads", trained.step)[0],
+        lengths=read_findings(directory, "lengths", trained.step)[0],
+        of_others=[words for name in ("heads", "lengths") if (words := of_another(directory, name, trained.step))],
     )
 
 
-def read_findings(directory: RunDirectory, name: str) -> tuple[dict[str, Any] | None, str]:
-    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged."""
+def of_another(directory: RunDirectory, name: str, step: int) -> str:
+    """Why a document of a run was not made from its checkpoint; empty where it was, or is not there."""
     try:
-        found = directory.read_analysis(name)
+        directory.read_analysis(name, step)
+    except OtherOrigin as problem:
+        return str(problem).removeprefix(f"{directory.path}: ")
+    except InputError:
+        pass
+    return ""
+
+
+def read_findings(directory: RunDirectory, name: str, step: int | None = None) -> tuple[dict[str, Any] | None, str]:
+    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged or another's."""
+    try:
+        found = directory.read_analysis(name, step)
     except InputError as problem:
         return None, str(problem)
     if found is None or (isinstance(found.get(name), list) and found[name]):

@@ -6,6 +6,7 @@ from typing import Any
 
 from headway.checked import failed_checks
 from headway.errors import InputError
+from headway.origin import OtherOrigin
 from headway.runs import RunDirectory
 
 Document = dict[str, Any]
@@ -34,7 +35,7 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
             return _heads(found)
         return None
 
-    return _read(directory, "heads", choose)
+    return _read(directory, "heads", step, choose, warn)
 
 
 def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
@@ -47,16 +48,22 @@ def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> 
         warn(_left_out(directory, "lengths", f"step {measured}, not of step {step}"))
         return None
 
-    return _read(directory, "lengths", choose)
+    return _read(directory, "lengths", step, choose, warn)
 
 
 def _left_out(directory: RunDirectory, name: str, of: str) -> str:
     return f"{directory.path}: analysis/{name}.json is of {of}, and is left out; run headway {name} again"
 
 
-def _read(directory: RunDirectory, name: str, choose: Callable[[Document], Document | None]) -> Document | None:
-    """What a command found, cut down; a file that it did not write so is refused."""
-    found = directory.read_analysis(name)
+def _read(
+    directory: RunDirectory, name: str, step: int, choose: Callable[[Document], Document | None], warn: Warn
+) -> Document | None:
+    """What a command found, cut down; a file that it did not write so is refused, another checkpoint's is left out."""
+    try:
+        found = directory.read_analysis(name, step)
+    except OtherOrigin as problem:
+        warn(str(problem))
+        return None
     try:
         return None if found is None else choose(found)
     except (KeyError, TypeError, AttributeError, ValueError):

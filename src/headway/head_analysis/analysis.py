@@ -177,7 +177,7 @@ def analyse_and_keep(
 ) -> dict[str, Any]:
     """Analyse a run and write what was found, with its settings, in place of what the run's heads.json held."""
     document = {"settings": settings_of(trained, settings), **analyse(trained, progress=progress, **settings).to_json()}
-    trained.directory.replace_analysis("heads", document)
+    trained.directory.replace_analysis("heads", document, trained.step)
     return document
 
 
@@ -187,7 +187,7 @@ def keep_maps(trained: Trained, document: Mapping[str, Any], maps: int) -> dict[
     examples = choose_examples(trained, settings["split"], settings["examples"])
     captured = {**document["capture"], "examples": capture_examples(trained, examples, maps)}
     changed = {**document, "settings": settings | maps_setting(maps), "capture": captured}
-    trained.directory.replace_analysis("heads", changed)
+    trained.directory.replace_analysis("heads", changed, trained.step)
     return changed
 
 

@@ -43,12 +43,6 @@ class Piece(ABC):
         whole = fitting is not None and all(isinstance(fitting.get(key), kind) for key, kind in self.holds.items())
         return fitting if whole else None
 
-    @property
-    def best_step(self) -> int | None:
-        """The step of the checkpoint that counts."""
-        step: int | None = self.run.newest_state().get("best", {}).get("step")
-        return step
-
     def task(self) -> "Task":
         from headway.tasks import make_task
 
@@ -80,7 +74,7 @@ class Accuracy(Piece):
 
     def fitting(self, found: Document) -> Document | None:
         earlier: Document = found.get(self.split()) or {}
-        return earlier if earlier.get("step") == self.best_step else None
+        return earlier if earlier.get("step") == self.run.best_step else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
         from headway.evaluation import evaluate, load
@@ -88,7 +82,7 @@ class Accuracy(Piece):
         split = self.split()
         trained = load(self.run, device=device)
         found = evaluate(trained, split, progress=lambda done, total: tell(done / total)).to_json()
-        self.run.add_to_analysis(self.file, {split: found})
+        self.run.add_to_analysis(self.file, {split: found}, trained.step)
         return found
 
     def passes(self) -> int:
@@ -108,7 +102,7 @@ class Lengths(Piece):
 
         if found.get("form") != FORM or "checkpoint" not in found:
             return None
-        wanted = (self.best_step, self.study.n, self.study.whole, sorted(set(self.study.at)))
+        wanted = (self.run.best_step, self.study.n, self.study.whole, sorted(set(self.study.at)))
         have = (found["checkpoint"]["step"], found["n"], found.get("whole"), found.get("at"))
         return found if have == wanted else None
 
@@ -125,7 +119,7 @@ class Lengths(Piece):
             report=lambda done, total: tell(done / total),
         )
         found: Document = measured.to_json()
-        self.run.replace_analysis(self.file, found)
+        self.run.replace_analysis(self.file, found, trained.step)
         return found
 
     def passes(self) -> int:
@@ -152,7 +146,7 @@ class Why(Lengths):
         lengths = [length for length in sorted(accuracies(document, chosen)) if length >= longest]
         trained = load(self.run, device=device)
         found = mechanism(trained, lengths, sets=chosen, report=lambda done, total: tell(done / total)).to_json()
-        self.run.add_to_analysis(self.file, {"mechanism": found})
+        self.run.add_to_analysis(self.file, {"mechanism": found}, trained.step)
         return {**document, "mechanism": found}
 
 
@@ -172,7 +166,7 @@ class Heads(Piece):
         from headway.head_analysis.analysis import FORM, RULES
 
         earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
-        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step, "rules": RULES}
+        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.run.best_step, "rules": RULES}
         return found if same else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
@@ -208,7 +202,7 @@ class Diagnosis(Piece):
         return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
 
     def fitting(self, found: Document) -> Document | None:
-        same = (found.get("step"), found.get("seen")) == (self.best_step, self.seen())
+        same = (found.get("step"), found.get("seen")) == (self.run.best_step, self.seen())
         return found if same else None
 
     def do(self, *, device: str, tell: Tell) -> Document:
@@ -218,8 +212,9 @@ class Diagnosis(Piece):
 
         checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study
         tell(0.0)
-        found = {**examine(subject_of(load(self.run, device=device)), checks).to_json(), "seen": self.seen()}
-        self.run.replace_analysis(self.file, found)
+        trained = load(self.run, device=device)
+        found = {**examine(subject_of(trained), checks).to_json(), "seen": self.seen()}
+        self.run.replace_analysis(self.file, found, trained.step)
         return found
 
     def passes(self) -> int:

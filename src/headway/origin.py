@@ -1,0 +1,84 @@
+"""What a result was made from: SHA-256 of the weights, of the config and of the data, and whether a run still has them.
+
+A document that a run keeps names its origin under `made_from`. Documents of earlier versions name none.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError
+
+KEY = "made_from"
+
+
+class OtherOrigin(InputError):
+    """A document was made from something else than what the run has now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """A checkpoint's step, and the SHA-256 of its weights, of config.json, and of the data or what it is drawn from."""
+
+    step: int
+    weights: str | None
+    config: str
+    data: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def digest(value: Any) -> str:
+    """The SHA-256 of a JSON value, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_files(folder: Path) -> str:
+    """The SHA-256 of every file of a folder and its name."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found.update(f"{path.relative_to(folder)}\n{path.stat().st_size}\n".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def weights_digest(checkpoint: Path) -> str | None:
+    """The SHA-256 of a checkpoint's weights, as its manifest has it; None where it cannot be read."""
+    try:
+        lines = (checkpoint / "MANIFEST").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.split("  ")[0] for line in lines if line.endswith("  model.safetensors")), None)
+
+
+def origins_in(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The origins that a document and its parts name."""
+    parts = (document, *(value for value in document.values() if isinstance(value, Mapping)))
+    return [part[KEY] for part in parts if isinstance(part.get(KEY), Mapping)]
+
+
+def without_origins(document: Any) -> Any:
+    """A document as the command found it."""
+    if not isinstance(document, dict):
+        return document
+    parts = ((key, value) for key, value in document.items() if key != KEY)
+    return {key: {k: v for k, v in x.items() if k != KEY} if isinstance(x, dict) else x for key, x in parts}
+
+
+def check_origin(origins: Iterable[Mapping[str, Any]], own: Origin, file: str, again: str) -> None:
+    """Raise unless every origin is what the run has now: the weights that count, its config and its data."""
+    for found in origins:
+        if all(found.get(name) == value for name, value in own.to_json().items()):
+            continue
+        step = found.get("step")
+        if step != own.step:
+            which = f"another checkpoint (step {step}; this run's is step {own.step})"
+        elif found.get("config") != own.config:
+            which = "a run with another config"
+        else:
+            which = "another checkpoint" if found.get("weights") != own.weights else "other data"
+        raise OtherOrigin(f"{file} was made from {which}; run {again} again")

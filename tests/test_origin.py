@@ -1,0 +1,89 @@
+"""A result knows what it was made from; another run's or another checkpoint's is not taken for this run's."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import headway as hw
+from headway.errors import InputError
+from headway.explorer.export import export_run
+from headway.head_analysis.analysis import analyse_and_keep
+from headway.reports.gathering import gather
+from headway.runs import RunDirectory
+from headway.studies.pieces import Heads
+from headway.studies.plan import Study
+from headway.training import train
+from tests.tiny import ADDITION, config
+
+SETTINGS = {"split": "test", "examples": 20, "thorough": False}
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
+    """Two seeds whose heads were analysed, of the checkpoint that counts."""
+    folder = tmp_path_factory.mktemp("analysed")
+    runs = [RunDirectory(folder / str(seed)) for seed in (0, 1)]
+    for seed, run in enumerate(runs):
+        train(config(ADDITION, seed, task={"digits": 2}, data={"test": 20}), run.path, device="cpu")
+        analyse_and_keep(hw.load(run.path, device="cpu"), SETTINGS)
+    return runs
+
+
+@pytest.fixture
+def foreign(analysed: list[RunDirectory], tmp_path: Path) -> RunDirectory:
+    """Seed 0 with the analysis of seed 1."""
+    run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "foreign"))
+    shutil.copy(analysed[1].path / "analysis" / "heads.json", run.path / "analysis" / "heads.json")
+    return run
+
+
+@pytest.fixture
+def stale(analysed: list[RunDirectory], tmp_path: Path) -> RunDirectory:
+    """A run that was analysed at step 0, which is not the checkpoint that counts."""
+    run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "stale"))
+    analyse_and_keep(hw.load(run.path, checkpoint=0, device="cpu"), SETTINGS)
+    return run
+
+
+def test_a_document_names_the_weights_the_config_and_the_data(analysed: list[RunDirectory]) -> None:
+    one, other = (json.loads((run.path / "analysis" / "heads.json").read_text())["made_from"] for run in analysed)
+    assert set(one) == {"step", "weights", "config", "data"}
+    assert one["data"] == other["data"] and one["weights"] != other["weights"] and one["config"] != other["config"]
+    manifest = (analysed[0].checkpoint_path(one["step"]) / "MANIFEST").read_text()
+    assert f"{one['weights']}  model.safetensors" in manifest
+    assert "made_from" not in (analysed[0].read_analysis("heads") or {})
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ("foreign", "heads.json was made from a run with another config; run headway heads again"),
+        ("stale", "heads.json was made from another checkpoint"),
+    ],
+)
+def test_every_reader_refuses_it(which: str, words: str, request: pytest.FixtureRequest) -> None:
+    run: RunDirectory = request.getfixturevalue(which)
+    if run.best_step == 0:
+        pytest.fail("the checkpoint that counts is the untrained one; the fixture shows nothing")
+    with pytest.raises(InputError, match=words):
+        run.read_analysis("heads")
+    assert words in gather([run]).evidence.documents["runs"][0]["damaged"]["heads"]
+    told: list[str] = []
+    document = export_run(hw.load(run.path, device="cpu"), warn=told.append)
+    assert document["analysis"] is None and any(words in line for line in told)
+    assert Heads(run, Study(arms=(), seeds=())).known() is None
+    finding = next(one for one in hw.doctor(run.path).findings if one.check == "analysis-of-another-run")
+    assert finding.level == "error" and words in finding.evidence
+
+
+def test_documents_of_earlier_versions_name_no_origin_and_are_read(
+    analysed: list[RunDirectory], tmp_path: Path
+) -> None:
+    run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "earlier"))
+    path = run.path / "analysis" / "heads.json"
+    document = json.loads(path.read_text())
+    del document["made_from"]
+    path.write_text(json.dumps(document))
+    assert run.read_analysis("heads") == analysed[0].read_analysis("heads")
