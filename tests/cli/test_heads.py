@@ -14,6 +14,7 @@ from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.head_analysis import analysis, checks, together, verdicts
 from headway.head_analysis.checks import Checks
+from headway.origin import without_origins
 from headway.reports import figures
 from headway.runs import RunDirectory
 from tests.tiny_recipes import write_recipe
@@ -106,7 +107,7 @@ def after(shell: Shell, here: Path, analysed: Path) -> Shell:
 
 
 def stored(name: str) -> dict[str, Any]:
-    return json.loads(Path(name, "analysis", "heads.json").read_text())
+    return without_origins(json.loads(Path(name, "analysis", "heads.json").read_text()))
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
