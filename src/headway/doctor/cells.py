@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from headway.doctor.frames import rows_of_frame
 from headway.doctor.printed import as_number
 from headway.doctor.rows import split_named, words_of
 from headway.errors import InputError
@@ -56,6 +57,10 @@ NOBODY = frozenset(
 )
 """What stands in the column of heads where none was ablated."""
 NOT_A_NUMBER = Decimal("NaN")
+SPELLED = frozenset(["nan", "na", "inf", "-inf", "null", "#n/a", "#div/0!"])
+"""What stands in a table of text where no number came out."""
+PAIR = re.compile(r"[\s(\[]*[0-9]{1,2}\s*[,.:/_-]\s*[0-9]{1,2}[\s)\]]*")
+"""A layer and a head by their numbers: (0, 1), 0-1, 0,1."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Cell:
 
 
 def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """Every number below a name, with what the names on the way to it say."""
+    content = rows_of_frame(content, lengths=lengths if cell.length is None else ())
     if isinstance(content, dict):
         yield from _walk_object(cell, content, lengths)
     elif isinstance(content, list):
@@ -119,6 +126,8 @@ def _is_of_heads(cell: Cell) -> bool:
 def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
     """The numbers of an object; what says where it was measured (a length, a head, an epoch) holds for all of them."""
     table = _counted(_metric_row(table))
+    if any(set(words_of(str(key))) & BASELINE for key in table) and any(PAIR.fullmatch(str(key)) for key in table):
+        cell = replace(cell, about_heads=True)
     cell, rest = _placed(cell, table)
     numbered = _numbers_mean(cell, rest, lengths)
     for key, value in rest.items():
@@ -129,7 +138,10 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
             if below.measure != "other" and below.split in (None, "test"):
                 size = f"{len(value)} and {len(cell.lengths)}"
                 raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
-        yield from cells_of(_named(cell, str(key), numbered), value, lengths)
+        below = _named(cell, str(key), numbered)
+        if below.split is None and f"val_{key}" in rest and (isinstance(value, list) or cell.epoch is not None):
+            below = replace(below, split="train")  # Keras calls the training accuracy of an epoch `accuracy`.
+        yield from cells_of(below, value, lengths)
 
 
 def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
@@ -198,6 +210,13 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
         ):
             part = f"{'head' if 'head' in words else 'layer'} {whole}"
             cell, row = replace(cell, head=(*cell.head, part), about_heads=True), True
+        elif isinstance(value, str) and PAIR.fullmatch(value) and set(words) & {"head", "ablated", "component", "site"}:
+            if set(words) & (ACCURACY | DROP | OTHER):
+                rest[key] = value
+            else:
+                cell, row = replace(cell, head=(*cell.head, value.strip()), about_heads=True), True
+        elif isinstance(value, str) and value.strip().lower() in SPELLED and not set(words) & (STACK | {"ablated"}):
+            rest[key] = None
         elif isinstance(value, str) and number is None:
             cell, row = _said(cell, words, value), True
         else:
@@ -222,7 +241,7 @@ def _said(cell: Cell, words: list[str], value: str) -> Cell:
         return replace(cell, split=split_named(text))
     if set(words_of(text)) & BASELINE and len(words_of(text)) <= 3:
         return replace(cell, measure="baseline")
-    found = _head_part(text)
+    found = _head_part(text) or PAIR.fullmatch(text)
     if found and (
         "head" in words
         or "layer" in words
@@ -275,6 +294,8 @@ def _named(cell: Cell, name: str, numbered: str) -> Cell:
         if numbered == "head":
             return replace(cell, head=(*cell.head, name.strip()), about_heads=True)
         return replace(cell, names=(*cell.names, name))
+    if PAIR.fullmatch(name) and _is_of_heads(cell):
+        return replace(cell, head=(*cell.head, name.strip()))
     measured = set(words)
     if name.strip().lower() == "n" and (cell.length is not None or cell.measure):
         return replace(cell, measure="other")

@@ -44,7 +44,8 @@ CLASSES = {
 }
 DATA_FILES = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".npz"}
 OTHER_FILES = {
-    ".npy", ".pkl", ".pickle", ".pt", ".pth", ".parquet", ".feather", ".arrow", ".h5", ".hdf5", ".xls", ".xlsx", ".gz", ".zip"
+    ".npy", ".pkl", ".pickle", ".pt", ".pth", ".parquet", ".feather", ".arrow", ".h5", ".hdf5", ".xls",
+    ".xlsx", ".gz", ".zip",
 }  # fmt: skip
 """Suffixes of files that may hold examples and are not read."""
 NOT_OPENED = "is not read here; save it as JSON or CSV"

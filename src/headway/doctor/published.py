@@ -25,8 +25,8 @@ SURPRISING = 0.01
 """A coincidence less likely than this, over all claims and candidates, is taken for none: an error."""
 PERHAPS = 0.05
 """Below this a coincidence is worth a warning: too likely to be called found."""
-ROUNDING = 1e-9
-"""Room for the last bit of a share that was printed in full."""
+ROUNDING = 1e-7
+"""Room for the last bit of a share that was printed in full, in single precision: 0.4975000023841858."""
 REGIONS = (0.05, 0.9)
 """Accuracies of whole answers below the first belong to models that learned nothing, those from the second on to models
 that learned; no defect here gives the latter. Inside its region any count is as likely as another."""
@@ -436,6 +436,11 @@ def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Fi
         evidence = f"The data has no {' and no '.join(splits)} examples, so accuracies of them could not be examined."
         fix = "Give the directory with all splits."
         yield Finding("not-examined", "warning", "claims", evidence, {"splits": splits}, fix)
+    if table.missing:
+        names = ", ".join(table.missing[:5]) + (" and more" if len(table.missing) > 5 else "")
+        evidence = f"There is no number where an accuracy should stand: {names}."
+        fix = "Find out why it is not a number, and measure again."
+        yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.missing)}, fix)
     if table.unread:
         names = ", ".join(table.unread[:5]) + (" and more" if len(table.unread) > 5 else "")
         evidence = f"Nothing says what these numbers are, so they were not examined: {names}."
