@@ -89,7 +89,7 @@ def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cel
         yield from _walk_object(cell, content, lengths)
     elif isinstance(content, list):
         yield from _walk_list(cell, content, lengths)
-    elif content is None or (isinstance(content, float) and content != content):
+    elif content is None or isinstance(content, float):  # NaN or infinite: other numbers are decimals.
         yield replace(cell, text="NaN", number=NOT_A_NUMBER)
     elif (number := as_number(content)) is not None:
         text = str(content).strip()
@@ -100,7 +100,7 @@ def _walk_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterat
     """A list of numbers: by length where there are as many lengths, by head in tables of heads, else by epoch."""
     if cell.measure == "other":
         return
-    numbers = [item is None or item != item or as_number(item) is not None for item in items]
+    numbers = [item is None or isinstance(item, float) or as_number(item) is not None for item in items]
     if not items or not all(numbers):
         for index, item in enumerate(items):
             below = cell
@@ -176,7 +176,7 @@ def _is_plain(value: list[Any]) -> bool:
 def _column_is_lengths(key: str, value: Any) -> bool:
     words = set(words_of(key))
     named = bool(words & {"length", "lengths", "len", "lens", "seqlen", "seqlens"}) or key.lower() in ("x", "n", "l")
-    whole = isinstance(value, list) and len(value) > 0 and all(type(one) is int and one >= 1 for one in value)
+    whole = isinstance(value, list) and len(value) > 0 and all(re.fullmatch("[1-9][0-9]*", str(one)) for one in value)
     return named and whole and not words & ACCURACY
 
 
@@ -192,7 +192,7 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
             int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
         )
         if _column_is_lengths(str(key), value):
-            cell = replace(cell, lengths=tuple(value))
+            cell = replace(cell, lengths=tuple(map(int, value)))
         elif (
             whole is not None
             and name != "n"
@@ -225,11 +225,17 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
         return cell, rest
     # In a row of a table only what is called an accuracy or a drop is one; 30 epochs beside a length are not.
     plain = cell.length is not None or cell.epoch is not None or any(map(str.isdigit, "".join(cell.head)))
-    kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _named(cell, str(k), "").measure}
+    kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _says(cell, str(k))}
     if cell.length is not None and not any(_named(cell, str(k), "").measure == "accuracy" for k in kept):
         # A row for each length with a column for each model.
         kept |= {k: v for k, v in rest.items() if re.search(r"[.%/]", str(v)) and as_number(v) is not None}
     return cell, kept
+
+
+def _says(cell: Cell, key: str) -> bool:
+    """Whether a column of a row says what it holds: a measure, or an accuracy at a length of its own."""
+    below = _named(cell, key, "")
+    return bool(below.measure) or (cell.length is None and below.length is not None)
 
 
 def _said(cell: Cell, words: list[str], value: str) -> Cell:

@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from headway.config import Choice
-from headway.doctor.rows import PREDICTION_KEYS, SOURCE_KEYS, TARGET_KEYS, Rows, read_rows, split_named, value_of
+from headway.doctor.rows import (
+    LENGTH_KEYS,
+    PREDICTION_KEYS,
+    SOURCE_KEYS,
+    TARGET_KEYS,
+    Rows,
+    read_rows,
+    split_named,
+    value_of,
+)
 from headway.doctor.subject import widened
 from headway.errors import InputError
 from headway.tasks import Examples, Task, make_task
@@ -200,7 +209,7 @@ def _files(directory: Path) -> tuple[dict[str, Rows], list[str]]:
         except InputError as problem:
             if named:
                 raise
-            looks = SPLIT_ALONE.fullmatch(path.stem.lower()) if plain else not NO_DATA.search(path.name)
+            looks = SPLIT_ALONE.fullmatch(path.name.lower().split(".")[0]) if plain else not NO_DATA.search(path.name)
             if looks and split_named(path.stem):
                 left_out.append(str(problem))
     left_out += [f"{len(paths) - MOST_FILES} more files"] * (len(paths) > MOST_FILES)
@@ -307,7 +316,7 @@ def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Ex
 
 def said_length(row: Any) -> int | None:
     """The length that a row gives for itself."""
-    said = row.get("length", row.get("len")) if isinstance(row, dict) else None
+    said = next((row[key] for key in LENGTH_KEYS if key in row), None) if isinstance(row, dict) else None
     return int(said) if type(said) is int or (isinstance(said, str) and said.strip().isdigit()) else None
 
 
@@ -476,9 +485,11 @@ def _answer(form: str, value: Any, key: str, place: str) -> list[int]:
             raise InputError(f"{place}: {key} is {value!r:.60}; 0 or 1 needed")
         return [int(value)]
     if isinstance(value, str) or type(value) is int:
-        text = str(value).strip()
+        text = re.sub(r"^\s*(?:<\w+>\s*)+", "", str(value)).strip()
         if (text.startswith("[") or (form == "addition" and " " in text)) and (match := NUMBERS.fullmatch(text)):
             return _answer(form, [int(one) for one in re.split(r"[\s,;]+", match[1])], key, place)
+        if form == "addition" and (match := re.match(r"(?:[0-9] )+[0-9](?![0-9])", text)):
+            text = match[0].replace(" ", "")
         value = [CHARACTERS.find(character) for character in text]
         known = len(CHARACTERS)
     else:

@@ -1,5 +1,7 @@
-"""Results as text, all as objects, lists and numbers: JSON, JSON lines, CSV, YAML, printed logs, and tables of Markdown,
-LaTeX and columns set with spaces."""
+"""Results as text, all as objects, lists and numbers.
+
+JSON, JSON lines, CSV, YAML, printed logs, and tables of Markdown, of LaTeX and of columns set with spaces.
+"""
 
 import ast
 import json
@@ -12,7 +14,9 @@ from headway.doctor.frames import scalars
 from headway.doctor.rows import TEXTS, not_json, rows_of_csv
 from headway.errors import InputError
 
-PAIR = re.compile(r"([A-Za-z][A-Za-z0-9 _\-()/@%.]*?)\s*[:=]\s*([-+]?[0-9][0-9.,]*\s*%?)(?![0-9A-Za-z/])")
+PAIR = re.compile(
+    r"([A-Za-z][A-Za-z0-9 _\-()/@%.]*?)\s*[:=]\s*([0-9]+\s*/\s*[0-9]+|[-+]?[0-9][0-9.,]*\s*%?)(?![0-9A-Za-z/])"
+)
 EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*([0-9]+)", re.IGNORECASE)
 HEADING = re.compile(r"\s*(?:[=#*\[-]{2,}\s*([A-Za-z][\w +-]*?)\s*[=#*\]-]*|([A-Za-z][\w -]{0,30}):)\s*")
 AT_LENGTH = re.compile(r"\b(?:seq_?len(?:gth)?|length|len|L)\s*[=:]?\s*([0-9]+)\b(?!\.[0-9])\s*:?", re.IGNORECASE)
@@ -160,7 +164,9 @@ def _aligned(lines: list[str]) -> tuple[list[Any], list[str]]:
 def _plain(cell: str) -> str:
     """A number as a person writes it: numpy writes 3.200000000000000000e+01 for 32."""
     number = as_number(cell) if "e" in cell.lower() else None
-    return cell if number is None else f"{number.normalize():f}"
+    if number is None:
+        return cell
+    return str(int(number)) if number == int(number) and number > 1 else f"{number:f}"
 
 
 def _printed(text: str) -> Any:

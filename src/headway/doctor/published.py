@@ -351,7 +351,7 @@ def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point,
 
 
 def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Classifiers whose numbers are no better than the more frequent class: at no length, or at none past training."""
+    """Classifiers no better than the more frequent class: nowhere, or nowhere past training or from some length on."""
     if data.task.kind != "class":
         return
     for claim in claims:
@@ -361,6 +361,7 @@ def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
         for rows, where in (
             (everywhere, "is nowhere"),
             (past if len(past) > 1 else [], f"is past length {trained} nowhere"),
+            _tail_at_chance(everywhere),
         ):
             p = [above_share(round(point.value * share.n), share.n, share.right / share.n) for point, share in rows]
             if not rows or min(holm(p)) <= 0.05:
@@ -374,6 +375,18 @@ def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
             numbers["claims"] = [claim.shown]
             yield Finding("no-better-than-majority", "warning", "claims", evidence, numbers, fix)
             break
+
+
+def _tail_at_chance(rows: list[tuple[Point, Share]]) -> tuple[list[tuple[Point, Share]], str]:
+    """The longest lengths, two or more, from which on no number is better than the more frequent class."""
+    tail: list[tuple[Point, Share]] = []
+    for point, share in sorted(
+        (row for row in rows if isinstance(row[0].place, int)), key=lambda row: -int(str(row[0].place))
+    ):
+        if above_share(round(point.value * share.n), share.n, share.right / share.n) <= 0.05:
+            break
+        tail.insert(0, (point, share))
+    return (tail, f"is from length {tail[0][0].place} on nowhere") if len(tail) > 1 else ([], "")
 
 
 def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:

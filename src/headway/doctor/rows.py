@@ -33,6 +33,7 @@ PREDICTION_KEYS = (
     "prediction", "pred", "predicted", "y_pred", "model_answer", "model_output", "hypothesis", "hyp", "generated",
     "decoded", "greedy", "output", "predictions", "preds", "outputs",
 )  # fmt: skip
+LENGTH_KEYS = ("length", "len", "lengths")
 PREDICTED = frozenset(PREDICTION_KEYS) - {"output", "outputs"}
 """Keys that only a file of predictions has."""
 ROLES = {
@@ -201,6 +202,8 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
 
 def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
     """The rows of a CSV file by its first line; commas, semicolons or tabs between cells."""
+    lines = text.splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("#"))  # Notes above or between the rows.
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
@@ -233,8 +236,8 @@ def _parts(path: str, name: str, content: Any, lines: bool) -> Iterator[Rows]:
                 return
         for key, value in content.items():
             below = name if key.lower() in HOLDERS else f"{name}/{key}"
-            numbered = key.strip().isdigit()
-            of_rows = isinstance(value, list) and len(value) > 0 and (numbered or isinstance(value[0], dict))
+            named = key.strip().isdigit() or split_named(key) is not None
+            of_rows = isinstance(value, list) and len(value) > 0 and (named or isinstance(value[0], dict))
             if of_rows or isinstance(value, dict):
                 yield from _parts(path, below, value, lines)
 
@@ -248,7 +251,7 @@ def _known(key: str) -> bool:
 
 
 def _is_column(key: str, value: Any) -> bool:
-    known = _known(key) or key.strip().lower() in TARGET_KEYS
+    known = _known(key) or key.strip().lower() in (*TARGET_KEYS, *LENGTH_KEYS)
     return known and isinstance(value, list) and bool(value) and not isinstance(value[0], dict)
 
 

@@ -22,9 +22,10 @@ from headway.doctor.printed import as_number, content_of
 from headway.doctor.rows import read_text
 from headway.errors import InputError
 
-
 BY_PROGRAM = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
 """Suffixes of files in which numbers are as a program wrote them, without the zeros at their end."""
+ONE = Decimal("1.000001")
+"""What a sum of single-precision numbers may give for 1."""
 HUNDREDTH = Decimal("0.005")
 """Half of the last unit of a share with two digits."""
 
@@ -117,7 +118,7 @@ def _table(cells: list[Cell], *, by_program: bool) -> Table:
         )
     accuracies = [cell for (kind, *_), rows in groups.items() if kind != "drop" for _, cell in rows]
     _check_one_unit(accuracies)
-    percent = any(cell.number > 1 for cell in accuracies)
+    percent = any(cell.number > ONE for cell in accuracies)
     drops = [cell for (kind, *_), rows in groups.items() if kind == "drop" for _, cell in rows]
     points = percent or (not accuracies and any(abs(cell.number) > 1 for cell in drops))
     series = [
@@ -219,5 +220,5 @@ def _half(number: Decimal) -> Decimal:
 def _check(series: list[Series]) -> None:
     for found in series:
         for point in found.points:
-            if not -1 <= point.value <= 1 or (found.kind != "drop" and point.value < 0):
+            if not -ONE <= point.value <= ONE or (found.kind != "drop" and point.value < 0):
                 raise InputError(f"{point.text} is no accuracy; a share or per cent needed")
