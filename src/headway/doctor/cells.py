@@ -33,6 +33,12 @@ OTHER = _words(
     " threshold time timestamp token tokens total upper version vocab weight"
 )
 """Words of numbers that are no accuracy of whole answers."""
+OTHER |= _words("beta betas cfg clip duration elapsed eps hparams momentum optimizer runtime smoothing warmup")
+SETTINGS = _words(
+    "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
+    " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
+)
+"""Those of them that tell one model from another, where accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
 DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
 BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
 LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
@@ -139,9 +145,25 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
                 size = f"{len(value)} and {len(cell.lengths)}"
                 raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
         below = _named(cell, str(key), numbered)
+        if below.measure == "other" != cell.measure and _tells_models_apart(str(key), value, lengths):
+            below = replace(cell, names=(*cell.names, str(key)), path=below.path)
         if below.split is None and f"val_{key}" in rest and (isinstance(value, list) or cell.epoch is not None):
             below = replace(below, split="train")  # Keras calls the training accuracy of an epoch `accuracy`.
         yield from cells_of(below, value, lengths)
+
+
+def _tells_models_apart(key: str, value: Any, lengths: tuple[int, ...]) -> bool:
+    """Whether a setting's name stands over accuracies: it then names a model, and what is below it is a claim."""
+    if not set(words_of(key)) & OTHER <= SETTINGS:
+        return False
+    if isinstance(value, list):
+        named = any(map(str.isdigit, key)) and 1 < len(value) == len(lengths)
+        return named and all((number := as_number(one)) is not None and 0 <= number <= 1 for one in value)
+    if not isinstance(value, dict):
+        return False
+    words = [words_of(str(name)) for name in value]
+    by_length = {int(one[-1]) for one in words if one and one[-1].isdigit()} & set(lengths)
+    return bool(by_length) or any(set(one) & ACCURACY and not set(one) & OTHER for one in words)
 
 
 def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +199,7 @@ def _column_is_lengths(key: str, value: Any) -> bool:
     words = set(words_of(key))
     named = bool(words & {"length", "lengths", "len", "lens", "seqlen", "seqlens"}) or key.lower() in ("x", "n", "l")
     whole = isinstance(value, list) and len(value) > 0 and all(re.fullmatch("[1-9][0-9]*", str(one)) for one in value)
-    return named and whole and not words & ACCURACY
+    return named and whole and len(set(value)) == len(value) and not words & ACCURACY
 
 
 def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
@@ -303,7 +325,7 @@ def _named(cell: Cell, name: str, numbered: str) -> Cell:
     if PAIR.fullmatch(name) and _is_of_heads(cell):
         return replace(cell, head=(*cell.head, name.strip()))
     measured = set(words)
-    if name.strip().lower() == "n" and (cell.length is not None or cell.measure):
+    if name.strip().lower() == "n" and (cell.length is not None or cell.lengths or cell.measure):
         return replace(cell, measure="other")
     if measured & OTHER and not (words[:1] == ["seed"] and len(words) == 2):
         return replace(cell, measure="other")

@@ -20,6 +20,7 @@ PAIR = re.compile(
 EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*([0-9]+)", re.IGNORECASE)
 HEADING = re.compile(r"\s*(?:[=#*\[-]{2,}\s*([A-Za-z][\w +-]*?)\s*[=#*\]-]*|([A-Za-z][\w -]{0,30}):)\s*")
 AT_LENGTH = re.compile(r"\b(?:seq_?len(?:gth)?|length|len|L)\s*[=:]?\s*([0-9]+)\b(?!\.[0-9])\s*:?", re.IGNORECASE)
+AT_HEAD = re.compile(r"\b(?:L|layer|block)\s*([0-9]+)[\s.,:/_-]*(?:H|head)\s*([0-9]+)\b\s*:?", re.IGNORECASE)
 LONE = re.compile(r"(?<![0-9.])(?:[01]?\.[0-9]+|[0-9]{1,3}(?:\.[0-9]+)?\s*%)")
 RATIO = re.compile(r"\s*([0-9]+)\s*(?:/|of|out of)\s*([0-9]+)\s*")
 SPREAD = re.compile(r"\s*\(?\s*(?:±|\+/?-|\$?\\pm\$?)\s*[0-9.,]+\s*(%?)\s*\)?\s*$")
@@ -185,16 +186,18 @@ def _printed(text: str) -> Any:
         last = epoch[1] if epoch else last
         rest = line[epoch.end() :] if epoch else line
         rest = re.sub(r"^\s*/\s*[0-9]+\]?", "", rest)
-        at = AT_LENGTH.search(rest)
-        if at:
-            rest = rest[: at.start()] + " " + rest[at.end() :]
+        head = AT_HEAD.search(rest)
+        at = None if head else AT_LENGTH.search(rest)
+        if place := head or at:
+            rest = rest[: place.start()] + " " + rest[place.end() :]
         rest = UNJOINED.sub(r"\1: ", rest)
         found: dict[str, Any] = {key.strip(): value.strip().rstrip(".,") for key, value in PAIR.findall(rest)}
-        if at and not found and (alone := LONE.search(rest)):
+        if place and not found and (alone := LONE.search(rest)):
             found = {"accuracy": alone[0].strip()}
         if found:
             before: dict[str, Any] = {"model": heading} if heading else {}
-            before |= {"epoch": int(last)} if last and (epoch or not at) else {}
+            before |= {"epoch": int(last)} if last and (epoch or not place) else {}
+            before |= {"layer": int(head[1]), "head": int(head[2])} if head else {}
             before |= {"length": int(at[1])} if at else {}
             rows.append({**before, **found})
     if rows or tables:

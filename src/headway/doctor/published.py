@@ -36,6 +36,16 @@ IMPROBABLE = 1e-4
 """Chance below which a classifier that is less often right than the rarer class is no accident."""
 
 
+NOTHING_SAID = Finding(
+    "not-examined",
+    "warning",
+    "claims",
+    "Of no model as a whole is an accuracy given, so what is said of its heads could not be held against anything.",
+    {},
+    'Give the accuracy before any head is removed, such as {"baseline": 0.99}.',
+)
+
+
 @dataclass(frozen=True)
 class Share:
     """How many of n examples a candidate gets right."""
@@ -82,7 +92,7 @@ def explain(table: Table, data: ForeignData) -> list[Finding]:
     findings += _unread(table, claims, data)
     named = {text for one in findings for text in one.numbers.get("claims", ())}
     findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data)
-    return findings
+    return findings or [NOTHING_SAID]
 
 
 def _claims(series: Iterable[Series]) -> list[Claim]:

@@ -147,7 +147,7 @@ def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | N
 def _kind(cell: Cell) -> str | None:
     """What a number is; None where nothing says that it is an accuracy."""
     numbered = any(map(str.isdigit, "".join(cell.head)))
-    if cell.measure == "baseline" and cell.length is None and not numbered:
+    if cell.measure == "baseline" and cell.length is None:
         return "baseline"
     if cell.measure == "drop":
         return "drop" if numbered or cell.head else None
