@@ -199,6 +199,25 @@ def test_an_accuracy_of_0_below_a_heads_name_is_no_head(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "name", ["low_rank", "token_shift", "dropout=0.1", "lr=0.001", "max_pool", "8 heads", "enc", "h4"]
+)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_a_model_is_read_whatever_its_name(tmp_path: Path, name: str, by_rows: bool) -> None:
+    directory = sequences(tmp_path / "data")
+    data = read_data(directory)
+    shares = {n: float((some[0].target == 0).mean()) for n, some in data.by_length.items() if n in foreign_work.LENGTHS}
+    if by_rows and name not in ("8 heads", "enc", "h4"):
+        rows = [f"{n},0.97,{share}" for n, share in shares.items()]
+        path, text = tmp_path / "a.csv", "\n".join([f"length,rope,{name}", *rows])
+    else:
+        path, text = tmp_path / "a.json", json.dumps({"rope": dict.fromkeys(shares, 0.97), name: shares})
+    path.write_text(text)
+    found = published.examine_results(path, directory)
+    assert [one.check for one in found.errors] == ["constant-answer"]
+    assert name in found.errors[0].evidence
+
+
 def half_and_half(folder: Path) -> Path:
     """Test files in which both classes are equally frequent, as `headway data` writes them."""
     for length in foreign_work.LENGTHS:

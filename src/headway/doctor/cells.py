@@ -33,7 +33,13 @@ OTHER = _words(
     " threshold time timestamp token tokens total upper version vocab weight"
 )
 """Words of numbers that are no accuracy of whole answers."""
-OTHER |= _words("beta betas cfg clip duration elapsed eps hparams momentum optimizer runtime smoothing warmup")
+OTHER |= _words(
+    "beta betas cfg clip duration elapsed eps hparams macro momentum optimizer runtime smoothing support warmup weighted"
+)
+MEASURED = _words(
+    "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
+)
+"""Those of them that are a measure in any company; the others may be a part of a model's name: token_shift."""
 SETTINGS = _words(
     "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
     " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
@@ -145,25 +151,37 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
                 size = f"{len(value)} and {len(cell.lengths)}"
                 raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
         below = _named(cell, str(key), numbered)
-        if below.measure == "other" != cell.measure and _tells_models_apart(str(key), value, lengths):
+        if cell.measure != "other" and _is_model(cell, below, str(key), value, lengths):
             below = replace(cell, names=(*cell.names, str(key)), path=below.path)
         if below.split is None and f"val_{key}" in rest and (isinstance(value, list) or cell.epoch is not None):
             below = replace(below, split="train")  # Keras calls the training accuracy of an epoch `accuracy`.
         yield from cells_of(below, value, lengths)
 
 
-def _tells_models_apart(key: str, value: Any, lengths: tuple[int, ...]) -> bool:
-    """Whether a setting's name stands over accuracies: it then names a model, and what is below it is a claim."""
-    if not set(words_of(key)) & OTHER <= SETTINGS:
+def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int, ...]) -> bool:
+    """Whether a name that could be a setting, a measure or a head stands over accuracies by length: it is a model's."""
+    words = words_of(key)
+    by_length = _is_by_length(value, lengths) or (
+        cell.length is not None and re.search(r"[.%/]", str(value)) is not None
+    )
+    if not by_length or set(words) & MEASURED:
         return False
+    if below.measure == "other":
+        known = OTHER | ACCURACY | SILENT | BASELINE
+        strange = any(word not in known and not word.isdigit() for word in words)
+        return strange or (len(words) > 1 and set(words) & OTHER <= SETTINGS and not set(words) & ACCURACY)
+    numbers = sum(word.isdigit() for word in words)
+    return not _is_of_heads(cell) and numbers < 2 and (bool(below.head) or (below.about_heads and numbers == 1))
+
+
+def _is_by_length(value: Any, lengths: tuple[int, ...]) -> bool:
+    """Whether an object or a list holds a share for lengths of the data."""
     if isinstance(value, list):
-        named = any(map(str.isdigit, key)) and 1 < len(value) == len(lengths)
-        return named and all((number := as_number(one)) is not None and 0 <= number <= 1 for one in value)
-    if not isinstance(value, dict):
-        return False
-    words = [words_of(str(name)) for name in value]
-    by_length = {int(one[-1]) for one in words if one and one[-1].isdigit()} & set(lengths)
-    return bool(by_length) or any(set(one) & ACCURACY and not set(one) & OTHER for one in words)
+        return 1 < len(value) == len(lengths) and all(
+            (number := as_number(one)) is not None and 0 <= number <= 1 for one in value
+        )
+    names = [words_of(str(name)) for name in value] if isinstance(value, dict) else []
+    return len({int(one[-1]) for one in names if one and one[-1].isdigit()} & set(lengths)) > 1
 
 
 def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
@@ -295,7 +313,7 @@ def _numbers_mean(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -
     numbers = sorted(int(key) for key in keys)
     if not numbers:
         return ""
-    if _is_of_heads(cell):
+    if _is_of_heads(cell) and (cell.about_heads or cell.head or len(set(numbers) & set(lengths)) < 2):
         return "head"
     if cell.length is not None or cell.epoch is not None:
         return "name"

@@ -6,7 +6,7 @@ for another model is stated: the chance that one of all the claims of the table 
 explains is said to be not explained, with what it was compared with.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -91,7 +91,7 @@ def explain(table: Table, data: ForeignData) -> list[Finding]:
     findings += _impossible(table.series, claims, data)
     findings += _unread(table, claims, data)
     named = {text for one in findings for text in one.numbers.get("claims", ())}
-    findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data)
+    findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data, table.aside)
     return findings or [NOTHING_SAID]
 
 
@@ -471,7 +471,7 @@ def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Fi
         yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.unread)}, fix)
 
 
-def _not_explained(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str]) -> Iterable[Finding]:
     """What nothing that is known here gives: compared with what, and that this is no proof of anything."""
     known = [claim for claim in claims if any(_sets(data, point) for point in claim.points)]
     if not known:
@@ -485,6 +485,10 @@ def _not_explained(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
     evidence = f"{shown}: not explained by any of {len(candidates)} known defects ({compared})."
     if any(point.text.endswith("%") for claim in known for point in claim.points):
         evidence += " They were read as per cent."
+    if aside:
+        evidence += (
+            f" Left aside, as another measure or a setting: {', '.join(aside[:5])}{' and more' * (len(aside) > 5)}."
+        )
     numbers = {"candidates": len(candidates), "series": len(known), "claims": [claim.shown for claim in known]}
     fix = "A table cannot show that a model is sound; its answers can: headway doctor --predictions."
     yield Finding("not-explained", "warning", "claims", evidence, numbers, fix)

@@ -58,12 +58,13 @@ class Series:
 class Table:
     """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
 
-    `missing` are the names of accuracies where no number stands.
+    `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure.
     """
 
     series: tuple[Series, ...]
     unread: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
 
 
 def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
@@ -135,7 +136,8 @@ def _table(cells: list[Cell], *, by_program: bool) -> Table:
     ]
     _check(series)
     left = [name for name, number in unread.items() if number not in read]  # What is read elsewhere is said twice.
-    return Table(tuple(series), tuple(left), tuple(missing))
+    aside = dict.fromkeys(" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1)
+    return Table(tuple(series), tuple(left), tuple(missing), tuple(aside))
 
 
 def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | None, Cell]]:
