@@ -26,16 +26,14 @@ ACCURACY = _words(
     " performance score scores share"
 )
 OTHER = _words(
-    "args attention_weight auc batch char ci config count counts critical date diagonal digit dim dropout"
-    " entropy epochs error errors examples f high hyperparameters important interval loss losses low lower"
-    " lr metadata minutes model_dim num param parameters params perplexity ppl precision prunable pvalue"
-    " rank recall redundant samples sec seconds seed seeds sem settings size sizes sparsity std steps"
-    " threshold time timestamp token tokens total upper version vocab weight"
+    "args attention_weight auc batch beta betas cfg char ci clip config count counts critical date diagonal digit"
+    " dim dropout duration elapsed entropy epochs eps error errors examples f high hparams hyperparameters"
+    " important interval loss losses low lower lr macro metadata minutes model_dim momentum num optimizer param"
+    " parameters params perplexity ppl precision prunable pvalue rank recall redundant runtime samples sec seconds"
+    " seed seeds sem settings size sizes smoothing sparsity std steps support threshold time timestamp token"
+    " tokens total upper version vocab warmup weight weighted"
 )
 """Words of numbers that are no accuracy of whole answers."""
-OTHER |= _words(
-    "beta betas cfg clip duration elapsed eps hparams macro momentum optimizer runtime smoothing support warmup weighted"
-)
 MEASURED = _words(
     "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
 )
