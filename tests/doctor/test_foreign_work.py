@@ -173,6 +173,7 @@ def sequences(folder: Path) -> Path:
         ("a.csv", "layer,head,acc_without,acc_full\n0,0,0.5,0.51\n0,1,0.51,0.51\n", "nothing-to-lose"),
         ("a.txt", "baseline acc = 0.51\nablate L0.H1 -> acc = 0.50\nablate L0.H2 -> acc = 0.51\n", "nothing-to-lose"),
         ("a.csv", "layer,head,accuracy\n0,0,0.5\n0,1,0.51\n", "not-examined"),
+        ("a.csv", "# length,accuracy\n3.200000e+01,3.000000e-02\n6.400000e+01,2.000000e-02\n", "answers-permuted"),
         ("a.csv", "# on the second try\nlength,accuracy\n32,.03\n64,.02\n", "answers-permuted"),
         ("a.json", '{"a": {"32": 0.97, "64": 0.9, "128": 0.52, "256": 0.5}}', "no-better-than-majority"),
     ],

@@ -42,7 +42,8 @@ def content_of(path: Path, text: str) -> Any:
     if not text.strip():
         raise InputError(f"{path.name} is empty")
     if suffix in (".csv", ".tsv"):
-        return scalars(_decimal_commas(rows_of_csv(path.name, text)), tag)
+        rows = [{key: _plain(value) for key, value in row.items()} for row in rows_of_csv(path.name, text)]
+        return scalars(_decimal_commas(rows), tag)
     if suffix in (".yaml", ".yml"):
         return _yaml(text)
     if suffix == ".tex":
@@ -164,7 +165,7 @@ def _aligned(lines: list[str]) -> tuple[list[Any], list[str]]:
 
 def _plain(cell: str) -> str:
     """A number as a person writes it: numpy writes 3.200000000000000000e+01 for 32."""
-    number = as_number(cell) if "e" in cell.lower() else None
+    number = as_number(cell) if re.fullmatch(r"[-+0-9.]+[eE][-+0-9]+", cell) else None
     if number is None:
         return cell
     return str(int(number)) if number == int(number) and number > 1 else f"{number:f}"

@@ -202,8 +202,7 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
 
 def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
     """The rows of a CSV file by its first line; commas, semicolons or tabs between cells."""
-    lines = text.splitlines(keepends=True)
-    text = "".join(line for line in lines if not line.startswith("#"))  # Notes above or between the rows.
+    text = _without_notes(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
@@ -216,6 +215,16 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
             raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line {wanted}")
         rows.append(row)
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
+
+
+def _without_notes(text: str) -> str:
+    """The lines that do not begin with #; numpy puts one before the names of columns, which are kept."""
+    lines = text.splitlines(keepends=True)
+    rows = [line for line in lines if not line.startswith("#")]
+    above = [line for line in lines[: lines.index(rows[0])] if line.strip()] if rows else []
+    if above and any(above[-1].count(mark) == rows[0].count(mark) > 0 for mark in (",", ";", "\t")):
+        rows.insert(0, above[-1].lstrip("# "))
+    return "".join(rows)
 
 
 def _parts(path: str, name: str, content: Any, lines: bool) -> Iterator[Rows]:
