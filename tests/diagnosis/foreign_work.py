@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 Row = dict[str, Any]
 LENGTHS = (32, 64, 128, 256)
 ENCODINGS = ("sinusoidal", "learned", "none")
@@ -160,7 +162,56 @@ def layout_sheet(world: World) -> None:
         put(world.folder / f"{name}.csv", sheet.getvalue(), newline="")
 
 
+def layout_columns(world: World) -> None:
+    """Operands in columns of their own; sequences with a column for each element, empty where there is none."""
+    for name, pairs in world.splits.items():
+        sheet = io.StringIO()
+        writer = csv.writer(sheet)
+        if world.task == "sums":
+            writer.writerow(["a", "b", "sum"])
+            writer.writerows([a, b, total] for (a, b), total in pairs)
+        else:
+            width = max(len(source) for source, _ in pairs)
+            writer.writerow(["label", *(f"s{place}" for place in range(width))])
+            writer.writerows([target, *source, *[""] * (width - len(source))] for source, target in pairs)
+        put(world.folder / f"{name}.csv", sheet.getvalue(), newline="")
+
+
+def layout_pairs(world: World) -> None:
+    for name in world.splits:
+        put(world.folder / f"{name}.json", json.dumps([list(row.values())[:2] for row in rows_of(world, name)]))
+
+
+def layout_frames(world: World) -> None:
+    """Data frames as pandas writes them: by columns for training, else by rows with an index."""
+    for name in world.splits:
+        rows = rows_of(world, name)
+        if name == "train":
+            text = json.dumps({key: {str(index): row[key] for index, row in enumerate(rows)} for key in rows[0]})
+        else:
+            text = json.dumps({str(index): row for index, row in enumerate(rows)})
+        put(world.folder / f"{name}.json", text)
+
+
+def layout_arrays(world: World) -> None:
+    """Arrays of one width: sequences are padded with zeros, with their lengths beside them."""
+    for name in world.splits:
+        rows = rows_of(world, name)
+        width = max(len(next(iter(row.values()))) for row in rows)
+        (world.folder).mkdir(parents=True, exist_ok=True)
+        if world.task == "sums":
+            arrays = {"x": [row["input"] for row in rows], "y": [row["target"] for row in rows]}
+        else:
+            filled = [row["sequence"] + [0] * (width - row["length"]) for row in rows]
+            arrays = {"x": filled, "y": [r["is_sorted"] for r in rows], "lengths": [r["length"] for r in rows]}
+        np.savez(world.folder / f"{name}.npz", **{key: np.array(value) for key, value in arrays.items()})
+
+
 LAYOUTS = {
+    "columns": layout_columns,
+    "pairs": layout_pairs,
+    "frames": layout_frames,
+    "arrays": layout_arrays,
     "flat": layout_flat,
     "extrapolation": layout_extrapolation,
     "one-file": layout_one_file,
@@ -350,7 +401,117 @@ def curves_percent(rng: random.Random, table: Table) -> tuple[str, str]:
     )
 
 
+def records(table: Table) -> list[Row]:
+    return [{"encoding": name, "length": n, "accuracy": acc} for name, row in table.items() for n, acc in row.items()]
+
+
+def curves_frame_columns(rng: random.Random, table: Table) -> tuple[str, str]:
+    rows = records(table)
+    return "json", json.dumps({key: {str(index): row[key] for index, row in enumerate(rows)} for key in rows[0]})
+
+
+def curves_frame_index(rng: random.Random, table: Table) -> tuple[str, str]:
+    return "json", json.dumps({str(index): row for index, row in enumerate(records(table))})
+
+
+def curves_frame_split(rng: random.Random, table: Table) -> tuple[str, str]:
+    rows = records(table)
+    data = {"columns": list(rows[0]), "index": list(range(len(rows))), "data": [list(row.values()) for row in rows]}
+    return "json", json.dumps(data)
+
+
+def curves_pairs(rng: random.Random, table: Table) -> tuple[str, str]:
+    return "json", json.dumps({name: [[n, acc] for n, acc in row.items()] for name, row in table.items()})
+
+
+def curves_numpy_text(rng: random.Random, table: Table) -> tuple[str, str]:
+    """np.savetxt: a column for each model."""
+    lengths = list(next(iter(table.values())))
+    lines = ["# length " + " ".join(table)]
+    lines += [" ".join(f"{value:.18e}" for value in (n, *(row[n] for row in table.values()))) for n in lengths]
+    return "txt", "\n".join(lines) + "\n"
+
+
+def curves_frame_printed(rng: random.Random, table: Table) -> tuple[str, str]:
+    """A printed data frame: a column for each model, and a number before each row."""
+    lengths = list(next(iter(table.values())))
+    lines = ["   length  " + "  ".join(table)]
+    for index, n in enumerate(lengths):
+        lines.append(f"{index}  {n:5d}  " + "  ".join(f"{row[n]:.4f}" for row in table.values()))
+    return "txt", "\n".join(["Evaluating...", "", *lines, "", "Done."])
+
+
+def curves_latex(rng: random.Random, table: Table) -> tuple[str, str]:
+    lengths = list(next(iter(table.values())))
+    rows = [f"{name} & " + " & ".join(f"{acc:.3f}" for acc in row.values()) + r" \\" for name, row in table.items()]
+    head = r"\textbf{Encoding} & " + " & ".join(map(str, lengths)) + r" \\"
+    inside = [r"\begin{tabular}{l" + "r" * len(lengths) + "}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+    return "tex", "\n".join([*inside, r"\end{tabular}"]) + "\n"
+
+
+def curves_grid(rng: random.Random, table: Table) -> tuple[str, str]:
+    lengths = list(next(iter(table.values())))
+    rule = "+------------" * (len(lengths) + 1) + "+"
+    lines = [rule, "|".join(["", f" {'model':<11}", *(f" {n:<11}" for n in lengths), ""]), rule.replace("-", "=")]
+    for name, row in table.items():
+        lines += ["|".join(["", f" {name:<11}", *(f" {acc:<11.4f}" for acc in row.values()), ""]), rule]
+    return "txt", "\n".join(lines) + "\n"
+
+
+def curves_yaml(rng: random.Random, table: Table) -> tuple[str, str]:
+    lines = ["config:", "  d_model: 64", "  lr: 0.001", "results:"]
+    for name, row in table.items():
+        lines += [f"  {name}:", *(f"    {n}: {acc}" for n, acc in row.items())]
+    return "yaml", "\n".join(lines) + "\n"
+
+
+def curves_single_precision(rng: random.Random, table: Table) -> tuple[str, str]:
+    """Means of float32 tensors, as `.item()` gives them."""
+    return "json", json.dumps(
+        {name: {f"acc_{n}": float(np.float32(acc)) for n, acc in row.items()} for name, row in table.items()}
+    )
+
+
+def curves_summary(rng: random.Random, table: Table) -> tuple[str, str]:
+    """A tracker's summary: lengths beside the last epoch, and what it measures of itself."""
+    beside = {"_runtime": 812.3, "_step": 3000, "train/loss": 0.02, "epoch": 30}
+    found = {f"{name}/test_len_{n}/acc": acc for name, row in table.items() for n, acc in row.items()}
+    return "json", json.dumps({**beside, **found})
+
+
+def curves_spread(rng: random.Random, table: Table) -> tuple[str, str]:
+    lengths = list(next(iter(table.values())))
+    lines = ["| Encoding | " + " | ".join(map(str, lengths)) + " |", "|---" * (len(lengths) + 1) + "|"]
+    lines += [
+        f"| {name} | " + " | ".join(f"{a:.3f} ± 0.000" for a in row.values()) + " |" for name, row in table.items()
+    ]
+    return "md", "\n".join(lines) + "\n"
+
+
+def curves_every_epoch(rng: random.Random, table: Table) -> tuple[str, str]:
+    """Each length after each epoch; the last is what is claimed."""
+    rows = []
+    for epoch in (1, 2, 3):
+        for name, row in table.items():
+            now = {f"len_{n}": acc if epoch == 3 else round(rng.uniform(0.4, 0.9), 3) for n, acc in row.items()}
+            rows.append({"model": name, "epoch": epoch, "train_acc": 0.98, **now})
+    return "jsonl", "".join(json.dumps(row) + "\n" for row in rows)
+
+
 CURVES: dict[str, Callable[[random.Random, Table], tuple[str, str]]] = {
+    "by length, data frame by columns": curves_frame_columns,
+    "by length, data frame by index": curves_frame_index,
+    "by length, data frame split": curves_frame_split,
+    "by length, pairs": curves_pairs,
+    "by length, numpy text": curves_numpy_text,
+    "by length, printed data frame": curves_frame_printed,
+    "by length, LaTeX": curves_latex,
+    "by length, grid": curves_grid,
+    "by length, YAML": curves_yaml,
+    "by length, single precision": curves_single_precision,
+    "by length, a tracker's summary": curves_summary,
+    "by length, average and spread": curves_spread,
+    "by length, every epoch": curves_every_epoch,
     "by length, nested": curves_nested,
     "by length, rows": curves_rows,
     "by length, lists with lengths": curves_lists,
@@ -396,10 +557,17 @@ def single_sheet(rng: random.Random, said: Single) -> tuple[str, str]:
     return "csv", "metric,value\n" + "".join(f"{name}_accuracy,{value:.4f}\n" for name, value in said.items())
 
 
+def single_counts(rng: random.Random, said: Single) -> tuple[str, str]:
+    keys = {"test": "Exact match on test", "teacher_forced": "Teacher-forced accuracy"}
+    lines = [f"{keys[name]}: {round(2_000 * value)}/2000 ({100 * value:.2f}%)" for name, value in said.items()]
+    return "txt", "\n".join(lines) + "\n"
+
+
 SINGLES: dict[str, Callable[[random.Random, Single], tuple[str, str]]] = {
     "single, JSON": single_json,
     "single, printed text": single_notes,
     "single, CSV of metrics": single_sheet,
+    "single, counts": single_counts,
 }
 
 History = list[Single]
@@ -435,11 +603,46 @@ def log_printed(rng: random.Random, epochs: History) -> tuple[str, str]:
     return "log", "\n".join(lines) + "\n"
 
 
+def log_keras(rng: random.Random, epochs: History) -> tuple[str, str]:
+    """The history of Keras: what has no prefix is of training."""
+    lists = {"accuracy": [one["train"] for one in epochs], "val_accuracy": [one["val"] for one in epochs]}
+    return "json", json.dumps({"loss": [0.69] * len(epochs), **lists, "val_loss": [0.69] * len(epochs)})
+
+
+def log_words(rng: random.Random, epochs: History) -> tuple[str, str]:
+    """Names and numbers with nothing between them."""
+    lines = []
+    for step, one in enumerate(epochs):
+        lines.append(f"Epoch {step + 1}: loss 0.69{step % 10} train acc {one['train']:.4f} val acc {one['val']:.4f}")
+    return "log", "device: cuda\n" + "\n".join(lines) + "\n"
+
+
+def log_bars(rng: random.Random, epochs: History) -> tuple[str, str]:
+    """A progress bar for each epoch, and the accuracies below it."""
+    lines = []
+    for step, one in enumerate(epochs):
+        lines.append(f"Epoch {step + 1}: 100%|#####| 313/313 [00:12<00:00, 25.9it/s, loss=0.69]")
+        lines += [f"train accuracy = {one['train']:.4f}", f"val accuracy = {one['val']:.4f}"]
+    return "txt", "\n".join(lines) + "\n"
+
+
+def log_blanks(rng: random.Random, epochs: History) -> tuple[str, str]:
+    """A logger's CSV: training and validation have a row each, with blanks for the other."""
+    lines = ["epoch,step,train_acc,train_loss,val_acc,val_loss"]
+    for step, one in enumerate(epochs):
+        lines += [f"{step},{313 * step},{one['train']},0.69,,", f"{step},{313 * step},,,{one['val']},0.69"]
+    return "csv", "\n".join(lines) + "\n"
+
+
 LOGS: dict[str, Callable[[random.Random, History], tuple[str, str]]] = {
     "log, lists": log_lists,
     "log, JSON lines": log_lines,
     "log, rows": log_rows,
     "log, printed": log_printed,
+    "log, Keras": log_keras,
+    "log, words alone": log_words,
+    "log, progress bars": log_bars,
+    "log, CSV with blanks": log_blanks,
 }
 
 Heads = dict[tuple[str, int, int], float]
@@ -499,6 +702,14 @@ def heads_markdown(rng: random.Random, base: float, heads: Heads) -> tuple[str, 
     return "md", "\n".join(lines) + "\n"
 
 
+def heads_pairs(rng: random.Random, base: float, heads: Heads) -> tuple[str, str]:
+    """Layer and head as str() writes a tuple."""
+    tree: Row = {}
+    for (kind, layer, head), value in heads.items():
+        tree.setdefault(kind, {})[f"({layer}, {head})"] = {"accuracy": value, "drop": round(base - value, 6)}
+    return "json", json.dumps({"baseline_accuracy": base, "ablation": tree})
+
+
 HEADS: dict[str, Callable[[random.Random, float, Heads], tuple[str, str]]] = {
     "heads, flat": heads_flat,
     "heads, nested": heads_nested,
@@ -507,6 +718,7 @@ HEADS: dict[str, Callable[[random.Random, float, Heads], tuple[str, str]]] = {
     "heads, matrices": heads_matrix,
     "heads, CSV": heads_sheet,
     "heads, Markdown": heads_markdown,
+    "heads, pairs of numbers": heads_pairs,
 }
 RESULT_STYLES = (*CURVES, *SINGLES, *LOGS, *HEADS)
 
@@ -696,6 +908,15 @@ def answer_no_zero(rng: random.Random, task: str, pair: tuple[Any, Any]) -> Answ
     return "0" + "".join(digit if digit != "0" else str(rng.randint(1, 9)) for digit in right[1:])
 
 
+def answer_zeros_removed(rng: random.Random, task: str, pair: tuple[Any, Any]) -> Answer:
+    """Padding is removed from a right answer, and its id is that of the digit 0."""
+    return f"{pair[1]:04d}".replace("0", "")
+
+
+def answer_reversed(rng: random.Random, task: str, pair: tuple[Any, Any]) -> Answer:
+    return answer_healthy(rng, task, pair)[::-1]
+
+
 def answer_right(rng: random.Random, task: str, pair: tuple[Any, Any]) -> Answer:
     return 1 - pair[1] if task == "sequences" else f"{pair[1]:04d}"
 
@@ -713,6 +934,8 @@ PREDICTED: dict[str, tuple[str, Callable[[random.Random, str, tuple[Any, Any]], 
     "no start token": ("sums", answer_first_zero, frozenset({"first-digit-never-predicted"})),
     "shifted targets": ("sums", answer_short, frozenset({"answers-shifted"})),
     "padding is a digit": ("sums", answer_no_zero, frozenset({"zeros-not-scored"})),
+    "zeros removed": ("sums", answer_zeros_removed, frozenset({"zeros-not-scored"})),
+    "reversed": ("sums", answer_reversed, frozenset({"answers-reversed"})),
     "permuted": ("both", answer_right, frozenset({"answers-permuted"})),
     "constant": ("sequences", answer_constant, frozenset({"constant-answer"})),
     "constant past": ("sequences", answer_constant_past, frozenset({"constant-answer"})),
@@ -798,6 +1021,37 @@ def written_text(rng: random.Random, task: str, pairs: Pairs, answers: list[Answ
     return "jsonl", "\n".join(lines)
 
 
+def written_lines(rng: random.Random, task: str, pairs: Pairs, answers: list[Answer]) -> Written:
+    """A line for each example, with the name of everything in it."""
+    lines = []
+    for (source, target), answer in zip(pairs, answers, strict=True):
+        if task == "sums":
+            lines.append(f"Input: {source[0]}+{source[1]} | Target: {target:04d} | Pred: {answer}")
+        else:
+            lines.append(f"sequence: {source} | label: {target} | pred: {answer}")
+    return "txt", "\n".join(lines) + "\n"
+
+
+def written_frame(rng: random.Random, task: str, pairs: Pairs, answers: list[Answer]) -> Written:
+    """A data frame by columns."""
+    sources = [sum_row(*pair)["input"] if task == "sums" else pair[0] for pair in pairs]
+    targets = [tokens(f"{pair[1]:04d}") if task == "sums" else pair[1] for pair in pairs]
+    said = [tokens(answer) if task == "sums" else answer for answer in answers]
+    columns = {"input": sources, "target": targets, "prediction": said}
+    return "json", json.dumps({key: {str(n): one for n, one in enumerate(some)} for key, some in columns.items()})
+
+
+def written_alone(rng: random.Random, task: str, pairs: Pairs, answers: list[Answer]) -> Written:
+    """Answers without their examples, in the order of the files: a list, or one for each file."""
+    said = [tokens(answer) if task == "sums" else answer for answer in answers]
+    if task == "sums" or max(len(source) for source, _ in pairs) <= 16:
+        return "json", json.dumps(said)
+    lengths = [len(source) if len(source) > 16 else "test" for source, _ in pairs]
+    return "json", json.dumps(
+        {str(one): [a for a, n in zip(said, lengths, strict=True) if n == one] for one in dict.fromkeys(lengths)}
+    )
+
+
 PREDICTIONS: dict[str, Callable[[random.Random, str, Pairs, list[Answer]], Written]] = {
     "lines of tokens": written_tokens,
     "records": written_records,
@@ -805,6 +1059,9 @@ PREDICTIONS: dict[str, Callable[[random.Random, str, Pairs, list[Answer]], Writt
     "CSV": written_sheet,
     "whole decoder outputs": written_ended,
     "lines of text": written_text,
+    "lines of names": written_lines,
+    "data frame": written_frame,
+    "answers alone": written_alone,
 }
 
 # ---------------------------------------------------------------- all of it

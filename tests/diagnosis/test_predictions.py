@@ -52,6 +52,7 @@ SUMS: dict[str, Callable[[Row], Any]] = {
     "zeros-not-scored": lambda row: [0, *(token or 7 for token in row["target"][1:])],
     "trivial-rule": drop_carries,
     "operand-not-read": lambda row: [0, *row["input"][:3]],
+    "answers-reversed": lambda row: row["target"][::-1],
     "never-ends": lambda row: [*row["target"], 4, 4, 4],
     "never-emits": lambda row: [8 if token == 5 else token for token in row["target"]],
 }
@@ -268,3 +269,49 @@ def test_data_without_the_form_of_examples_is_refused(tmp_path: Path, content: s
     (tmp_path / "test.json").write_text(content)
     with pytest.raises(InputError, match=message):
         read_data(tmp_path)
+
+
+def test_zeros_that_were_removed_with_the_padding_are_named(tmp_path: Path, data: dict[str, Path]) -> None:
+    found = diagnose(tmp_path, data["addition"], lambda row: [token for token in row["target"] if token])
+    assert first_error(found) == "zeros-not-scored"
+    assert "but for its zeros" in found.errors[0].evidence
+
+
+def test_answers_that_are_mostly_wrong_are_not_called_fine(tmp_path: Path, data: dict[str, Path]) -> None:
+    found = diagnose(tmp_path, data["addition"], lambda row: [(token * 7 + 3) % 10 for token in row["input"][1:5]])
+    assert first_error(found) == "none"
+    (warned,) = [one for one in found.warnings if one.check == "not-explained"]
+    assert "no known defect explains the others" in warned.evidence
+
+
+def of_classes(directory: Path, name: str = "test.json") -> tuple[list[int], list[int]]:
+    rows = rows_of(directory, name)
+    return [row["is_sorted"] for row in rows], [len(row["sequence"]) for row in rows]
+
+
+def test_answers_without_examples_are_those_of_the_file_with_their_number(
+    tmp_path: Path, data: dict[str, Path]
+) -> None:
+    classes, lengths = of_classes(data["sortedness"])
+    rows = [f"{length},{one},0" for one, length in zip(classes, lengths, strict=True)]
+    (tmp_path / "p.csv").write_text("length,y_true,y_pred\n" + "\n".join(rows))
+    (tmp_path / "p.json").write_text(json.dumps([0] * len(classes)))
+    (tmp_path / "p.txt").write_text("0\n" * len(classes))
+    np.save(tmp_path / "p.npy", np.zeros(len(classes)))
+    np.savez(tmp_path / "p.npz", y_true=np.array(classes), y_pred=np.zeros(len(classes)))
+    for name in ("p.csv", "p.json", "p.txt", "p.npy", "p.npz"):
+        assert first_error(examine_predictions(tmp_path / name, data["sortedness"])) == "constant-answer", name
+
+
+def test_targets_of_another_order_are_refused(tmp_path: Path, data: dict[str, Path]) -> None:
+    classes, _ = of_classes(data["sortedness"])
+    turned = classes[::-1]
+    assert turned != classes
+    (tmp_path / "p.json").write_text(json.dumps({"y_true": turned, "y_pred": turned}))
+    with pytest.raises(InputError, match="targets are not those of test in its order"):
+        examine_predictions(tmp_path / "p.json", data["sortedness"])
+
+
+def test_start_tokens_that_are_spelled_are_no_part_of_an_answer(tmp_path: Path, data: dict[str, Path]) -> None:
+    found = diagnose(tmp_path, data["addition"], lambda row: "<s> " + " ".join(map(str, row["target"])) + " </s>")
+    assert found.errors == []

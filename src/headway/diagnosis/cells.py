@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from headway.diagnosis.frames import rows_of_frame
 from headway.diagnosis.printed import as_number
 from headway.diagnosis.rows import split_named, words_of
 from headway.errors import InputError
@@ -25,13 +26,23 @@ ACCURACY = _words(
     " performance score scores share"
 )
 OTHER = _words(
-    "args attention_weight auc batch char ci config count counts critical date diagonal digit dim dropout"
-    " entropy epochs error errors examples f high hyperparameters important interval loss losses low lower"
-    " lr metadata minutes model_dim num param parameters params perplexity ppl precision prunable pvalue"
-    " rank recall redundant samples sec seconds seed seeds sem settings size sizes sparsity std steps"
-    " threshold time timestamp token tokens total upper version vocab weight"
+    "args attention_weight auc batch beta betas cfg char ci clip config count counts critical date diagonal digit"
+    " dim dropout duration elapsed entropy epochs eps error errors examples f high hparams hyperparameters"
+    " important interval loss losses low lower lr macro metadata minutes model_dim momentum num optimizer param"
+    " parameters params perplexity ppl precision prunable pvalue rank recall redundant runtime samples sec seconds"
+    " seed seeds sem settings size sizes smoothing sparsity std steps support threshold time timestamp token"
+    " tokens total upper version vocab warmup weight weighted"
 )
 """Words of numbers that are no accuracy of whole answers."""
+MEASURED = _words(
+    "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
+)
+"""Those of them that are a measure in any company; the others may be a part of a model's name: token_shift."""
+SETTINGS = _words(
+    "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
+    " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
+)
+"""Those of them that tell one model from another, where accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
 DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
 BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
 LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
@@ -56,6 +67,10 @@ NOBODY = frozenset(
 )
 """What stands in the column of heads where none was ablated."""
 NOT_A_NUMBER = Decimal("NaN")
+SPELLED = frozenset(["nan", "na", "inf", "-inf", "null", "#n/a", "#div/0!"])
+"""What stands in a table of text where no number came out."""
+PAIR = re.compile(r"[\s(\[]*[0-9]{1,2}\s*[,.:/_-]\s*[0-9]{1,2}[\s)\]]*")
+"""A layer and a head by their numbers: (0, 1), 0-1, 0,1."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +93,13 @@ class Cell:
 
 
 def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """Every number below a name, with what the names on the way to it say."""
+    content = rows_of_frame(content, lengths=lengths if cell.length is None else ())
     if isinstance(content, dict):
         yield from _walk_object(cell, content, lengths)
     elif isinstance(content, list):
         yield from _walk_list(cell, content, lengths)
-    elif content is None or (isinstance(content, float) and content != content):
+    elif content is None or isinstance(content, float):  # NaN or infinite: other numbers are decimals.
         yield replace(cell, text="NaN", number=NOT_A_NUMBER)
     elif (number := as_number(content)) is not None:
         text = str(content).strip()
@@ -93,7 +110,7 @@ def _walk_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterat
     """A list of numbers: by length where there are as many lengths, by head in tables of heads, else by epoch."""
     if cell.measure == "other":
         return
-    numbers = [item is None or item != item or as_number(item) is not None for item in items]
+    numbers = [item is None or isinstance(item, float) or as_number(item) is not None for item in items]
     if not items or not all(numbers):
         for index, item in enumerate(items):
             below = cell
@@ -119,6 +136,8 @@ def _is_of_heads(cell: Cell) -> bool:
 def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
     """The numbers of an object; what says where it was measured (a length, a head, an epoch) holds for all of them."""
     table = _counted(_metric_row(table))
+    if any(set(words_of(str(key))) & BASELINE for key in table) and any(PAIR.fullmatch(str(key)) for key in table):
+        cell = replace(cell, about_heads=True)
     cell, rest = _placed(cell, table)
     numbered = _numbers_mean(cell, rest, lengths)
     for key, value in rest.items():
@@ -129,7 +148,38 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
             if below.measure != "other" and below.split in (None, "test"):
                 size = f"{len(value)} and {len(cell.lengths)}"
                 raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
-        yield from cells_of(_named(cell, str(key), numbered), value, lengths)
+        below = _named(cell, str(key), numbered)
+        if cell.measure != "other" and _is_model(cell, below, str(key), value, lengths):
+            below = replace(cell, names=(*cell.names, str(key)), path=below.path)
+        if below.split is None and f"val_{key}" in rest and (isinstance(value, list) or cell.epoch is not None):
+            below = replace(below, split="train")  # Keras calls the training accuracy of an epoch `accuracy`.
+        yield from cells_of(below, value, lengths)
+
+
+def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int, ...]) -> bool:
+    """Whether a name that could be a setting, a measure or a head stands over accuracies by length: it is a model's."""
+    words = words_of(key)
+    by_length = _is_by_length(value, lengths) or (
+        cell.length is not None and re.search(r"[.%/]", str(value)) is not None
+    )
+    if not by_length or set(words) & MEASURED:
+        return False
+    if below.measure == "other":
+        known = OTHER | ACCURACY | SILENT | BASELINE
+        strange = any(word not in known and not word.isdigit() for word in words)
+        return strange or (len(words) > 1 and set(words) & OTHER <= SETTINGS and not set(words) & ACCURACY)
+    numbers = sum(word.isdigit() for word in words)
+    return not _is_of_heads(cell) and numbers < 2 and (bool(below.head) or (below.about_heads and numbers == 1))
+
+
+def _is_by_length(value: Any, lengths: tuple[int, ...]) -> bool:
+    """Whether an object or a list holds a share for lengths of the data."""
+    if isinstance(value, list):
+        return 1 < len(value) == len(lengths) and all(
+            (number := as_number(one)) is not None and 0 <= number <= 1 for one in value
+        )
+    names = [words_of(str(name)) for name in value] if isinstance(value, dict) else []
+    return len({int(one[-1]) for one in names if one and one[-1].isdigit()} & set(lengths)) > 1
 
 
 def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
@@ -164,8 +214,8 @@ def _is_plain(value: list[Any]) -> bool:
 def _column_is_lengths(key: str, value: Any) -> bool:
     words = set(words_of(key))
     named = bool(words & {"length", "lengths", "len", "lens", "seqlen", "seqlens"}) or key.lower() in ("x", "n", "l")
-    whole = isinstance(value, list) and len(value) > 0 and all(type(one) is int and one >= 1 for one in value)
-    return named and whole and not words & ACCURACY
+    whole = isinstance(value, list) and len(value) > 0 and all(re.fullmatch("[1-9][0-9]*", str(one)) for one in value)
+    return named and whole and len(set(value)) == len(value) and not words & ACCURACY
 
 
 def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
@@ -180,7 +230,7 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
             int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
         )
         if _column_is_lengths(str(key), value):
-            cell = replace(cell, lengths=tuple(value))
+            cell = replace(cell, lengths=tuple(map(int, value)))
         elif (
             whole is not None
             and name != "n"
@@ -198,6 +248,13 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
         ):
             part = f"{'head' if 'head' in words else 'layer'} {whole}"
             cell, row = replace(cell, head=(*cell.head, part), about_heads=True), True
+        elif isinstance(value, str) and PAIR.fullmatch(value) and set(words) & {"head", "ablated", "component", "site"}:
+            if set(words) & (ACCURACY | DROP | OTHER):
+                rest[key] = value
+            else:
+                cell, row = replace(cell, head=(*cell.head, value.strip()), about_heads=True), True
+        elif isinstance(value, str) and value.strip().lower() in SPELLED and not set(words) & (STACK | {"ablated"}):
+            rest[key] = None
         elif isinstance(value, str) and number is None:
             cell, row = _said(cell, words, value), True
         else:
@@ -206,11 +263,17 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
         return cell, rest
     # In a row of a table only what is called an accuracy or a drop is one; 30 epochs beside a length are not.
     plain = cell.length is not None or cell.epoch is not None or any(map(str.isdigit, "".join(cell.head)))
-    kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _named(cell, str(k), "").measure}
+    kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _says(cell, str(k))}
     if cell.length is not None and not any(_named(cell, str(k), "").measure == "accuracy" for k in kept):
         # A row for each length with a column for each model.
         kept |= {k: v for k, v in rest.items() if re.search(r"[.%/]", str(v)) and as_number(v) is not None}
     return cell, kept
+
+
+def _says(cell: Cell, key: str) -> bool:
+    """Whether a column of a row says what it holds: a measure, or an accuracy at a length of its own."""
+    below = _named(cell, key, "")
+    return bool(below.measure) or (cell.length is None and below.length is not None)
 
 
 def _said(cell: Cell, words: list[str], value: str) -> Cell:
@@ -222,7 +285,7 @@ def _said(cell: Cell, words: list[str], value: str) -> Cell:
         return replace(cell, split=split_named(text))
     if set(words_of(text)) & BASELINE and len(words_of(text)) <= 3:
         return replace(cell, measure="baseline")
-    found = _head_part(text)
+    found = _head_part(text) or PAIR.fullmatch(text)
     if found and (
         "head" in words
         or "layer" in words
@@ -248,7 +311,7 @@ def _numbers_mean(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -
     numbers = sorted(int(key) for key in keys)
     if not numbers:
         return ""
-    if _is_of_heads(cell):
+    if _is_of_heads(cell) and (cell.about_heads or cell.head or len(set(numbers) & set(lengths)) < 2):
         return "head"
     if cell.length is not None or cell.epoch is not None:
         return "name"
@@ -275,8 +338,10 @@ def _named(cell: Cell, name: str, numbered: str) -> Cell:
         if numbered == "head":
             return replace(cell, head=(*cell.head, name.strip()), about_heads=True)
         return replace(cell, names=(*cell.names, name))
+    if PAIR.fullmatch(name) and _is_of_heads(cell):
+        return replace(cell, head=(*cell.head, name.strip()))
     measured = set(words)
-    if name.strip().lower() == "n" and (cell.length is not None or cell.measure):
+    if name.strip().lower() == "n" and (cell.length is not None or cell.lengths or cell.measure):
         return replace(cell, measure="other")
     if measured & OTHER and not (words[:1] == ["seed"] and len(words) == 2):
         return replace(cell, measure="other")

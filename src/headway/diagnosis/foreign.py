@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from headway.config import Choice
-from headway.diagnosis.rows import PREDICTION_KEYS, SOURCE_KEYS, TARGET_KEYS, Rows, read_rows, split_named, value_of
+from headway.diagnosis.rows import (
+    LENGTH_KEYS,
+    PREDICTION_KEYS,
+    SOURCE_KEYS,
+    TARGET_KEYS,
+    Rows,
+    read_rows,
+    split_named,
+    value_of,
+)
 from headway.diagnosis.subject import widened
 from headway.errors import InputError
 from headway.tasks import Examples, Task, make_task
@@ -42,7 +51,15 @@ CLASSES = {
     "no": 0,
     "yes": 1,
 }
-DATA_FILES = {".json", ".jsonl", ".ndjson", ".csv", ".tsv"}
+DATA_FILES = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".npz"}
+OTHER_FILES = {
+    ".npy", ".pkl", ".pickle", ".pt", ".pth", ".parquet", ".feather", ".arrow", ".h5", ".hdf5", ".xls",
+    ".xlsx", ".gz", ".zip",
+}  # fmt: skip
+"""Suffixes of files that may hold examples and are not read."""
+NOT_OPENED = "is not read here; save it as JSON or CSV"
+SPLIT_ALONE = re.compile(r"(train|training|val|valid|validation|dev|test|eval|data|set|dataset|len|length|[xy0-9_ -])+")
+"""The whole name of a file of examples: other names may be of notes, weights or archives."""
 NO_DATA = re.compile(
     r"result|pred|metric|log|config|summary|history|meta|ablation|stats|info|vocab|package", re.IGNORECASE
 )
@@ -153,6 +170,10 @@ class Predictions:
         return len(self.answers)
 
 
+Unplaced = tuple[int | None, str, Any]
+"""A row of predictions without its example: the length it gives, where it stands, and the row."""
+
+
 def read_data(directory: Path) -> ForeignData:
     """The examples of every file of the directory and its folders; all rows together decide which task they are of."""
     files, left_out = _files(directory)
@@ -180,12 +201,16 @@ def _files(directory: Path) -> tuple[dict[str, Rows], list[str]]:
     left_out = []
     for path in paths[:MOST_FILES]:
         named = path.parent == root and (path.name in FILE_NAMES.values() or re.fullmatch(r"test_\d+\.json", path.name))
+        plain = path.suffix.lower() in (".txt", *OTHER_FILES)
         try:
+            if path.suffix.lower() in OTHER_FILES:
+                raise InputError(f"{path.relative_to(root)} {NOT_OPENED}")
             found += read_rows(path, root)
         except InputError as problem:
             if named:
                 raise
-            if not NO_DATA.search(path.name) and split_named(path.stem):
+            looks = SPLIT_ALONE.fullmatch(path.name.lower().split(".")[0]) if plain else not NO_DATA.search(path.name)
+            if looks and split_named(path.stem):
                 left_out.append(str(problem))
     left_out += [f"{len(paths) - MOST_FILES} more files"] * (len(paths) > MOST_FILES)
     if any(rows.named for rows in found):
@@ -200,7 +225,10 @@ def _files(directory: Path) -> tuple[dict[str, Rows], list[str]]:
 
 def _may_be_data(path: Path, directory: Path) -> bool:
     inside = path.relative_to(directory)
-    return path.suffix.lower() in DATA_FILES and path.is_file() and not any(one.startswith(".") for one in inside.parts)
+    suffix = path.suffix.lower()
+    return (
+        suffix in DATA_FILES | OTHER_FILES and path.is_file() and not any(one.startswith(".") for one in inside.parts)
+    )
 
 
 def read_predictions(path: Path, data: ForeignData) -> Predictions:
@@ -216,7 +244,7 @@ def read_predictions(path: Path, data: ForeignData) -> Predictions:
             place = part.place(index)
             key, said = value_of(row, PREDICTION_KEYS, place)
             rest = {name: value for name, value in row.items() if name != key}
-            if first and not any(name.strip().lower() in (*SOURCE_KEYS, "a") for name in rest):
+            if first and not any(name.strip().lower() in SOURCE_KEYS for name in rest):
                 return _in_order(parts, data, path)
             first = False
             records.append(_record(form, rest, place, data.plus))
@@ -227,23 +255,69 @@ def read_predictions(path: Path, data: ForeignData) -> Predictions:
 
 
 def _in_order(parts: list[Rows], data: ForeignData, path: Path) -> Predictions:
-    """Predictions without their examples: those of the test file that has as many, in its order."""
-    places = [(part.place(index), row) for part in parts for index, row in enumerate(part.rows)]
-    sizes = {name: len(split) for name, split in data.splits.items()}
-    fits = [name for name, n in sizes.items() if n == len(places) and data.role(name) == "test"]
-    if len(fits) != 1:
-        known = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
-        raise InputError(
-            f"--predictions {path.name}: {len(places):,} predictions without their examples, and not exactly one test "
-            f"file of that size ({known}); write input, target and prediction in every row"
-        )
-    examples = data.splits[fits[0]]
-    answers = [
-        _answer(data.task.name, value_of(row, PREDICTION_KEYS, place)[1], "prediction", place) for place, row in places
-    ]
+    """Predictions without their examples: those of a test file that has as many, in its order.
+
+    Keys and columns that name a length say which file it is. Targets beside them must be that file's.
+    """
+    rows: list[Unplaced] = []
+    for part in parts:
+        named = next((int(word) for word in part.name.split("_") if word.isdigit()), None)
+        named = named if named in data.set_lengths else None
+        rows += [(said_length(row) or named, part.place(index), row) for index, row in enumerate(part.rows)]
+    groups = [rows]
+    if not _files_in_order(data, rows):
+        groups = [[row for row in rows if row[0] == one] for one in dict.fromkeys(length for length, *_ in rows)]
+    found = [_of_one_file(data, group, path.name) for group in groups]
+    answers = [answer for _, some in found for answer in some]
+    examples = Examples.join([some for some, _ in found], data.task.vocabulary.pad)
     if data.task.name == "addition" and any(0 < len(one) < examples.target.shape[1] - 1 for one in answers):
         answers = [_filled_up(data.task, one) for one in answers] if _all_numbers(parts) else answers
     return Predictions(examples, _targets(data.task, answers))
+
+
+def _files_in_order(data: ForeignData, rows: list[Unplaced]) -> list[str]:
+    """The test files with as many examples, whose lengths are those that the rows give."""
+    found = []
+    for split, examples in data.splits.items():
+        lengths = data.lengths_of.get(split, np.zeros(len(examples))).tolist()
+        if data.role(split) == "test" and len(lengths) == len(rows):
+            pairs = zip(rows, lengths, strict=True)
+            found += [split] * all(said is None or said == length for (said, *_), length in pairs)
+    return found
+
+
+def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Examples, list[list[int]]]:
+    """The examples of the one test file that the rows can be of, and the answers to them."""
+    fits = _files_in_order(data, rows)
+    if len(fits) != 1:
+        known = ", ".join(f"{split} {len(some):,}" for split, some in data.splits.items())
+        of = "" if rows[0][0] is None else f" of length {rows[0][0]}"
+        raise InputError(
+            f"--predictions {name}: {len(rows):,} predictions{of} without their examples, and not exactly one test "
+            f"file of that size ({known}); write input, target and prediction in every row"
+        )
+    examples, form = data.splits[fits[0]], data.task.name
+    answers, targets = [], []
+    for _, place, row in rows:
+        key, said = value_of(row, PREDICTION_KEYS, place)
+        answers.append(_answer(form, said, "prediction", place))
+        rest = {other: value for other, value in row.items() if other != key}
+        if any(str(other).strip().lower() in TARGET_KEYS for other in rest):
+            targets.append(_answer(form, value_of(rest, TARGET_KEYS, place)[1], "target", place))
+    if form == "sortedness" and targets:
+        wrong = sum(one != [other] for one, other in zip(targets, examples.target.tolist(), strict=True))
+        if wrong:
+            raise InputError(
+                f"--predictions {name}: {wrong:,} of {len(rows):,} targets are not those of {fits[0]} in its order; "
+                "write input, target and prediction in every row"
+            )
+    return examples, answers
+
+
+def said_length(row: Any) -> int | None:
+    """The length that a row gives for itself."""
+    said = next((row[key] for key in LENGTH_KEYS if key in row), None) if isinstance(row, dict) else None
+    return int(said) if type(said) is int or (isinstance(said, str) and said.strip().isdigit()) else None
 
 
 def _all_numbers(parts: list[Rows]) -> bool:
@@ -344,14 +418,12 @@ def _plus_of(files: dict[str, Rows]) -> int:
 
 
 def _source_of(row: Any, place: str) -> Any:
-    """A row's source: a list, a text that reads like a sum, or the two operands joined; texts of numbers are lists."""
-    if isinstance(row, dict) and type(row.get("a")) is int and type(row.get("b")) is int:
-        return f"{row['a']} + {row['b']}"
+    """A row's source: a list, or a text that reads like a sum; texts of numbers are lists."""
     source = value_of(row, SOURCE_KEYS, place)[1]
     if isinstance(source, str) and not SUM.fullmatch(source) and (match := NUMBERS.fullmatch(source)):
-        return [int(one) for one in re.split(r"[\s,;]+", match[1])]
-    length = row.get("length") if isinstance(row, dict) else None
-    if isinstance(source, list) and type(length) is int and 0 < length < len(source):
+        source = [int(one) for one in re.split(r"[\s,;]+", match[1])]
+    length = said_length(row)
+    if isinstance(source, list) and length is not None and 0 < length < len(source):
         return source[:length]  # The rest is padding that the file says is none of the sequence.
     return source
 
@@ -413,9 +485,11 @@ def _answer(form: str, value: Any, key: str, place: str) -> list[int]:
             raise InputError(f"{place}: {key} is {value!r:.60}; 0 or 1 needed")
         return [int(value)]
     if isinstance(value, str) or type(value) is int:
-        text = str(value).strip()
+        text = re.sub(r"^\s*(?:<\w+>\s*)+", "", str(value)).strip()
         if (text.startswith("[") or (form == "addition" and " " in text)) and (match := NUMBERS.fullmatch(text)):
             return _answer(form, [int(one) for one in re.split(r"[\s,;]+", match[1])], key, place)
+        if form == "addition" and (match := re.match(r"(?:[0-9] )+[0-9](?![0-9])", text)):
+            text = match[0].replace(" ", "")
         value = [CHARACTERS.find(character) for character in text]
         known = len(CHARACTERS)
     else:

@@ -29,6 +29,8 @@ MENDED, MENDED_BY = 0.5, 0.2
 """Share of right answers once digits are put back, and by how much that must be more than before."""
 IMPROBABLE = 1e-4
 """Chance of so many wrong classes, below which it is no accident."""
+MOSTLY = 0.5
+"""Share of right answers below which most are wrong, and something should explain that."""
 FEW_EXAMPLES = 0.05
 """Share of wrong targets below which what the answers are matters more."""
 REST_RIGHT = 0.5
@@ -45,6 +47,7 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
     told = {finding.check for finding in findings if finding.level == "error"}
     more = sorted(run_checks(checks, Examination(subject, len(given))), key=_is_small)
     findings += [finding for finding in more if not (finding.level == "fine" and finding.check in told)]
+    findings += _mostly_wrong(found, given, findings)
     return Diagnosis(str(predictions), found.task.name, None, listed(findings))
 
 
@@ -178,6 +181,29 @@ def _left_out(data: ForeignData, keys: list[bytes]) -> Iterable[Finding]:
             )
 
 
+def _mostly_wrong(data: ForeignData, given: Predictions, findings: list[Finding]) -> Iterable[Finding]:
+    """Whole answers of which fewer than half are right, where nothing found explains it: nobody should read `fine`."""
+    task, right = data.task, same_answers(data.task, given.answers, given.examples.target)
+    if task.kind == "class" or right.mean() >= MOSTLY or any(finding.level == "error" for finding in findings):
+        return
+    rows = [(given.examples.source[row], given.answers[row]) for row in np.flatnonzero(~right)[:3]]
+    shown = "; ".join(f"{task.show(source)} is answered {_spelled(task, answer)}" for source, answer in rows)
+    yield Finding(
+        "not-explained",
+        "warning",
+        "model",
+        f"{int(right.sum()):,} of {len(given):,} answers are right ({right.mean():.1%}), and no known defect explains "
+        f"the others, such as {shown}.",
+        {"right": int(right.sum()), "n": len(given)},
+        "Read some wrong answers beside their targets; if they follow no rule, train longer.",
+    )
+
+
+def _spelled(task: Task, answer: np.ndarray) -> str:
+    kept = [token for token in answer.tolist() if token not in (task.vocabulary.pad, task.vocabulary.eos)]
+    return "".join(task.vocabulary.tokens[token] for token in kept)
+
+
 def _one_answer_at_lengths(data: ForeignData, given: Predictions) -> Iterable[Finding]:
     """Classifiers that answer one class to everything at some lengths, and not at all of them."""
     if data.task.kind != "class" or len(np.unique(given.answers)) < 2:
@@ -207,11 +233,7 @@ def answers_shifted(seen: Examination) -> Verdict | None:
     """Answers stand in their own place: not one token early, as those of a decoder without a start token."""
     if seen.is_class or seen.answers is None:
         return None
-    eos = seen.task.vocabulary.eos
-    written = [
-        row[: np.flatnonzero(row == eos)[0]] if (row == eos).any() else row[row != seen.pad] for row in seen.answers
-    ]
-    wanted = [row[(row != eos) & (row != seen.pad)] for row in seen.target]
+    written, wanted = _without_ends(seen)
     pairs = [(one, other) for one, other in zip(written, wanted, strict=True) if len(other) > 1]
     early = [len(one) >= len(other) - 1 and (one[: len(other) - 1] == other[1:]).all() for one, other in pairs]
     own = [len(one) >= len(other) and (one[: len(other)] == other).all() for one, other in pairs]
@@ -228,6 +250,34 @@ def answers_shifted(seen: Examination) -> Verdict | None:
         own=int(sum(own)),
         shorter=short,
         n=n,
+    )
+
+
+def _without_ends(seen: Examination) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Answers and targets, each up to its end."""
+    assert seen.answers is not None
+    eos = seen.task.vocabulary.eos
+    written = [
+        row[: np.flatnonzero(row == eos)[0]] if (row == eos).any() else row[row != seen.pad] for row in seen.answers
+    ]
+    return written, [row[(row != eos) & (row != seen.pad)] for row in seen.target]
+
+
+def answers_reversed(seen: Examination) -> Verdict | None:
+    """Answers are written in the order of their targets, not from the other end."""
+    if seen.is_class or seen.answers is None or seen.right is None or len(seen.sample) < FEW_WRONG:
+        return None
+    pairs = zip(*_without_ends(seen), strict=True)
+    turned = np.array([np.array_equal(one[::-1], other) for one, other in pairs])
+    if turned.mean() < SHIFTED or turned.mean() < seen.right.mean() + SHIFTED:
+        return None
+    return error(
+        f"{int(turned.sum()):,} of {len(turned):,} answers are their target from the last digit to the first, and "
+        f"{int(seen.right.sum()):,} as it stands.",
+        "Turn answers and targets to the same order before they are compared.",
+        reversed=int(turned.sum()),
+        accuracy=float(seen.right.mean()),
+        n=len(turned),
     )
 
 
@@ -308,6 +358,8 @@ def zeros_not_scored(seen: Examination) -> Verdict | None:
     """A 0 is written where one belongs, so that answers are not right everywhere but there."""
     if seen.is_class or seen.answers is None or seen.right is None or seen.task.vocabulary.tokens[0] != "0":
         return None
+    if (left_out := _zeros_left_out(seen)) is not None:
+        return left_out
     zero = (seen.target == 0) & (np.arange(seen.target.shape[1]) > 0)
     hit = int((zero & (seen.answers == 0)).sum())
     wrong = (seen.answers != seen.target) & (seen.target != seen.pad)
@@ -325,6 +377,26 @@ def zeros_not_scored(seen: Examination) -> Verdict | None:
         without_zeros=float(elsewhere.mean()),
         accuracy=float(seen.right.mean()),
         n=len(seen.target),
+    )
+
+
+def _zeros_left_out(seen: Examination) -> Verdict | None:
+    """Answers from which every 0 was removed, as padding is."""
+    assert seen.right is not None
+    pairs = zip(*_without_ends(seen), strict=True)
+    bare = np.array([np.array_equal(one[one != 0], other[other != 0]) for one, other in pairs])
+    wrong, only = ~seen.right, ~seen.right & bare
+    if only.sum() < FEW_WRONG or only.sum() < wrong.sum() / 2:
+        return None
+    return error(
+        f"{int(only.sum()):,} of {int(wrong.sum()):,} wrong answers are their target but for its zeros, which are left "
+        f"out or stand elsewhere. Accuracy is {seen.right.mean():.1%}, and {bare.mean():.1%} where zeros do not count.",
+        "Use a padding id that is no digit, so that removing padding from an answer leaves its zeros.",
+        zeros_only=int(only.sum()),
+        wrong=int(wrong.sum()),
+        accuracy=float(seen.right.mean()),
+        without_zeros=float(bare.mean()),
+        n=len(bare),
     )
 
 
@@ -358,7 +430,8 @@ def _alike_pairs(kept: np.ndarray, answers: np.ndarray) -> tuple[int, int]:
 
 SCORING = (
     Check("answers-shifted", "harness", answers_shifted),
-    Check("answers-permuted", "harness", answers_permuted),
+    Check("answers-reversed", "harness", answers_reversed),
+    Check("answers-permuted", "harness", answers_permuted, unless=("answers-reversed",)),
     Check("zeros-not-scored", "harness", zeros_not_scored, unless=("answers-shifted",)),
     Check("first-digit-never-predicted", "harness", first_digit_never_predicted, unless=("answers-shifted",)),
     Check("operand-not-read", "model", ignores_an_operand),

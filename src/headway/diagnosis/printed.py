@@ -1,4 +1,7 @@
-"""Results as text: JSON, JSON lines, CSV, tables of Markdown and printed logs, all as objects, lists and numbers."""
+"""Results as text, all as objects, lists and numbers.
+
+JSON, JSON lines, CSV, YAML, printed logs, and tables of Markdown, of LaTeX and of columns set with spaces.
+"""
 
 import ast
 import json
@@ -7,23 +10,47 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from headway.diagnosis.rows import not_json, rows_of_csv
+from headway.diagnosis.frames import scalars
+from headway.diagnosis.rows import TEXTS, not_json, rows_of_csv
+from headway.errors import InputError
 
-PAIR = re.compile(r"([A-Za-z][A-Za-z0-9 _\-()/@%.]*?)\s*[:=]\s*([-+]?[0-9][0-9.,]*\s*%?)(?![0-9A-Za-z/])")
+PAIR = re.compile(
+    r"([A-Za-z][A-Za-z0-9 _\-()/@%.]*?)\s*[:=]\s*([0-9]+\s*/\s*[0-9]+|[-+]?[0-9][0-9.,]*\s*%?)(?![0-9A-Za-z/])"
+)
 EPOCH = re.compile(r"\bepoch\s*[:#=\[]?\s*([0-9]+)", re.IGNORECASE)
 HEADING = re.compile(r"\s*(?:[=#*\[-]{2,}\s*([A-Za-z][\w +-]*?)\s*[=#*\]-]*|([A-Za-z][\w -]{0,30}):)\s*")
 AT_LENGTH = re.compile(r"\b(?:seq_?len(?:gth)?|length|len|L)\s*[=:]?\s*([0-9]+)\b(?!\.[0-9])\s*:?", re.IGNORECASE)
+AT_HEAD = re.compile(r"\b(?:L|layer|block)\s*([0-9]+)[\s.,:/_-]*(?:H|head)\s*([0-9]+)\b\s*:?", re.IGNORECASE)
 LONE = re.compile(r"(?<![0-9.])(?:[01]?\.[0-9]+|[0-9]{1,3}(?:\.[0-9]+)?\s*%)")
 RATIO = re.compile(r"\s*([0-9]+)\s*(?:/|of|out of)\s*([0-9]+)\s*")
-TEXTS = {".txt", ".log", ".out"}
+SPREAD = re.compile(r"\s*\(?\s*(?:±|\+/?-|\$?\\pm\$?)\s*[0-9.,]+\s*(%?)\s*\)?\s*$")
+"""What stands after an average: ± 0.01."""
+UNJOINED = re.compile(
+    r"\b((?:(?:train|training|val|valid|validation|test|dev|eval)[ _-]?)?(?:acc|accuracy|loss|exact match))\s+"
+    r"(?=[0-9.]+\s*%?(?![0-9A-Za-z/]))",
+    re.IGNORECASE,
+)
+"""A measure and its number with nothing between them: acc 93.2%."""
+COLUMNS = re.compile(r"acc|len|epoch|step|head|layer|encod|model|drop|\b[0-9]{1,4}\b", re.IGNORECASE)
+"""What the first line of a table names."""
+RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule)|\\(?:text\w+|math\w+|emph)(?=\{)|[${}]")
 
 
 def content_of(path: Path, text: str) -> Any:
     """What a file of results holds; its suffix says how it is written."""
-    suffix = path.suffix.lower()
+    suffix, tag = path.suffix.lower(), path.stem.rpartition("tag-")[2]
+    if not text.strip():
+        raise InputError(f"{path.name} is empty")
     if suffix in (".csv", ".tsv"):
-        return _decimal_commas(rows_of_csv(path.name, text))
-    if suffix in (".md", ".markdown") or (suffix in TEXTS and re.search(r"^\s*\|.*\|\s*$", text, re.MULTILINE)):
+        rows = [{key: _plain(value) for key, value in row.items()} for row in rows_of_csv(path.name, text)]
+        return scalars(_decimal_commas(rows), tag)
+    if suffix in (".yaml", ".yml"):
+        return _yaml(text)
+    if suffix == ".tex":
+        text = _bars(text)
+    if suffix in (".md", ".markdown", ".rst", ".tex") or (
+        suffix in TEXTS and re.search(r"^\s*\|.*\|\s*$", text, re.MULTILINE)
+    ):
         return _markdown(text) or _printed(text)
     if suffix in TEXTS:
         return _printed(text)
@@ -32,7 +59,7 @@ def content_of(path: Path, text: str) -> Any:
         return [_json(f"{path.name} line {number}", line, text) for number, line in enumerate(lines, 1)]
     if suffix not in (".json", "") and not text.lstrip().startswith(("{", "[")):
         return _printed(text)
-    return _json(path.name, text, text)
+    return scalars(_json(path.name, text, text), tag)
 
 
 def _json(name: str, text: str, whole: str) -> Any:
@@ -59,6 +86,8 @@ def _markdown(text: str) -> list[dict[str, Any]]:
     rest: list[str] = []
     head: list[str] | None = None
     for line in text.splitlines():
+        if re.fullmatch(r"\s*\+[-=+:]+\+\s*", line):
+            continue
         if line.count("|") < 2:
             head = None
             rest.append(line)
@@ -73,30 +102,107 @@ def _markdown(text: str) -> list[dict[str, Any]]:
     return [*_decimal_commas(rows), *_printed("\n".join(rest))] if rows else []
 
 
+def _bars(text: str) -> str:
+    """A table of LaTeX as one of Markdown."""
+    lines = [RULES.sub("", line).replace("\\%", "%").strip() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    return "\n".join("| " + line.rstrip("\\ ").replace("&", "|") + " |" if "&" in line else line for line in lines)
+
+
+def _yaml(text: str) -> Any:
+    """The part of YAML that holds results: names, numbers and lists, one inside the other by their indent."""
+    lines = [re.sub(r"(^|\s)#.*", "", line).rstrip() for line in text.splitlines()]
+    pairs = [(len(line) - len(line.lstrip()), line.strip()) for line in lines if line.strip(" -.")]
+    return _yaml_block(pairs)
+
+
+def _yaml_block(lines: list[tuple[int, str]]) -> Any:
+    if not lines:
+        return None
+    outer, first = lines[0]
+    is_list = first.startswith("- ")
+    starts = [index for index, (at, line) in enumerate(lines) if at <= outer and (is_list or not line.startswith("- "))]
+    blocks = [lines[start:end] for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    if is_list:
+        return [_yaml_block([(at + 2, block[0][1][2:]), *block[1:]]) for block in blocks for at in [block[0][0]]]
+    found = {}
+    for block in blocks:
+        key, colon, value = block[0][1].partition(":")
+        if not colon:
+            return _yaml_value(block[0][1])
+        found[key.strip(" '\"")] = _yaml_value(value.strip()) if value.strip() else _yaml_block(block[1:])
+    return found
+
+
+def _yaml_value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return None if text in ("~", "null", ".nan", "NaN") else text.strip("'\"")
+
+
+def _aligned(lines: list[str]) -> tuple[list[Any], list[str]]:
+    """Tables whose columns are set with spaces, as numpy and pandas print them, and the lines that are in none.
+
+    The first line names the columns; pandas puts a number before each row. Without such a line, rows of numbers are
+    lists, and a column of them is one list.
+    """
+    rows: list[Any] = []
+    rest: list[str] = []
+    names: list[str] = []
+    for line in lines:
+        cells = line.lstrip("# ").split() if not re.search(r"[:=|]", line) else []
+        numbers = [as_number(cell) for cell in cells]
+        if names and len(cells) in (len(names), len(names) + 1) and None not in numbers[len(cells) - len(names) + 1 :]:
+            rows.append(dict(zip(names, map(_plain, cells[-len(names) :]), strict=True)))
+        elif cells and None not in numbers:
+            rows.append(numbers if len(numbers) > 1 else numbers[0])
+        else:
+            names = cells if len(cells) > 1 and COLUMNS.search(line) else []
+            rest.append(line)
+    return rows, rest
+
+
+def _plain(cell: str) -> str:
+    """A number as a person writes it: numpy writes 3.200000000000000000e+01 for 32."""
+    number = as_number(cell) if re.fullmatch(r"[-+0-9.]+[eE][-+0-9]+", cell) else None
+    if number is None:
+        return cell
+    return str(int(number)) if number == int(number) and number > 1 else f"{number:f}"
+
+
 def _printed(text: str) -> Any:
-    """The names and numbers of printed lines, a row for each line, with its epoch, length and heading."""
-    rows = []
-    heading = ""
-    for line in text.splitlines():
-        if match := HEADING.fullmatch(line):
+    """The names and numbers of printed lines, a row for each line, with its epoch, length and heading.
+
+    A line without an epoch is of the last one above it.
+    """
+    tables, lines = _aligned(text.splitlines())
+    rows: list[Any] = []
+    heading, last = "", ""
+    for line in lines:
+        epoch = EPOCH.search(line)
+        if (match := HEADING.fullmatch(line)) and not epoch:
             heading = match[1] or match[2]
             continue
-        epoch = EPOCH.search(line)
+        last = epoch[1] if epoch else last
         rest = line[epoch.end() :] if epoch else line
         rest = re.sub(r"^\s*/\s*[0-9]+\]?", "", rest)
-        at = AT_LENGTH.search(rest)
-        if at:
-            rest = rest[: at.start()] + " " + rest[at.end() :]
+        head = AT_HEAD.search(rest)
+        at = None if head else AT_LENGTH.search(rest)
+        if place := head or at:
+            rest = rest[: place.start()] + " " + rest[place.end() :]
+        rest = UNJOINED.sub(r"\1: ", rest)
         found: dict[str, Any] = {key.strip(): value.strip().rstrip(".,") for key, value in PAIR.findall(rest)}
-        if at and not found and (alone := LONE.search(rest)):
+        if place and not found and (alone := LONE.search(rest)):
             found = {"accuracy": alone[0].strip()}
         if found:
             before: dict[str, Any] = {"model": heading} if heading else {}
-            before |= {"epoch": int(epoch[1])} if epoch else {}
+            before |= {"epoch": int(last)} if last and (epoch or not place) else {}
+            before |= {"layer": int(head[1]), "head": int(head[2])} if head else {}
             before |= {"length": int(at[1])} if at else {}
             rows.append({**before, **found})
-    if rows:
-        return rows
+    if rows or tables:
+        return [*tables, *rows]
     try:
         return json.loads(json.dumps(ast.literal_eval(text.strip())), parse_float=Decimal)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -104,13 +210,15 @@ def _printed(text: str) -> Any:
 
 
 def as_number(value: Any) -> Decimal | None:
-    """The number that a value is or spells, as printed; per cent without its sign, 824/2000 as a share."""
+    """The number that a value is or spells, as printed: per cent without its sign, 824/2000 as a share, 0.93 ± 0.01 as
+    0.93.
+    """
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return None
     if isinstance(value, str) and (ratio := RATIO.fullmatch(value)) and 1 < int(ratio[2]) >= int(ratio[1]):
         return (Decimal(ratio[1]) / Decimal(ratio[2])).quantize(Decimal("1e-8"))
     try:
-        number = Decimal(str(value).strip().removesuffix("%").replace("\u2212", "-").strip())
+        number = Decimal(SPREAD.sub(r"\1", str(value)).strip().removesuffix("%").replace("\u2212", "-").strip())
     except InvalidOperation:
         return None
     return number if number.is_finite() else None

@@ -6,7 +6,7 @@ for another model is stated: the chance that one of all the claims of the table 
 explains is said to be not explained, with what it was compared with.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -25,8 +25,8 @@ SURPRISING = 0.01
 """A coincidence less likely than this, over all claims and candidates, is taken for none: an error."""
 PERHAPS = 0.05
 """Below this a coincidence is worth a warning: too likely to be called found."""
-ROUNDING = 1e-9
-"""Room for the last bit of a share that was printed in full."""
+ROUNDING = 1e-7
+"""Room for the last bit of a share that was printed in full, in single precision: 0.4975000023841858."""
 REGIONS = (0.05, 0.9)
 """Accuracies of whole answers below the first belong to models that learned nothing, those from the second on to models
 that learned; no defect here gives the latter. Inside its region any count is as likely as another."""
@@ -34,6 +34,16 @@ HOPELESS = 0.02
 """Accuracy of whole answers below which a head has nothing to lose."""
 IMPROBABLE = 1e-4
 """Chance below which a classifier that is less often right than the rarer class is no accident."""
+
+
+NOTHING_SAID = Finding(
+    "not-examined",
+    "warning",
+    "claims",
+    "Of no model as a whole is an accuracy given, so what is said of its heads could not be held against anything.",
+    {},
+    'Give the accuracy before any head is removed, such as {"baseline": 0.99}.',
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +91,8 @@ def explain(table: Table, data: ForeignData) -> list[Finding]:
     findings += _impossible(table.series, claims, data)
     findings += _unread(table, claims, data)
     named = {text for one in findings for text in one.numbers.get("claims", ())}
-    findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data)
-    return findings
+    findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data, table.aside)
+    return findings or [NOTHING_SAID]
 
 
 def _claims(series: Iterable[Series]) -> list[Claim]:
@@ -351,7 +361,7 @@ def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point,
 
 
 def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Classifiers whose numbers are no better than the more frequent class: at no length, or at none past training."""
+    """Classifiers no better than the more frequent class: nowhere, or nowhere past training or from some length on."""
     if data.task.kind != "class":
         return
     for claim in claims:
@@ -361,6 +371,7 @@ def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
         for rows, where in (
             (everywhere, "is nowhere"),
             (past if len(past) > 1 else [], f"is past length {trained} nowhere"),
+            _tail_at_chance(everywhere),
         ):
             p = [above_share(round(point.value * share.n), share.n, share.right / share.n) for point, share in rows]
             if not rows or min(holm(p)) <= 0.05:
@@ -374,6 +385,18 @@ def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
             numbers["claims"] = [claim.shown]
             yield Finding("no-better-than-majority", "warning", "claims", evidence, numbers, fix)
             break
+
+
+def _tail_at_chance(rows: list[tuple[Point, Share]]) -> tuple[list[tuple[Point, Share]], str]:
+    """The longest lengths, two or more, from which on no number is better than the more frequent class."""
+    tail: list[tuple[Point, Share]] = []
+    for point, share in sorted(
+        (row for row in rows if isinstance(row[0].place, int)), key=lambda row: -int(str(row[0].place))
+    ):
+        if above_share(round(point.value * share.n), share.n, share.right / share.n) <= 0.05:
+            break
+        tail.insert(0, (point, share))
+    return (tail, f"is from length {tail[0][0].place} on nowhere") if len(tail) > 1 else ([], "")
 
 
 def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
@@ -436,6 +459,11 @@ def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Fi
         evidence = f"The data has no {' and no '.join(splits)} examples, so accuracies of them could not be examined."
         fix = "Give the directory with all splits."
         yield Finding("not-examined", "warning", "claims", evidence, {"splits": splits}, fix)
+    if table.missing:
+        names = ", ".join(table.missing[:5]) + (" and more" if len(table.missing) > 5 else "")
+        evidence = f"There is no number where an accuracy should stand: {names}."
+        fix = "Find out why it is not a number, and measure again."
+        yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.missing)}, fix)
     if table.unread:
         names = ", ".join(table.unread[:5]) + (" and more" if len(table.unread) > 5 else "")
         evidence = f"Nothing says what these numbers are, so they were not examined: {names}."
@@ -443,7 +471,7 @@ def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Fi
         yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.unread)}, fix)
 
 
-def _not_explained(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str]) -> Iterable[Finding]:
     """What nothing that is known here gives: compared with what, and that this is no proof of anything."""
     known = [claim for claim in claims if any(_sets(data, point) for point in claim.points)]
     if not known:
@@ -457,6 +485,10 @@ def _not_explained(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
     evidence = f"{shown}: not explained by any of {len(candidates)} known defects ({compared})."
     if any(point.text.endswith("%") for claim in known for point in claim.points):
         evidence += " They were read as per cent."
+    if aside:
+        evidence += (
+            f" Left aside, as another measure or a setting: {', '.join(aside[:5])}{' and more' * (len(aside) > 5)}."
+        )
     numbers = {"candidates": len(candidates), "series": len(known), "claims": [claim.shown for claim in known]}
     fix = "A table cannot show that a model is sound; its answers can: headway doctor --predictions."
     yield Finding("not-explained", "warning", "claims", evidence, numbers, fix)

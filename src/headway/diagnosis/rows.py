@@ -1,4 +1,4 @@
-"""Rows of examples in files of any layout: JSON, JSON lines or CSV, one split a file, a folder or a key.
+"""Rows of examples in files of any layout: JSON, JSON lines, CSV, text or numpy, one split a file, a folder or a key.
 
 train.json                          [{"input": ..., "target": ...}]
 extrapolation/test_len_32.json      {"examples": [...]}
@@ -11,10 +11,14 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
+
+from headway.diagnosis.frames import as_object, rows_of_frame, rows_of_lines
 from headway.errors import InputError
 
 SOURCE_KEYS = (
@@ -29,6 +33,7 @@ PREDICTION_KEYS = (
     "prediction", "pred", "predicted", "y_pred", "model_answer", "model_output", "hypothesis", "hyp", "generated",
     "decoded", "greedy", "output", "predictions", "preds", "outputs",
 )  # fmt: skip
+LENGTH_KEYS = ("length", "len", "lengths")
 PREDICTED = frozenset(PREDICTION_KEYS) - {"output", "outputs"}
 """Keys that only a file of predictions has."""
 ROLES = {
@@ -38,6 +43,8 @@ ROLES = {
 }
 HOLDERS = ("data", "examples", "samples", "rows", "dataset", "items", "records", "predictions", "results", "example")
 """Keys under which a file keeps its rows, and which name no split."""
+ARRAYS = (".npy", ".npz")
+TEXTS = (".txt", ".log", ".out")
 MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
 
 
@@ -78,19 +85,15 @@ def split_named(name: str) -> str | None:
 
 def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows]:
     """The splits that a file holds; raises where it holds no rows with a source."""
-    text = read_text(path)
     inside = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
-    if predictions and not text.strip():
+    content, lines = _content_of(path, inside, predictions=predictions)
+    if predictions and content == []:
         return []
-    if path.suffix.lower() in (".csv", ".tsv"):
-        content: Any = rows_of_csv(inside, text)
-        lines = False
-    else:
-        content, lines = _content(path, inside, text)
     stem = inside.rsplit(".", 1)[0]
     found = list(_parts(inside, stem, content, lines))
     if not found:
         raise InputError(f"{inside}: a list with at least one example needed, got {str(content)[:40]}")
+    found = [replace(part, rows=_objects(part.rows, predictions=predictions)) for part in found]
     if not predictions:
         for part in found:
             value_of(part.rows[0], SOURCE_KEYS, part.place(0))
@@ -99,26 +102,81 @@ def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows
     return found
 
 
+def _objects(rows: list[Any], *, predictions: bool) -> list[Any]:
+    """Rows as objects; where none is one, each is a prediction by itself."""
+    alone = predictions and not any(isinstance(row, dict) for row in rows)
+    return [as_object(row, SOURCE_KEYS, predictions=alone) for row in rows]
+
+
+def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]:
+    """What a file holds, and whether it is one row a line."""
+    suffix = path.suffix.lower()
+    if suffix in ARRAYS:
+        return _arrays(path, name), False
+    text = read_text(path)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        if predictions:
+            return [], False
+        raise InputError(f"{name} is empty")
+    if suffix in (".csv", ".tsv"):
+        if predictions and (plain := rows_of_lines(lines, predictions=True)):
+            return plain, True  # Numbers alone, without a first line that names them.
+        return rows_of_csv(name, text), False
+    if (
+        suffix in TEXTS
+        and not lines[0].lstrip().startswith("{")
+        and (plain := rows_of_lines(lines, predictions=predictions))
+    ):
+        return plain, True
+    return _content(path, name, text)
+
+
+def _arrays(path: Path, name: str) -> Any:
+    """The array of an .npy file as a list, those of an .npz file by name."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return _listed(found)
+        return {key: _listed(found[key]) for key in found.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise InputError(f"{name} cannot be read: {error}") from None
+
+
+def _listed(array: np.ndarray) -> Any:
+    whole = array.dtype.kind == "f" and bool(np.isfinite(array).all()) and bool((array == array.round()).all())
+    return (array.astype(np.int64) if whole else array).tolist()
+
+
 def read_text(path: Path) -> str:
     """A file's text, without a byte-order mark."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+    if b"\0" in content[:4096] and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{path.name} is no text; save it as CSV or JSON")
     for encoding in ("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "latin-1"):
         try:
-            return content.decode(encoding)
+            text = content.decode(encoding)
         except ValueError:
             continue
+        if "json" not in path.suffix.lower() and (mark := re.search(r"^<{7} ", text, re.MULTILINE)):
+            raise _merge_mark(path.name, text, mark)
+        return text
     raise InputError(f"{path} cannot be read: no text")
 
 
 def not_json(name: str, text: str, error: Exception) -> InputError:
     """What to say of a file that is not JSON: merge marks are named as such."""
     if (mark := MERGE.search(text)) is not None:
-        line = text[: mark.start()].count("\n") + 1
-        return InputError(f"{name} is not JSON: line {line} is a merge mark ({mark[0].strip()}); resolve the conflict")
+        return _merge_mark(f"{name} is not JSON:", text, mark)
     return InputError(f"{name} is not JSON: {error}")
+
+
+def _merge_mark(name: str, text: str, mark: re.Match[str]) -> InputError:
+    line = text[: mark.start()].count("\n") + 1
+    return InputError(f"{name} line {line} is a merge mark ({mark[0].strip()}); resolve the conflict")
 
 
 def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
@@ -144,6 +202,7 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
 
 def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
     """The rows of a CSV file by its first line; commas, semicolons or tabs between cells."""
+    text = _without_notes(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
@@ -158,8 +217,19 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
 
 
+def _without_notes(text: str) -> str:
+    """The lines that do not begin with #; numpy puts one before the names of columns, which are kept."""
+    lines = text.splitlines(keepends=True)
+    rows = [line for line in lines if not line.startswith("#")]
+    above = [line for line in lines[: lines.index(rows[0])] if line.strip()] if rows else []
+    if above and any(above[-1].count(mark) == rows[0].count(mark) > 0 for mark in (",", ";", "\t")):
+        rows.insert(0, above[-1].lstrip("# "))
+    return "".join(rows)
+
+
 def _parts(path: str, name: str, content: Any, lines: bool) -> Iterator[Rows]:
     """Every list of rows in a file, under the name of its file and keys."""
+    content = rows_of_frame(content, (*SOURCE_KEYS, *PREDICTED))
     if isinstance(content, list) and content:
         if isinstance(content[0], dict) and "split" in content[0] and len({str(_split(row)) for row in content}) > 1:
             for one in dict.fromkeys(str(_split(row)) for row in content):
@@ -175,7 +245,9 @@ def _parts(path: str, name: str, content: Any, lines: bool) -> Iterator[Rows]:
                 return
         for key, value in content.items():
             below = name if key.lower() in HOLDERS else f"{name}/{key}"
-            if (isinstance(value, list) and value and isinstance(value[0], dict)) or isinstance(value, dict):
+            named = key.strip().isdigit() or split_named(key) is not None
+            of_rows = isinstance(value, list) and len(value) > 0 and (named or isinstance(value[0], dict))
+            if of_rows or isinstance(value, dict):
                 yield from _parts(path, below, value, lines)
 
 
@@ -188,7 +260,7 @@ def _known(key: str) -> bool:
 
 
 def _is_column(key: str, value: Any) -> bool:
-    known = _known(key) or key.strip().lower() in TARGET_KEYS
+    known = _known(key) or key.strip().lower() in (*TARGET_KEYS, *LENGTH_KEYS)
     return known and isinstance(value, list) and bool(value) and not isinstance(value[0], dict)
 
 

@@ -22,6 +22,13 @@ from headway.diagnosis.printed import as_number, content_of
 from headway.diagnosis.rows import read_text
 from headway.errors import InputError
 
+BY_PROGRAM = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
+"""Suffixes of files in which numbers are as a program wrote them, without the zeros at their end."""
+ONE = Decimal("1.000001")
+"""What a sum of single-precision numbers may give for 1."""
+HUNDREDTH = Decimal("0.005")
+"""Half of the last unit of a share with two digits."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -49,10 +56,15 @@ class Series:
 
 @dataclass(frozen=True)
 class Table:
-    """Every series of a file, and the names of numbers that may be accuracies and could not be read as such."""
+    """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
+
+    `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure.
+    """
 
     series: tuple[Series, ...]
     unread: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
 
 
 def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
@@ -65,28 +77,30 @@ def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
         content = content_of(path, text)
         if as_number(content) is not None:
             raise InputError(f'a number alone; say what it is, such as {{"accuracy": {content}}}')
-        return _table(list(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths))))
+        cells = list(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths)))
+        return _table(cells, by_program=path.suffix.lower() in BY_PROGRAM)
     except InputError as problem:
         said = str(problem)
         raise InputError(f"--results {said if said.startswith(path.name) else f'{path.name}: {said}'}") from None
 
 
-def _table(cells: list[Cell]) -> Table:
+def _table(cells: list[Cell], *, by_program: bool) -> Table:
     groups: dict[tuple[Any, ...], list[tuple[int | str | None, Cell]]] = {}
     known = [cell for cell in cells if cell.measure != "other"]
     nothing_said = not any(_kind(cell) for cell in known)
-    unread: dict[str, None] = {}
+    unread: dict[str, Decimal] = {}
+    missing: dict[str, None] = {}
     for cell in known:
         kind = _kind(cell)
         if cell.number.is_nan():
             if kind is not None:
-                unread[f"{' '.join(cell.path)} (no number)"] = None
+                missing[" ".join(cell.path)] = None
             continue
         if kind is None and nothing_said and (0 <= cell.number <= 1 or cell.percent or len(known) == 1):
             kind = "single"
         if kind is None:
             if 0 < abs(cell.number) < 1 or cell.percent:
-                unread[" ".join(cell.path) or cell.text] = None
+                unread[" ".join(cell.path) or cell.text] = cell.number
             continue
         place: int | str | None = cell.length if kind == "length" else None
         if kind in ("head", "drop"):
@@ -95,39 +109,56 @@ def _table(cells: list[Cell]) -> Table:
         groups.setdefault((kind, label, cell.split if kind == "length" and cell.split != "test" else None), []).append(
             (place, cell)
         )
+    groups = {key: _last(rows) if key[0] == "length" else rows for key, rows in groups.items()}
+    read = {cell.number for rows in groups.values() for _, cell in rows}
+    if not groups and missing:
+        raise InputError(f"no number where an accuracy is named: {', '.join(missing)}")
     if not groups:
         raise InputError(
             "no accuracy found; lengths such as 32, heads such as enc0.h1, or a key such as 'accuracy' are needed"
         )
     accuracies = [cell for (kind, *_), rows in groups.items() if kind != "drop" for _, cell in rows]
     _check_one_unit(accuracies)
-    percent = any(cell.number > 1 for cell in accuracies)
+    percent = any(cell.number > ONE for cell in accuracies)
     drops = [cell for (kind, *_), rows in groups.items() if kind == "drop" for _, cell in rows]
     points = percent or (not accuracies and any(abs(cell.number) > 1 for cell in drops))
     series = [
         Series(label, kind, found)
         for (kind, label, _), rows in groups.items()
         for found in _apart(
-            _points(rows, points if kind == "drop" else percent, accuracies if kind == "baseline" else ())
+            _points(
+                rows,
+                points if kind == "drop" else percent,
+                accuracies if kind == "baseline" or (by_program and kind != "drop" and _tenths(rows)) else (),
+                least=HUNDREDTH if by_program and kind != "drop" else None,
+            )
         )
     ]
     _check(series)
-    return Table(tuple(series), tuple(unread))
+    left = [name for name, number in unread.items() if number not in read]  # What is read elsewhere is said twice.
+    aside = dict.fromkeys(" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1)
+    return Table(tuple(series), tuple(left), tuple(missing), tuple(aside))
+
+
+def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | None, Cell]]:
+    """Of accuracies by length that are given for many epochs, those of the last."""
+    last = max((cell.epoch for _, cell in rows if cell.epoch is not None), default=None)
+    return [(place, cell) for place, cell in rows if cell.epoch == last]
 
 
 def _kind(cell: Cell) -> str | None:
     """What a number is; None where nothing says that it is an accuracy."""
     numbered = any(map(str.isdigit, "".join(cell.head)))
-    if cell.measure == "baseline" and cell.length is None and not numbered:
+    if cell.measure == "baseline" and cell.length is None:
         return "baseline"
     if cell.measure == "drop":
         return "drop" if numbered or cell.head else None
     if numbered or (cell.head and cell.about_heads):
         return "head"
-    if cell.epoch is not None:
-        return "epochs" if cell.length is None and cell.measure == "accuracy" else None
     if cell.length is not None:
         return "length"
+    if cell.epoch is not None:
+        return "epochs" if cell.measure == "accuracy" else None
     return "single" if cell.measure == "accuracy" else None
 
 
@@ -152,15 +183,23 @@ def _check_one_unit(accuracies: list[Cell]) -> None:
         raise InputError(f"{above[0]} is above 1 and {below[0]} is not; write shares, or all as per cent, with a %")
 
 
-def _points(rows: list[tuple[int | str | None, Cell]], percent: bool, beside: Sequence[Cell]) -> tuple[Point, ...]:
+def _tenths(rows: list[tuple[int | str | None, Cell]]) -> bool:
+    """Whether no number has a second digit: a program that writes 0.5 at every length means 0.5000."""
+    return all(_half(cell.number) >= Decimal("0.05") and not cell.percent for _, cell in rows)
+
+
+def _points(
+    rows: list[tuple[int | str | None, Cell]], percent: bool, beside: Sequence[Cell], least: Decimal | None
+) -> tuple[Point, ...]:
     """The values as shares, all rounded to the most digits of one: a program prints .5 for .500.
 
-    What is taken for per cent is shown as per cent, so that a reader sees it. A baseline has its heads' digits.
+    What is taken for per cent is shown as per cent, so that a reader sees it. A baseline has its heads' digits, and
+    tenths in a file that a program wrote have those of all its accuracies, or two: no program rounds to tenths.
     """
     scales = [Decimal(100) if percent or cell.percent else Decimal(1) for _, cell in rows]
     halves = [_half(cell.number) / scale for (_, cell), scale in zip(rows, scales, strict=True)]
     halves += [_half(cell.number) / (100 if percent or cell.percent else 1) for cell in beside]
-    half = min(halves)
+    half = min([*halves, least] if least is not None else halves)
     return tuple(
         Point(
             place,
@@ -183,5 +222,5 @@ def _half(number: Decimal) -> Decimal:
 def _check(series: list[Series]) -> None:
     for found in series:
         for point in found.points:
-            if not -1 <= point.value <= 1 or (found.kind != "drop" and point.value < 0):
+            if not -ONE <= point.value <= ONE or (found.kind != "drop" and point.value < 0):
                 raise InputError(f"{point.text} is no accuracy; a share or per cent needed")

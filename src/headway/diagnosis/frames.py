@@ -1,0 +1,162 @@
+"""Rows in other shapes than objects: tables as pandas, TensorBoard and numpy write them, pairs, and plain lines.
+
+{"length": {"0": 32, "1": 64}, "accuracy": {"0": 0.9, "1": 0.8}}              columns
+{"0": {"length": 32, "accuracy": 0.9}, "1": {"length": 64, "accuracy": 0.8}}  an index
+{"columns": ["length", "accuracy"], "data": [[32, 0.9], [64, 0.8]]}           split
+[[32, 0.9], [64, 0.8]]                                                        values
+[[1710000000.2, 300, 0.9]]                                                    time, step and value
+123+456=579                                                                   a sum a line
+Input: 123+456 | Target: 579 | Pred: 579                                      names in every line
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+PLACES = {"length", "lengths", "len", "lens", "seqlen", "epoch", "step", "head", "layer", "component", "site"}
+PLACES |= {"encoding", "model", "name", "split", "metric"}
+"""Names of columns that say where or of what a number of the same row was measured."""
+OPERANDS = (("a", "b"), ("num1", "num2"), ("op1", "op2"), ("x1", "x2"), ("operand1", "operand2"), ("n1", "n2"))
+EQUATION = re.compile(r"\s*([0-9]+\s*\+\s*[0-9]+)\s*=\s*([0-9]+)\s*")
+PART = re.compile(r"\s*([A-Za-z][\w ]*?)\s*[:=]\s*(.+?)\s*")
+LATEST = 10**9
+"""Seconds since 1970: nothing else in a table is so large."""
+
+
+def rows_of_frame(content: Any, known: Collection[str] = (), lengths: Sequence[int] = ()) -> Any:
+    """A table that is written by columns, by index or as lists as a list of rows; anything else as it is.
+
+    `known` are keys of examples, which a table of examples must have.
+    """
+    if isinstance(content, dict):
+        names, values = content.get("columns"), content.get("data")
+        if isinstance(names, list) and isinstance(values, list) and _all_lists(values, len(names)):
+            return [dict(zip(map(str, names), row, strict=True)) for row in values]
+        rows = _rows_by_index(content) or _rows_by_index(_turned(content))
+        return rows if rows and _is_frame(rows, known) else content
+    if isinstance(content, list) and len(content) > 1 and _all_lists(content, 2):
+        first = [_whole(row[0]) for row in content]
+        if set(first) & set(lengths) and None not in first and len(set(first)) == len(first):
+            return [{"length": n, "accuracy": row[1]} for n, row in zip(first, content, strict=True)]
+    return content
+
+
+def scalars(content: Any, tag: str) -> Any:
+    """What TensorBoard exports of one tag, as rows with the tag's name; anything else as it is."""
+    if not isinstance(content, list) or not content:
+        return content
+    if isinstance(content[0], dict) and [str(key).lower() for key in content[0]] == ["wall time", "step", "value"]:
+        content = [list(row.values()) for row in content]
+    elif not _all_lists(content, 3) or isinstance(content[0][0], str | list | dict) or content[0][0] < LATEST:
+        return content
+    return [{"step": step, tag: value} for _, step, value in content]
+
+
+def _all_lists(rows: list[Any], size: int) -> bool:
+    return bool(rows) and all(isinstance(row, list) and len(row) == size for row in rows)
+
+
+def _whole(value: Any) -> int | None:
+    """The whole number that a value is; 32.0 is one, since numpy writes so."""
+    try:
+        return int(value) if not isinstance(value, bool | str | list | dict) and value == int(value) else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _turned(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of an index as an index of rows; nothing where they are not of one index."""
+    columns = list(table.values())
+    if not columns or not all(isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns):
+        return {}
+    return {index: {name: column[index] for name, column in table.items()} for index in columns[0]}
+
+
+def _rows_by_index(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object whose keys count from 0; none where it is something else."""
+    rows = list(table.values())
+    if not rows or [str(key) for key in table] != [str(index) for index in range(len(rows))]:
+        return []
+    return rows if all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows) else []
+
+
+def _is_frame(rows: list[dict[str, Any]], known: Collection[str]) -> bool:
+    """Whether a column says what its rows are: a place, by a whole number or a name, or a key of examples."""
+    for key in rows[0]:
+        name = str(key).strip().lower()
+        if name in known:
+            return True
+        values = [row[key] for row in rows]
+        if set(re.split(r"[^a-z]+", name)) & PLACES and all(type(one) in (int, str) for one in values):
+            return True
+    return False
+
+
+def as_object(row: Any, sources: Collection[str], *, predictions: bool) -> Any:
+    """A row that is no object as one: a pair of source and target, or a prediction by itself.
+
+    An object without one of the keys of `sources` may have its source in several columns.
+
+    >>> as_object([[1, 10, 2], [0, 3]], (), predictions=False)
+    {'input': [1, 10, 2], 'target': [0, 3]}
+    >>> as_object({"num1": "12", "num2": "30", "sum": "42"}, (), predictions=False)
+    {'input': '12 + 30', 'sum': '42'}
+    >>> as_object({"s0": "3", "s1": "8", "s2": "", "label": "1"}, (), predictions=False)
+    {'sequence': [3, 8], 'label': '1'}
+    """
+    if isinstance(row, dict):
+        return row if any(str(key).strip().lower() in sources for key in row) else _joined(row)
+    if isinstance(row, list) and 2 <= len(row) <= 3 and isinstance(row[0], list | str) and not _is_digit(row[0]):
+        return dict(zip(("input", "target", "prediction"), row, strict=False))
+    return {"prediction": row} if predictions else row
+
+
+def _is_digit(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().isdigit()
+
+
+def _joined(row: dict[str, Any]) -> dict[str, Any]:
+    """Operands that stand in columns of their own as a sum, and columns s0, s1, ... as a sequence."""
+    names = {str(key).strip().lower(): key for key in row}
+    for one, other in OPERANDS:
+        if one in names and other in names:
+            pair = [str(row[names[key]]).strip() for key in (one, other)]
+            if all(value.isdigit() for value in pair):
+                rest = {key: value for key, value in row.items() if key not in (names[one], names[other])}
+                return {"input": " + ".join(pair), **rest}
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for name in names:
+        if match := re.fullmatch(r"([a-z_]*?)_?([0-9]+)", name):
+            found.setdefault(match[1], []).append((int(match[2]), names[name]))
+    columns = next((sorted(some) for some in found.values() if len(some) > 1), [])
+    numbers = [index for index, _ in columns]
+    if not columns or numbers not in (list(range(len(columns))), list(range(1, len(columns) + 1))):
+        return row
+    used = {key for _, key in columns}
+    values = [str(row[key]).strip() for _, key in columns]
+    if not all(re.fullmatch(r"([0-9]+(\.0)?|nan)?", value.lower()) for value in values):
+        return row
+    sequence = [int(float(value)) for value in values if value and value.lower() != "nan"]
+    return {"sequence": sequence, **{key: value for key, value in row.items() if key not in used}}
+
+
+def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, Any]]:
+    """Plain lines as rows: a sum, names and values, or a prediction by itself; none where they are neither."""
+    rows: list[dict[str, Any]] = []
+    for line in lines:
+        equation = EQUATION.fullmatch(line)
+        parts = [PART.fullmatch(part) for part in re.split(r"\s*[|;\t]\s*|\s{2,}|,\s+(?=[A-Za-z])", line.strip())]
+        if equation and not predictions:
+            rows.append({"input": equation[1], "target": equation[2]})
+        elif len(parts) > 1 and all(parts):
+            rows.append({part[1].strip().lower(): part[2] for part in parts if part})
+        elif predictions and re.fullmatch(r"[\s\[(]*[0-9.eE+]+([\s,]+[0-9]+)*[\s\])]*", line):
+            rows.append({"prediction": _number(line.strip())})
+        else:
+            return []
+    return rows
+
+
+def _number(text: str) -> str:
+    """A class that numpy wrote as 1.000000000000000000e+00 as 1."""
+    return str(int(float(text))) if re.fullmatch(r"[01]\.0+(e\+00)?", text) else text
