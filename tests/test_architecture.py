@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"checked"}
     | {"__init__"},
     "pages": set(),
-    "head_analysis": BASE | {"config", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
+    "head_analysis": BASE | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "length_analysis": BASE
     | {"config", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"},
     "diagnosis": BASE

@@ -1,0 +1,171 @@
+"""Direct logit attribution: how much of the right answer's logit margin each decoder head and MLP writes.
+
+In a pre-norm decoder the last residual stream is a sum: the embedding, what every head writes through its slice of the
+output projection, what every MLP writes, and biases. The final layer norm subtracts the stream's mean and divides by
+its deviation. With that deviation held at its value, logits are linear in the stream, so the margin of the right token
+over the best other one splits into these parts exactly:
+
+    margin = sum over parts p of  (W[right] - W[other]) . gamma (p - mean p) / deviation   +   constant
+
+It is what a part writes *directly*: a head whose output is read by a later layer has more effect than this says. Heads
+of the encoder write into another stream, which reaches the logits only through cross-attention; for them it is not
+defined, and neither is it for post-norm models, whose stream is not a sum, nor for classifiers.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, parts_of
+from headway.model.blocks import Block
+from headway.model.sites import HeadSite
+from headway.model.transformer import Transformer
+from headway.results.schema import Interval, fact
+from headway.statistics import mean_interval
+from headway.tasks import Examples
+
+EMBEDDING, CONSTANT, STREAM, BIAS = "embedding", "constant", "stream", ".bias"
+Written = Float[Tensor, "batch prefix d_model"]
+Note = Callable[[Tensor, Tensor], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one part of the model writes into the margin."""
+
+    part: str = fact("a head such as dec1.cross.h2, an MLP such as dec1.mlp, the embedding, or the constant")
+    value: float = fact("mean contribution to the margin", unit="logits")
+    interval: Interval = fact("95 % interval of the mean over examples", unit="logits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribution:
+    """The margin of the right answer, at the token where it is smallest, split into the parts that write it."""
+
+    n: int = fact("examples")
+    margin: float = fact("mean margin of the right token over the best other one", unit="logits")
+    parts: tuple[Part, ...] = fact("the parts, in the order of computation; they sum to the margin")
+    largest_error: float = fact(
+        "largest difference between an example's margin and the sum of its parts", unit="logits"
+    )
+    not_defined: tuple[str, ...] = fact("heads for which it is not defined: those of the encoder")
+
+
+def why_not_defined(trained: Trained) -> str:
+    """Why a model's margin does not split into parts; empty where it does."""
+    if trained.model.config.shape == "encoder":
+        return "a classifier pools its encoder's output, and has no decoder that writes an answer"
+    if trained.model.config.norm != "pre":
+        return (
+            "in a post-norm model the residual stream is normalised in every layer, and is no sum of what heads write"
+        )
+    return ""
+
+
+@torch.inference_mode()
+def attribute(trained: Trained, examples: Examples) -> Attribution | None:
+    """Split the margin of every example; None where that is not defined."""
+    if why_not_defined(trained):
+        return None
+    names: list[str] = []
+    found = []
+    for part in parts_of(examples, trained):
+        names, values = _split(trained, part)
+        found.append(values)
+    margins, *columns = np.concatenate(found, axis=1)
+    encoder = [str(head) for site in trained.model.sites if site.stack == "encoder" for head in site.heads]
+    return Attribution(
+        n=len(examples),
+        margin=float(margins.mean()),
+        parts=tuple(
+            Part(part=name, value=float(values.mean()), interval=mean_interval(values))
+            for name, values in zip(names, columns, strict=True)
+        ),
+        largest_error=float(np.abs(margins - np.sum(columns, axis=0)).max()),
+        not_defined=tuple(encoder),
+    )
+
+
+def _split(trained: Trained, examples: Examples) -> tuple[list[str], Float[np.ndarray, "part example"]]:
+    """The margins of some examples, and below them the contribution of each part, by name."""
+    model = trained.model
+    batch = make_batch(trained.task, model, examples, trained.device)
+    answer = batch.target.shape[1]
+    with _watched(model) as written:
+        logits = model(batch.inputs)
+    right, other, at, margins = _smallest_margin(logits, batch.target, trained.task.vocabulary.pad)
+    rows = torch.arange(len(at), device=at.device)
+    norm, readout = model.decoder_norm, model.readout
+    assert isinstance(norm, nn.LayerNorm)
+    deviation = (written.pop(STREAM)[:, -answer:][rows, at].var(-1, correction=0) + norm.eps).sqrt()
+    direction = readout.weight[right] - readout.weight[other]
+    reads = direction * norm.weight / deviation[:, None]
+
+    def contribution(x: Written) -> Float[Tensor, " batch"]:
+        here = x[:, -answer:][rows, at]  # the answer comes last, also where it follows its question
+        return (reads * (here - here.mean(-1, keepdim=True))).sum(-1)
+
+    values = {name: contribution(x) for name, x in written.items()}
+    values[CONSTANT] = (direction * norm.bias).sum(-1) + readout.bias[right] - readout.bias[other]
+    for name in [name for name in values if name.endswith(BIAS)]:
+        values[CONSTANT] = values[CONSTANT] + values.pop(name)
+    table = torch.stack([margins, *values.values()])
+    return list(values), table.double().cpu().numpy()
+
+
+def _smallest_margin(
+    logits: Float[Tensor, "batch answer out"], target: Int[Tensor, "batch answer"], pad: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The right token and the best other one where the margin is smallest, its place, and the margin."""
+    right = target.where(target != pad, 0)
+    own = logits.gather(-1, right[..., None])[..., 0]
+    best, other = logits.scatter(-1, right[..., None], -torch.inf).max(-1)
+    margin = (own - best).where(target != pad, torch.inf)
+    smallest, at = margin.min(-1)
+    rows = torch.arange(len(logits), device=logits.device)
+    return right[rows, at], other[rows, at], at, smallest
+
+
+@contextmanager
+def _watched(model: Transformer) -> Iterator[dict[str, Written]]:
+    """What the embedding, every head, attention bias and MLP of the decoder write in a pass, and the last stream."""
+    written: dict[str, Written] = {}
+    with ExitStack() as hooks:
+
+        def watch(module: nn.Module, note: Note) -> None:
+            handle = module.register_forward_hook(lambda _, given, made: note(given[0], made))
+            hooks.callback(handle.remove)
+
+        # The decoder's embedding is the last; an encoder's comes before it.
+        watch(model.dropout, lambda given, made: written.update({EMBEDDING: made}))
+        for site in model.sites:
+            if site.stack == "decoder":
+                block = model.decoder[site.layer]
+                assert isinstance(block, Block)
+                output = (block.cross if site.across else block.own).output  # type: ignore[union-attr]
+                watch(output, partial(_note_heads, written, site, output))
+        for layer, block in enumerate(model.decoder):
+            assert isinstance(block, Block)
+            watch(block.feed_forward, partial(_note_mlp, written, f"dec{layer}.mlp"))
+        watch(model.decoder_norm, lambda given, made: written.update({STREAM: given}))
+        yield written
+
+
+def _note_mlp(written: dict[str, Written], name: str, given: Tensor, made: Tensor) -> None:
+    written[name] = made
+
+
+def _note_heads(written: dict[str, Written], site: HeadSite, output: nn.Linear, given: Tensor, made: Tensor) -> None:
+    """Each head through its own slice of the output projection, and the projection's bias."""
+    written[f"{site.name}{BIAS}"] = output.bias.expand_as(made)
+    if site.kept:
+        heads, slices = (x.unflatten(-1, (len(site.kept), -1)) for x in (given, output.weight))
+        for place, head in enumerate(site.heads):
+            written[str(head)] = heads[..., place, :] @ slices[:, place].T

@@ -1,0 +1,95 @@
+"""Direct logit attribution against the model's own logits, and against a model whose parts are known."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headway.evaluation import Trained
+from headway.head_analysis.attribution import CONSTANT, EMBEDDING, attribute, why_not_defined
+from headway.head_analysis.variants import heads_of, run_variants, zero
+from headway.tasks import Examples
+from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, TEXT_ACROSS, untrained
+
+
+def examples_of(trained: Trained, n: int = 17) -> Examples:
+    return trained.task.draw(np.random.default_rng(3), n)
+
+
+@pytest.mark.parametrize("base", [ADDITION, TEXT, TEXT_ACROSS], ids=["addition", "decoder", "text"])
+def test_the_parts_sum_to_the_margin_that_ablations_use(base: dict[str, Any]) -> None:
+    trained = untrained(base)
+    examples = examples_of(trained)
+    found = attribute(trained, examples)
+    assert found is not None and found.n == 17
+    assert found.largest_error < 1e-4  # single precision, margins of a few logits
+    assert sum(part.value for part in found.parts) == pytest.approx(found.margin, abs=1e-4)
+    nothing = np.zeros((1, len(heads_of(trained))), dtype=int)
+    outcomes = run_variants(trained, examples, nothing, [zero], keep_margin=True)
+    assert outcomes.margin is not None
+    assert found.margin == pytest.approx(float(outcomes.margin.mean()), abs=1e-5)
+    names = [part.part for part in found.parts]
+    assert len(set(names)) == len(names)
+    decoder = [str(head) for head in heads_of(trained) if str(head).startswith("dec")]
+    layers = len(trained.model.decoder)
+    assert set(names) == {*decoder, *(f"dec{layer}.mlp" for layer in range(layers)), EMBEDDING, CONSTANT}
+    assert set(found.not_defined) == {str(head) for head in heads_of(trained)} - set(decoder)
+
+
+def test_a_head_that_alone_writes_the_answer_has_the_whole_margin() -> None:
+    """Everything but one head is silenced, so that the margin is its alone, up to the constant and the embedding."""
+    trained = untrained(TEXT_ACROSS)
+    block = trained.model.decoder[0]
+    width = block.own.d_head
+    with torch.no_grad():
+        for module in (block.own.output, block.cross.output, block.feed_forward.contract):
+            module.weight.mul_(0)
+            module.bias.mul_(0)
+        block.cross.output.weight[:, width : 2 * width].normal_(generator=torch.Generator().manual_seed(1))
+        block.cross.output.weight.mul_(5)
+    found = attribute(trained, examples_of(trained))
+    assert found is not None
+    values = {part.part: part.value for part in found.parts}
+    silent = [name for name in values if name not in ("dec0.cross.h1", EMBEDDING, CONSTANT)]
+    assert len(silent) == 6 and all(values[name] == 0 for name in silent)
+    assert values["dec0.cross.h1"] + values[EMBEDDING] + values[CONSTANT] == pytest.approx(found.margin, abs=1e-4)
+    assert abs(values["dec0.cross.h1"]) > 0.05
+
+
+def test_a_pruned_model_keeps_the_names_of_its_heads() -> None:
+    trained = untrained(TEXT_ACROSS, model={"kept_heads": ["enc0.self.h0", "dec0.self.h2", "dec0.cross.h1"]})
+    found = attribute(trained, examples_of(trained))
+    assert found is not None and found.largest_error < 1e-4
+    assert {part.part for part in found.parts if ".h" in part.part} == {"dec0.self.h2", "dec0.cross.h1"}
+
+
+def test_where_it_is_not_defined_it_says_why() -> None:
+    classifier = untrained(SORTEDNESS)
+    assert attribute(classifier, examples_of(classifier)) is None
+    assert "a classifier pools" in why_not_defined(classifier)
+    post = untrained(ADDITION, model={"norm": "post"})
+    assert attribute(post, examples_of(post)) is None
+    assert "post-norm" in why_not_defined(post)
+
+
+def test_no_hook_stays_behind() -> None:
+    trained = untrained(TEXT)
+    attribute(trained, examples_of(trained))
+    assert not any(module._forward_hooks for module in trained.model.modules())
+
+
+def test_a_missing_part_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    import headway.head_analysis.attribution as attribution
+
+    trained = untrained(ADDITION)
+    whole = attribution._note_heads
+
+    def without_the_last(written: Any, site: Any, output: Any, given: Any, made: Any) -> None:
+        whole(written, replace(site, kept=site.kept), output, given, made)
+        written.pop(str(site.heads[-1]))
+
+    monkeypatch.setattr(attribution, "_note_heads", without_the_last)
+    found = attribute(trained, examples_of(trained))
+    assert found is not None and found.largest_error > 0.01
