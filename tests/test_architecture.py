@@ -6,7 +6,7 @@ from pathlib import Path
 import headway
 
 ROOT = Path(headway.__file__).parent
-BASE = {"errors", "registry", "randomness"}
+BASE = {"errors", "registry", "randomness", "results"}
 """Words and tools that every room may use."""
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -34,10 +34,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.results.schema import read
 from headway.storage import (
     MARKDOWN_MARK,
     end_last_line,
@@ -54,6 +55,7 @@ from headway.storage import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+R = TypeVar("R")
 STEP_NAME = re.compile(r"step-(\d{6,})")
 BEFORE_PLAN = ("lock", "trials")
 """What a sweep directory may hold before its plan is in place, beside the plan that a kill left half written."""
@@ -344,24 +346,11 @@ class RunDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What an earlier command found, or None."""
-        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+        return read_document(self.path / "analysis" / f"{name}.json")
 
-
-FORMER_KEYS = {"certified": "held", "certified_length": "length_held"}
-"""Keys of analysis files that earlier versions wrote, and what is written in their place today."""
-
-
-def as_named_today(document: Any) -> Any:
-    """A document with today's keys beside those that earlier versions wrote."""
-    if isinstance(document, list):
-        return [as_named_today(item) for item in document]
-    if not isinstance(document, dict):
-        return document
-    found = {key: as_named_today(value) for key, value in document.items()}
-    for before, now in FORMER_KEYS.items():
-        if before in found:
-            found.setdefault(now, found[before])
-    return found
+    def read_result(self, kind: type[R], name: str) -> R | None:
+        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        return read_result(self.path / "analysis" / f"{name}.json", kind)
 
 
 class StudyDirectory:
@@ -416,7 +405,11 @@ class StudyDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What the runs were found to say together, or None."""
-        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+        return read_document(self.path / "analysis" / f"{name}.json")
+
+    def read_result(self, kind: type[R], name: str) -> R | None:
+        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        return read_result(self.path / "analysis" / f"{name}.json", kind)
 
     def analysis(self, name: str) -> Path:
         """The file of what the runs say together."""
@@ -544,6 +537,12 @@ def read_document(path: Path) -> dict[str, Any] | None:
     if found is not None and not isinstance(found, dict):
         raise InputError(f"{path} cannot be read: {found!r:.20} is no document")
     return found
+
+
+def read_result(path: Path, kind: type[R]) -> R | None:
+    """The result that a file holds, or None where there is no file or nothing in it."""
+    found = read_document(path)
+    return read(kind, found, str(path)) if found else None
 
 
 def check_outputs(paths: Iterable[Path], *, force: bool, option: str = "--out") -> None:

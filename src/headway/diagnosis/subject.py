@@ -28,6 +28,7 @@ from headway.head_analysis.variants import heads_of, zero
 from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.randomness import derive
+from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
@@ -94,7 +95,7 @@ class Subject:
     sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
-    lengths: Mapping[str, Any] | None = None
+    lengths: Lengths | None = None
 
 
 def subject_of(trained: Trained) -> Subject:
@@ -138,12 +139,12 @@ def subject_of(trained: Trained) -> Subject:
         sites=model.sites,
         metrics=directory.metrics(),
         heads=read_findings(directory, "heads")[0],
-        lengths=read_findings(directory, "lengths")[0],
+        lengths=read_lengths(directory)[0],
     )
 
 
 def read_findings(directory: RunDirectory, name: str) -> tuple[dict[str, Any] | None, str]:
-    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged."""
+    """What was found of heads, and an empty text; None, and why, where the file is damaged."""
     try:
         found = directory.read_analysis(name)
     except InputError as problem:
@@ -151,6 +152,15 @@ def read_findings(directory: RunDirectory, name: str) -> tuple[dict[str, Any] | 
     if found is None or (isinstance(found.get(name), list) and found[name]):
         return found, ""
     return None, f"{name}.json of {directory.path} has no list {name!r}"
+
+
+def read_lengths(directory: RunDirectory) -> tuple[Lengths | None, str]:
+    """What was measured against length, and an empty text; None, and why, where the file cannot be read."""
+    try:
+        found = directory.read_result(Lengths, "lengths")
+    except InputError as problem:
+        return None, str(problem)
+    return (None, f"lengths.json of {directory.path} has no lengths") if found and not found.rows else (found, "")
 
 
 def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:

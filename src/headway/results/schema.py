@@ -105,6 +105,8 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
+    if kind is float and not math.isfinite(value):
+        _refuse(kind, value, where)
     return value
 
 
@@ -145,8 +147,9 @@ def _read_tuple(kind: Any, value: Any, where: str) -> Any:
     inner = get_args(kind)
     if not isinstance(value, (list, tuple)):
         _refuse(kind, value, where)
-    if inner[-1] is Ellipsis and inner[0] in (int, float) and all(type(item) is inner[0] for item in value):
-        return tuple(value)  # tables of learned positions have thousands of numbers
+    plain = inner[-1] is Ellipsis and inner[0] in (int, float) and all(type(item) is inner[0] for item in value)
+    if plain and all(map(math.isfinite, value)):  # tables of learned positions have thousands of numbers
+        return tuple(value)
     kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
     if len(kinds) != len(value):
         _refuse(kind, value, where)

@@ -57,6 +57,11 @@ class MeasuredRun(Lengths):
     def name(self) -> str:
         return PurePath(self.run).name
 
+    @classmethod
+    def of(cls, found: Lengths, mastery: Mastery | None) -> "MeasuredRun":
+        """A run's document with what its study says of it."""
+        return cls(**{**vars(found), "mastery": mastery})
+
     @property
     def passed(self) -> bool:
         """Whether the run passed the gate; one of an earlier version, which had none, did."""
