@@ -13,7 +13,7 @@ from headway.cli.options import Device, Json, Quiet, parse_seeds, show
 from headway.cli.work import Work
 from headway.errors import InputError, suggestion
 from headway.results.schema import write
-from headway.results.study import ArmRecord, Cost, LengthStudy, Mastery, MeasuredRun, StudyCell
+from headway.results.study import Cost, LengthStudy, Mastery, MeasuredRun, StudyCell
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
 
@@ -159,7 +159,7 @@ def told_by_lengths(work: Work, experiment: str, preset: str) -> tuple[LengthStu
     study = LengthStudy(
         experiment=experiment,
         preset=preset,
-        arms=tuple(ArmRecord(**arm) for arm in work.whole.arms()),
+        arms=work.whole.arms(),
         n=work.whole.study.n,
         cells=cells,
         decisions=tuple(decisions(cells)),
