@@ -6,7 +6,7 @@ from pathlib import Path
 import headway
 
 ROOT = Path(headway.__file__).parent
-BASE = {"errors", "registry", "randomness"}
+BASE = {"errors", "registry", "randomness", "results"}
 """Words and tools that every room may use."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"errors"},
     "origin": {"errors"},
     "processes": set(),
-    "runs": BASE | {"config", "origin", "storage"},
+    "runs": BASE | {"config", "origin", "results", "storage"},
     "tasks": BASE | {"config"},
     "model": BASE | {"config"},
     "batches": BASE | {"config", "tasks", "model"},

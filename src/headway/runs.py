@@ -34,12 +34,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.config import RunConfig
 from headway.errors import InputError
 from headway.origin import KEY as MADE_FROM
 from headway.origin import Origin, check_origin, digest, digest_of_files, origins_in, weights_digest, without_origins
+from headway.results.schema import read
 from headway.storage import (
     MARKDOWN_MARK,
     end_last_line,
@@ -56,6 +57,7 @@ from headway.storage import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+R = TypeVar("R")
 STEP_NAME = re.compile(r"step-(\d{6,})")
 BEFORE_PLAN = ("lock", "trials")
 """What a sweep directory may hold before its plan is in place, beside the plan that a kill left half written."""
@@ -370,29 +372,17 @@ class RunDirectory:
 
         The checkpoint is that of a step, or the one that counts.
         """
-        found: dict[str, Any] | None = as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+        found = read_document(self.path / "analysis" / f"{name}.json")
         step, origins = self.best_step if step is None else step, origins_in(found or {})
         if origins and step is not None:
             command = {"evaluation": "evaluate"}.get(name, name)
             check_origin(origins, self.origin(step), f"{self.path}: {name}.json", f"headway {command}")
         return without_origins(found)
 
-
-FORMER_KEYS = {"certified": "held", "certified_length": "length_held"}
-"""Keys of analysis files that earlier versions wrote, and what is written in their place today."""
-
-
-def as_named_today(document: Any) -> Any:
-    """A document with today's keys beside those that earlier versions wrote."""
-    if isinstance(document, list):
-        return [as_named_today(item) for item in document]
-    if not isinstance(document, dict):
-        return document
-    found = {key: as_named_today(value) for key, value in document.items()}
-    for before, now in FORMER_KEYS.items():
-        if before in found:
-            found.setdefault(now, found[before])
-    return found
+    def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None:
+        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        found = self.read_analysis(name, step)
+        return read(kind, found, str(self.path / "analysis" / f"{name}.json")) if found else None
 
 
 class StudyDirectory:
@@ -447,7 +437,12 @@ class StudyDirectory:
 
     def read_analysis(self, name: str) -> dict[str, Any] | None:
         """What the runs were found to say together, or None."""
-        return as_named_today(read_document(self.path / "analysis" / f"{name}.json"))
+        return read_document(self.path / "analysis" / f"{name}.json")
+
+    def read_result(self, kind: type[R], name: str) -> R | None:
+        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        found = self.read_analysis(name)
+        return read(kind, found, str(self.analysis(name))) if found else None
 
     def analysis(self, name: str) -> Path:
         """The file of what the runs say together."""

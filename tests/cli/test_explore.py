@@ -10,8 +10,10 @@ import pytest
 
 from headway.cli import explore as command
 from headway.cli.main import run
+from headway.results.lengths import Checkpoint
 from headway.runs import RunDirectory
 from headway.training import train
+from tests.results.made_up import length_row, lengths_of
 from tests.tiny import ADDITION, config
 
 
@@ -44,7 +46,8 @@ def test_a_run_is_named_for_its_directory_where_the_path_has_no_name(
 ) -> None:
     shutil.copytree(here / "runs" / "small", tmp_path / "copied")
     monkeypatch.chdir(tmp_path / "copied")
-    RunDirectory(".").replace_analysis("lengths", {"checkpoint": {"step": 1}})
+    measured = lengths_of([length_row(8)], checkpoint=Checkpoint(step=1, chosen_on="asked for"))
+    RunDirectory(".").replace_analysis("lengths", measured.to_json())
     assert run(["explore", ".", "--quiet"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("the explorer of copied is copied-explorer.html (")

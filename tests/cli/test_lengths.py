@@ -12,8 +12,9 @@ import torch
 from headway import evaluation
 from headway.cli.lengths import summary
 from headway.cli.main import run
-from headway.length_analysis.measure import Lengths
 from headway.reports import lengths as figures
+from headway.results.lengths import Lengths
+from headway.results.schema import read
 from headway.runs import Checkpoint, RunDirectory
 from tests.tiny_recipes import write_recipe
 
@@ -75,13 +76,17 @@ def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(capsys)
 
 
+def told(document: dict[str, Any]) -> list[str]:
+    return summary(read(Lengths, document, "lengths.json"))
+
+
 def test_one_run_is_measured_written_down_and_told(here: Path, shell: Shell) -> None:
     found = shell.json(f"lengths zero {FEW}")
     assert found == RunDirectory("zero").read_analysis("lengths")
     assert [row["length"] for row in found["lengths"]] == [3, 4, 5, 7, 9] * 5
-    assert Lengths.from_json(found).length_held == 0
+    assert read(Lengths, found, "lengths.json").length_held == 0
     text = shell(f"lengths zero {FEW}")
-    assert text.splitlines() == summary(found)
+    assert text.splitlines() == told(found)
     assert "trained on 3 to 5 elements" in text
     assert "set       worst trained" in text
     assert "length held: 0, the smallest over the sets\n  swaps: 0\n  adjacent: 0\n  matched: 0" in text
@@ -111,7 +116,7 @@ def test_a_model_that_answers_nearly_always_the_same_is_told_with_its_lengths(he
     found = shell.json(f"lengths zero {FEW}")
     for row in found["lengths"]:
         row["answer_shares"] = {"0": 0.02, "1": 0.98} if row["length"] >= 7 else {"0": 0.03, "1": 0.97}
-    lines = [line for line in summary(found) if "nearly everything" in line]
+    lines = [line for line in told(found) if "nearly everything" in line]
     assert lines == [f"answers 1 to nearly everything: {name} at 7, 9" for name in ("swaps", "adjacent", "matched")]
 
 
@@ -142,7 +147,7 @@ def test_out_holds_the_document_and_the_figures_of_all_runs(
 ) -> None:
     drawn: list[tuple[list[int], Path]] = []
     monkeypatch.setattr(
-        figures, "write_figures", lambda documents, folder: drawn.append(([d["seed"] for d in documents], folder))
+        figures, "write_figures", lambda documents, folder: drawn.append(([one.seed for one in documents], folder))
     )
     text = shell("lengths zero one --at 7 --n 20 --out deep/er --quiet")
     assert text.splitlines()[-1] == "written to deep/er/analysis/lengths.json"
@@ -163,7 +168,7 @@ def test_written_answers_have_their_own_set_and_are_decoded(here: Path, shell: S
 
 def test_heads_are_compared_when_asked(here: Path, shell: Shell) -> None:
     found = shell.json("lengths zero --at 7 --n 40 --mechanism --no-figures")
-    assert found["mechanism"]["words"][-1] in summary(found)
+    assert found["mechanism"]["words"][-1] in told(found)
     assert found["mechanism"]["set"] == "swaps", "the negatives that were trained on"
 
 

@@ -195,7 +195,11 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
     assert {row["length"] for row in hard["lengths"]} == {3, 4, 5, 8}
     assert cells["grid: none, mean"]["together"]["n_seeds"] == 1
     assert [cost["runs"] for cost in found["costs"]] == [3, 1]
-    assert found["answer"][-1] == "with 1 seed of a combination all of this is descriptive"
+    assert found["answer"][-1] == {
+        "kind": "descriptive",
+        "set": None,
+        "text": "with 1 seed of a combination all of this is descriptive",
+    }
 
 
 def test_long_addition_is_told_by_run_and_by_carries(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,11 @@ from headway.diagnosis.subject import subject_of
 from headway.diagnosis.visit import examine
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.lengths import Checkpoint
 from headway.tasks import Examples
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
+from tests.results.made_up import length_row, lengths_of
 from tests.tiny import SORTEDNESS, config
 
 NEW = (
@@ -90,9 +92,12 @@ def test_an_analysis_of_another_checkpoint_of_the_run_is_a_warning() -> None:
     healthy = subject("addition")
     other = next(row["step"] for row in healthy.metrics if "validation" in row and row["step"] != healthy.best)
     assert of_analysis(heads=document(step=other)).level == "warning"
-    curve = {"form": 1, "checkpoint": {"step": other, "chosen_on": ON_VALIDATION}, "lengths": []}
-    assert "validation chose step" in of_analysis(lengths=curve).evidence
-    assert of_analysis(lengths={**curve, "checkpoint": {"step": other, "chosen_on": "asked for"}}).level == "fine"
+    assert healthy.seed is not None
+    curve = lengths_of([length_row(32)], task="addition", seed=healthy.seed)
+    chosen, asked = (Checkpoint(step=other, chosen_on=why) for why in (ON_VALIDATION, "asked for"))
+    assert "validation chose step" in of_analysis(lengths=replace(curve, checkpoint=chosen)).evidence
+    assert of_analysis(lengths=replace(curve, checkpoint=asked)).level == "fine"
+    assert "lengths.json is of seed 77" in of_analysis(lengths=replace(curve, checkpoint=asked, seed=77)).evidence
 
 
 def test_heads_with_the_same_weights_are_named_within_a_site_and_across() -> None:

@@ -18,10 +18,12 @@ from headway.errors import InputError
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings import ENCODINGS
+from headway.results.lengths import Checkpoint, Lengths
 from headway.tasks import Examples
 from headway.tasks.columns import operands
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
+from tests.results.made_up import length_row, lengths_of
 from tests.tiny import config
 
 
@@ -175,9 +177,7 @@ def test_untrained_rows_that_the_tasks_test_lengths_would_read_are_a_warning() -
 
 @pytest.mark.parametrize(("length", "level"), [(6, "fine"), (7, "error"), (9, "error")])
 def test_untrained_rows_that_were_read_where_lengths_were_measured_are_an_error(length: int, level: str) -> None:
-    document = lengths(ON_VALIDATION)
-    document["lengths"][0]["length"] = length
-    finding = found(subject("sortedness", lengths=document), "rows-untrained")
+    finding = found(subject("sortedness", lengths=lengths(ON_VALIDATION, length=length)), "rows-untrained")
     assert (finding.level, finding.numbers["rows_needed"]) == (level, length)
     if level == "error":
         assert f"inputs of length {length} read {length - 6} untrained ones" in finding.evidence
@@ -207,9 +207,8 @@ def test_offsets_that_do_not_train_the_rows_of_the_tested_numbers_are_an_error(
     }
     tables["model"]["encoding"] = {"name": encoding, "max_offset": max_offset, "table_size": 64}
     train(config(tables), tmp_path / "run", device="cpu")
-    document = lengths(ON_VALIDATION)
-    document["lengths"][0]["length"] = 64
-    finding = found(replace(subject_of(load(tmp_path / "run", device="cpu")), lengths=document), "rows-untrained")
+    measured = lengths(ON_VALIDATION, length=64)
+    finding = found(replace(subject_of(load(tmp_path / "run", device="cpu")), lengths=measured), "rows-untrained")
     assert finding.numbers["rows_needed"] == (32 if encoding == "coupled" else 31)
     # Coupled training reaches row 5 + max_offset: four digits, and the end after them.
     expected = "fine" if encoding == "abacus" and max_offset == 26 else level
@@ -293,9 +292,9 @@ def test_drops_and_rankings_inside_their_noise_are_warnings() -> None:
     assert found(subject("addition", heads=sure), "too-few-seeds").level == "warning"
 
 
-def lengths(chosen: str, constant: str | None = None) -> dict[str, Any]:
-    rows = [{"length": 32, "accuracy": 0.546, "constant": constant, "answer_shares": {"0": 1.0}}]
-    return {"checkpoint": {"step": 80, "chosen_on": chosen}, "lengths": rows}
+def lengths(chosen: str, constant: str | None = None, length: int = 32) -> Lengths:
+    row = length_row(length, 0.546, constant=constant, answer_shares={"0": 1.0})
+    return lengths_of([row], checkpoint=Checkpoint(step=80, chosen_on=chosen))
 
 
 @pytest.mark.parametrize(

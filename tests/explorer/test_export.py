@@ -22,9 +22,11 @@ from headway.explorer.tables import Span, find_rows
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.pages import digest
+from headway.results.lengths import Checkpoint, TrainingRange
 from headway.runs import RunDirectory
 from headway.training import train
 from tests.explorer.parity import untrained
+from tests.results.made_up import length_row, lengths_of
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b</script>\u2028'
@@ -202,11 +204,15 @@ def test_pairs_are_those_that_surely_back_each_other_up() -> None:
 
 
 def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
-    row = {"negatives": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}
-    found = {"unit": "elements", "training": {"shortest": 3, "longest": 6}, "threshold": 0.99, "length_held": 8}
+    found = lengths_of(
+        [length_row(8, n=9, interval=(0.7, 1.0))],
+        {"swaps": 8},
+        training=TrainingRange(shortest=3, longest=6),
+        checkpoint=Checkpoint(step=4, chosen_on="validation"),
+    )
     run = RunDirectory(tmp_path)
     assert length_findings(run, 4) is None
-    content: dict[str, Any] = {**found, "checkpoint": {"step": 4}, "lengths": [{**row, "loss": 0.1}]}
+    content = found.to_json()
     run.replace_analysis("lengths", content)
     told = length_findings(run, 4)
     assert told is not None
@@ -216,10 +222,15 @@ def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path
     assert length_findings(run, 5, warnings.append) is None, "of another checkpoint"
     what = "of step 4, not of step 5, and is left out; run headway lengths again"
     assert warnings == [f"{tmp_path}: analysis/lengths.json is {what}"]
-    for place, value in ((("lengths", 0, "accuracy"), float("nan")), (("unit",), 3), (("lengths",), {"a": 1})):
+    for place, value, why in (
+        (("lengths", 0, "accuracy"), float("nan"), r"lengths\[0\].accuracy is NaN; a number needed"),
+        (("unit",), 3, "unit is 3; a text needed"),
+        (("lengths",), {"a": 1}, r"lengths is .*; a list needed"),
+    ):
+        content = found.to_json()
         damage(content, place, value)
         write_anyhow(run, "lengths", content)
-        with pytest.raises(InputError, match=r"analysis/lengths.json is not as headway lengths writes it; run headway"):
+        with pytest.raises(InputError, match=rf"analysis/lengths.json: {why}; run headway lengths again"):
             length_findings(run, 4)
 
 

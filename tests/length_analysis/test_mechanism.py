@@ -16,9 +16,9 @@ from headway.head_analysis.variants import heads_of
 from headway.head_analysis.walk import State, Walk
 from headway.length_analysis import behaviour
 from headway.length_analysis.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
-from headway.length_analysis.changes import Observed, _change, compare, in_order
+from headway.length_analysis.changes import Observed, _change, compare, has_changed, in_order, size_of
 from headway.length_analysis.explanation import tell
-from headway.length_analysis.mechanism import Mechanism, examples_at, first_failing, mechanism
+from headway.length_analysis.mechanism import examples_at, first_failing, mechanism
 from headway.length_analysis.repair import (
     Nearby,
     Scattered,
@@ -35,9 +35,12 @@ from headway.length_analysis.repair import (
 )
 from headway.length_analysis.sets import length_set
 from headway.model.sites import Head
+from headway.results.mechanism import Equivalence, HeadAcrossLengths, Mechanism, ModelAtLength, Repair, Sham
+from headway.results.schema import read
 from headway.statistics import newcombe_interval
 from tests.head_analysis.small import SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.length_analysis.planted import CULPRIT, LAST, Fault, plant
+from tests.results.made_up import rise_of
 
 LENGTHS = [8, 32, 64]
 N = 80
@@ -59,8 +62,8 @@ def sound() -> Mechanism:
     return found_in("none")
 
 
-def row_of(found: Mechanism, head: Head) -> dict[str, Any]:
-    return next(row for row in found.document["heads"] if row["head"] == str(head))
+def row_of(found: Mechanism, head: Head) -> HeadAcrossLengths:
+    return found.head(str(head))
 
 
 # Planted faults
@@ -73,61 +76,69 @@ def test_the_planted_head_that_fails_is_named_with_its_length_and_numbers(even: 
     assert first.before == pytest.approx(1, abs=1e-9) and first.after == pytest.approx(0, abs=1e-6)
     assert first.interval[0] <= first.change <= first.interval[1] < -0.9
     assert even.fails_at == 64 > LAST
-    assert {change["head"] for change in even.document["changes"]} == {str(CULPRIT)}, "the others do as before"
+    assert {change.head for change in even.changes} == {str(CULPRIT)}, "the others do as before"
     assert f"{CULPRIT} changes first, at 64: it puts 0.02 of its attention on the previous element" in even.words[2]
 
 
 def test_pieces_of_the_same_sequences_tell_length_from_what_stands_in_them(even: Mechanism) -> None:
-    rows = even.document["lengths"]
-    assert [row["pieces"] is None for row in rows] == [True, True, False, False]
-    assert rows[3]["pieces"]["accuracy"] == 1 and rows[3]["pieces"]["rise"] == pytest.approx(50)
+    rows = even.lengths
+    assert [row.crops is None for row in rows] == [True, True, False, False]
+    assert rows[3].crops is not None
+    assert rows[3].crops.accuracy == 1 and rows[3].crops.rise == pytest.approx(50)
     assert "On pieces of 16 out of the same sequences it is 100.0 %" in even.words[1]
     assert "of 50.0 points lost, length alone costs 50.0" in even.words[1]
-    fallen = row_of(even, CULPRIT)["scores"]["previous_element"][3]
-    assert fallen["share_before"] == pytest.approx(1) and fallen["even_before"] == pytest.approx(1 / 16)
+    fallen = row_of(even, CULPRIT).scores["previous_element"][3]
+    assert fallen is not None
+    assert fallen.share_before == pytest.approx(1) and fallen.even_before == pytest.approx(1 / 16)
 
 
 def test_what_the_culprit_brought_is_gone_too(even: Mechanism) -> None:
-    zero = row_of(even, CULPRIT)["effects"]["zero"]
-    assert [row["length"] for row in even.document["lengths"]] == [8, 16, 32, 64]
-    assert [round(row["value"], 2) for row in zero[:3]] == [pytest.approx(1, abs=0.2)] * 3
-    assert zero[1]["drop"] == pytest.approx(50), "without it every sequence looks sorted"
-    assert zero[3]["changed"] and abs(zero[3]["value"]) < 0.2
+    zero = row_of(even, CULPRIT).effects["zero"]
+    assert [row.length for row in even.lengths] == [8, 16, 32, 64]
+    assert [round(row.value, 2) for row in zero[:3]] == [pytest.approx(1, abs=0.2)] * 3
+    assert zero[1].drop == pytest.approx(50), "without it every sequence looks sorted"
+    assert zero[3].changed and abs(zero[3].value) < 0.2
     for head in (Head(CULPRIT.site, 0), Head(CULPRIT.site, 2)):
-        assert {row["value"] for row in row_of(even, head)["effects"]["zero"]} == {0.0}
+        assert {row.value for row in row_of(even, head).effects["zero"]} == {0.0}
 
 
 def test_looking_as_in_training_again_repairs_the_culprit(even: Mechanism) -> None:
-    check = even.document["check"]
-    rises = {(row["repair"], row["who"]): row["at"]["rise"] for row in check["repairs"]}
+    check = even.check
+    assert check is not None
+    rises = {(row.repair, row.who): row.at.rise for row in check.repairs}
     assert rises["profile", str(CULPRIT)] == pytest.approx(50)
     assert rises["reach", str(CULPRIT)] == 0, "it looks evenly near by as well"
-    assert check["looking_elsewhere"] == [str(CULPRIT)]
+    assert check.looking_elsewhere == (str(CULPRIT),)
     assert f"With {CULPRIT} looking by offset as on average at 16, accuracy at 64 is 100.0 %" in even.words[-1]
     assert even.words[-1].endswith("So where this head looks is why it fails at 64.")
 
 
 def test_nothing_is_named_in_a_model_that_does_the_same_at_every_length(sound: Mechanism) -> None:
     assert sound.first is None and sound.fails_at is None
-    assert sound.document["changes"] == [] and sound.document["check"] is None
-    assert all(row["accuracy"] == 1 for row in sound.document["lengths"])
+    assert sound.changes == () and sound.check is None
+    assert all(row.accuracy == 1 for row in sound.lengths)
     assert "no tested length up to 64 is significantly worse" in sound.words[0]
     assert sound.words[1].startswith("No head by itself surely changes by more than 0.1")
     assert len(sound.words) == 2
 
 
-def repair_of(found: Mechanism, repair: str) -> dict[str, Any]:
+def with_repairs(found: Mechanism, *repairs: Repair) -> Mechanism:
+    assert found.check is not None
+    return replace(found, check=replace(found.check, repairs=repairs))
+
+
+def repair_of(found: Mechanism, repair: str) -> Repair:
     """The repair of the culprit, or of the fewest heads that were repaired."""
-    rows = [row for row in found.document["check"]["repairs"] if row["repair"] == repair]
-    return min(rows, key=lambda row: len(row["heads"]))
+    assert found.check is not None
+    return min((row for row in found.check.repairs if row.repair == repair), key=lambda row: len(row.heads))
 
 
 def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
     found = mechanism(plant("far"), [64], n=ENOUGH)
     assert found.first is not None and found.first.head == str(CULPRIT)
     row = repair_of(found, "reach")
-    assert row["sham"]["rise_interval"][1] < 5, "as many keys at random leave far ones among them"
-    assert row["equivalence"]["equivalent"] and row["claim"] == "why"
+    assert row.sham is not None and row.sham.rise_interval[1] < 5, "as many keys at random leave far ones among them"
+    assert row.equivalence is not None and row.equivalence.equivalent and row.claim == "why"
     said = found.words[-1]
     assert "seeing no further than at 16, accuracy at 64 is 100.0 %" in said
     assert "a sham repair of the same heads (with as many keys hidden at random) brings +0." in said
@@ -139,7 +150,7 @@ def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
 
 def test_too_few_examples_show_a_part_and_not_all_of_it() -> None:
     found = found_in("far")
-    assert repair_of(found, "reach")["claim"] == "a part of why"
+    assert repair_of(found, "reach").claim == "a part of why"
     assert "Accuracy is not shown to be within 2 points of that at 16 (difference +0.0, " in found.words[-1]
     assert found.words[-1].endswith("So what this head sees further away is a part of why it fails at 64.")
 
@@ -149,13 +160,11 @@ def test_where_fewer_keys_are_enough_the_reach_is_not_blamed() -> None:
     found = found_in("crowd", 200)
     assert found.fails_at == 64
     row = repair_of(found, "reach")
-    assert row["at"]["accuracy"] == row["sham"]["accuracy"] == 1
-    assert row["sham"]["repair_above"] == 0 and row["claim"] == "not shown"
+    assert row.sham is not None and row.at.accuracy == row.sham.accuracy == 1
+    assert row.sham.repair_above == 0 and row.claim == "not shown"
     assert not any("further away is" in said for said in found.words)
-    document = json.loads(json.dumps(found.to_json()))
-    rows = document["check"]["repairs"]
-    document["check"]["repairs"] = [row for row in rows if row["repair"] == "reach"]
-    said = tell(document)[-1]
+    assert found.check is not None
+    said = tell(with_repairs(found, *(row for row in found.check.repairs if row.repair == "reach")))[-1]
     assert "(with as many keys hidden at random) brings +50.0" in said
     assert said.endswith("so what these heads see further away is not shown to be why it fails.")
 
@@ -164,9 +173,10 @@ def test_a_repair_that_helps_in_part_is_a_part_of_why() -> None:
     """The head is put right, but half of the sequences have something else wrong with them."""
     found = mechanism(plant("partly"), [64], n=ENOUGH)
     row = repair_of(found, "reach")
-    assert 0.6 < row["at"]["accuracy"] < 0.9
-    assert row["equivalence"]["interval"][1] < -2 and not row["equivalence"]["equivalent"]
-    assert row["claim"] == "a part of why"
+    assert 0.6 < row.at.accuracy < 0.9
+    assert row.equivalence is not None
+    assert row.equivalence.interval[1] < -2 and not row.equivalence.equivalent
+    assert row.claim == "a part of why"
     assert found.words[-1].endswith("is a part of why it fails at 64.")
     assert not any(said.endswith("is why it fails at 64.") for said in found.words)
 
@@ -179,15 +189,15 @@ def test_a_fault_that_is_in_no_head_is_not_put_on_one() -> None:
 
 @pytest.mark.parametrize("length", [16, 32, 64])
 def test_scores_of_attention_that_stays_do_not_move_with_length(sound: Mechanism, length: int) -> None:
-    place = [row["length"] for row in sound.document["lengths"]].index(length)
-    own, culprit, even = (row_of(sound, Head(CULPRIT.site, index))["scores"] for index in range(3))
-    assert own["diagonal"][place]["value"] == pytest.approx(1)
-    assert culprit["previous_element"][place]["value"] == pytest.approx(1)
+    place = sound.place(length)
+    own, culprit, even = (row_of(sound, Head(CULPRIT.site, index)).scores for index in range(3))
+    assert own["diagonal"][place].value == pytest.approx(1)
+    assert culprit["previous_element"][place].value == pytest.approx(1)
     for score in ("diagonal", "boundary", "next_element", "previous_element", "inversion"):
-        assert even[score][place]["value"] == pytest.approx(0, abs=1e-6)
-        assert even[score][place]["share"] == pytest.approx(even[score][place]["even"])
-    assert even["entropy"][place]["value"] == pytest.approx(1)
-    assert own["entropy"][place]["value"] == pytest.approx(0, abs=1e-6)
+        assert even[score][place].value == pytest.approx(0, abs=1e-6)
+        assert even[score][place].share == pytest.approx(even[score][place].even)
+    assert even["entropy"][place].value == pytest.approx(1)
+    assert own["entropy"][place].value == pytest.approx(0, abs=1e-6)
 
 
 # What counts as a change
@@ -233,8 +243,8 @@ def in_a_row(*seen: Behaviour, **pieces: Behaviour) -> Observed:
 
 def test_what_pieces_do_as_well_is_not_a_change() -> None:
     seen = observed(16, 0.9, 1.0), observed(32, 0.2, 0.1)
-    assert {change.head for change in compare(in_a_row(*seen)) if change.changed} == {"a"}
-    assert not any(change.changed for change in compare(in_a_row(*seen, L32=observed(16, 0.2, 0.1))))
+    assert {change.head for change in compare(in_a_row(*seen)) if has_changed(change)} == {"a"}
+    assert not any(has_changed(change) for change in compare(in_a_row(*seen, L32=observed(16, 0.2, 0.1))))
 
 
 @pytest.mark.parametrize("name", ["adjacent", "matched"])
@@ -242,27 +252,37 @@ def test_nothing_is_named_in_a_model_that_cannot_see_the_length(name: str, monke
     """Random weights, a window, and relative bias: ties multiply with length, but pieces have them too."""
     model = {"window": 2, "encoding": "clipped", "pooling": "max"}
     trained = untrained(SORTEDNESS, seed=0, model=model, task={"values": 60, "min_length": 5, "max_length": 9})
-    assert mechanism(trained, [18, 72], n=60, sets=name).document["changes"] == []
+    assert mechanism(trained, [18, 72], n=60, sets=name).changes == ()
     if name == "matched":
         monkeypatch.setattr(type(trained.task), "pieces", lambda *_: None)
-        assert mechanism(trained, [18, 72], n=60, sets=name).document["changes"], "ties would be taken for length"
+        assert mechanism(trained, [18, 72], n=60, sets=name).changes, "ties would be taken for length"
 
 
 def test_the_earliest_change_comes_first_and_attention_before_effects() -> None:
     seen = [observed(16, 0.9, 1.0), observed(32, 0.9, 0.3), observed(64, 0.2, 0.3)]
     changes = compare(in_a_row(*seen))
     assert len(changes) == 2 * (2 + 4), "two lengths, two heads with one score, and two kinds of effect"
-    named = {(change.head, change.about, change.length) for change in changes if change.changed}
+    named = {(change.head, change.about, change.length) for change in changes if has_changed(change)}
     assert named == {("a", "effect", 32), ("a", "effect", 64), ("a", "attention", 64)}
     both = compare(in_a_row(seen[0], observed(32, 0.6, 0.0)))
-    ordered = sorted((change for change in both if change.changed), key=lambda change: -change.size)
+    ordered = sorted((change for change in both if has_changed(change)), key=lambda change: -size_of(change))
     assert ordered[0].about == "effect", "the larger of the two"
     assert [change.about for change in in_order(both)] == ["attention", "effect", "effect"]
 
 
 def test_only_a_length_that_is_worse_than_training_fails() -> None:
-    def row(length: int, low: float, high: float) -> dict[str, Any]:
-        return {"length": length, "interval": (low, high)}
+    def row(length: int, low: float, high: float) -> ModelAtLength:
+        return ModelAtLength(
+            length=length,
+            trained=length <= 16,
+            n=100,
+            wrong=0,
+            accuracy=1.0,
+            interval=(low, high),
+            margin=1.0,
+            margin_interval=(0.0, 2.0),
+            n_attention=0,
+        )
 
     assert first_failing([row(8, 0.1, 0.2), row(16, 0.97, 1.0), row(32, 0.95, 0.98), row(64, 0.9, 0.96)], 16) == 64
     assert first_failing([row(16, 0.995, 1.0), row(32, 0.99, 0.994), row(64, 0.98, 0.989)], 16) == 64, "below 99 %"
@@ -383,9 +403,17 @@ def test_a_sham_of_the_profile_has_the_same_weights_elsewhere() -> None:
                 assert moved[head][len(profile) // 2 + 1 :].sum() == 0, "nothing ahead of a causal query"
 
 
-def row_with(rise_low: float, above_low: float, equivalent: bool, sham_low: float) -> dict[str, Any]:
-    sham = {"rise_interval": (sham_low, sham_low + 1), "repair_above_interval": (above_low, above_low + 1)}
-    return {"at": {"rise_interval": (rise_low, 9)}, "sham": sham, "equivalence": {"equivalent": equivalent}}
+def row_with(rise_low: float, above_low: float, equivalent: bool, sham_low: float) -> Repair:
+    above = (above_low, above_low + 1.0)
+    return Repair(
+        repair="reach",
+        who="all heads",
+        heads=(),
+        at=rise_of(low=rise_low),
+        control=rise_of(),
+        sham=Sham(**vars(rise_of(low=sham_low)), repair_above=above_low, repair_above_interval=above),
+        equivalence=Equivalence(difference=0.0, interval=(-1.0, 1.0), n=(100, 100), equivalent=equivalent),
+    )
 
 
 def test_why_needs_both_the_sham_and_the_equivalence() -> None:
@@ -394,20 +422,20 @@ def test_why_needs_both_the_sham_and_the_equivalence() -> None:
     assert claim_of(row_with(5, 5, True, 2)) == "a part of why", "fewer keys explain some of it"
     assert claim_of(row_with(5, 1, True, 0)) == "not shown", "not surely better than the sham"
     assert claim_of(row_with(1, 5, True, 0)) == "not shown"
-    assert claim_of(row_with(5, 5, True, 0) | {"sham": None}) == "not shown"
+    assert claim_of(replace(row_with(5, 5, True, 0), sham=None)) == "not shown"
 
 
 def test_equivalence_counts_the_errors_of_both_samples_and_all_repairs() -> None:
     def right(count: int, n: int) -> np.ndarray:
         return np.arange(n) < count
 
-    assert equivalence_row(right(500, 500), right(500, 500), 14)["equivalent"]
-    assert not equivalence_row(right(500, 500), right(60, 60), 14)["equivalent"], "a small reference shows little"
-    assert not equivalence_row(right(300, 300), right(300, 300), 40)["equivalent"]
+    assert equivalence_row(right(500, 500), right(500, 500), 14).equivalent
+    assert not equivalence_row(right(500, 500), right(60, 60), 14).equivalent, "a small reference shows little"
+    assert not equivalence_row(right(300, 300), right(300, 300), 40).equivalent
     found = equivalence_row(right(470, 500), right(490, 500))
-    assert found["difference"] == pytest.approx(-4) and not found["equivalent"]
-    assert found["interval"] == pytest.approx([100 * e for e in newcombe_interval(470, 500, 490, 500, 0.9)])
-    assert found["n"] == [500, 500]
+    assert found.difference == pytest.approx(-4) and not found.equivalent
+    assert found.interval == pytest.approx(tuple(100 * e for e in newcombe_interval(470, 500, 490, 500, 0.9)))
+    assert found.n == (500, 500)
 
 
 def test_only_the_chosen_heads_are_repaired() -> None:
@@ -425,15 +453,13 @@ def test_only_the_chosen_heads_are_repaired() -> None:
 def test_results_pass_through_json(even: Mechanism, sound: Mechanism) -> None:
     for found in (even, sound):
         text = json.dumps(found.to_json(), allow_nan=False)
-        again = Mechanism.from_json(json.loads(text))
-        assert json.dumps(again.to_json()) == text
-        assert again.first == found.first and again.words == found.words
+        assert read(Mechanism, json.loads(text), "lengths.json") == found
     assert even._repr_html_().startswith("<p>Accuracy at 16")
 
 
 def test_another_form_is_refused() -> None:
-    with pytest.raises(InputError, match=r"the mechanism of lengths\.json has form 7; this version reads 1"):
-        Mechanism.from_json({"form": 7})
+    with pytest.raises(InputError, match=r"lengths\.json: form is 7; 1 needed"):
+        read(Mechanism, {"form": 7}, "lengths.json")
 
 
 def test_too_few_examples_an_unknown_set_and_no_heads_are_refused() -> None:
@@ -454,8 +480,8 @@ def test_longer_sequences_get_fewer_examples() -> None:
 def test_weights_of_long_sequences_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(behaviour, "LONGEST_CAPTURED", 40)
     found = mechanism(plant("even"), [64], n=40)
-    assert row_of(found, CULPRIT)["scores"]["diagonal"][1] is None
-    assert [row["n_attention"] for row in found.document["lengths"]] == [40, 0]
+    assert row_of(found, CULPRIT).scores["diagonal"][1] is None
+    assert [row.n_attention for row in found.lengths] == [40, 0]
     assert found.first is not None and found.first.about == "effect"
     assert "No head looks elsewhere up to 64, but enc0.self.h1 brings something else" in found.words[2]
 
@@ -476,9 +502,9 @@ def test_models_that_write_an_answer_are_compared_too(base: dict[str, Any]) -> N
     trained = untrained(base, model={"kept_heads": _some_heads(base)})
     done: list[tuple[int, int]] = []
     found = mechanism(trained, [16], n=20, report=lambda *progress: done.append(progress))
-    assert [row["head"] for row in found.document["heads"]] == [str(head) for head in heads_of(trained)]
-    assert found.document["set"] == "sums" and found.document["reference"] == 12
-    assert set(found.document["heads"][0]["scores"]) <= {*trained.task.PARTS, "entropy"}
+    assert [row.head for row in found.heads] == [str(head) for head in heads_of(trained)]
+    assert found.set_name == "sums" and found.reference == 12
+    assert set(found.heads[0].scores) <= {*trained.task.PARTS, "entropy"}
     assert done[-1] == (20 * (12 + 16), 20 * (12 + 16)), "in tokens"
     json.dumps(found.to_json(), allow_nan=False)
 
@@ -501,45 +527,44 @@ def test_heads_of_every_shape_can_be_repaired(base: dict[str, Any]) -> None:
 
 
 def test_a_change_past_the_failing_length_is_not_blamed(even: Mechanism) -> None:
-    document = dict(even.document)
-    document["first"] = {**document["first"], "length": 64}
-    document["fails_at"] = 32
-    assert "That is past 32, so it is not why the model fails there." in tell(document)
+    assert even.first is not None
+    later = replace(even, first=replace(even.first, length=64), fails_at=32)
+    assert "That is past 32, so it is not why the model fails there." in tell(later)
 
 
 def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) -> None:
-    document = json.loads(json.dumps(even.to_json()))
-    best = next(row for row in document["check"]["repairs"] if row["repair"] == "profile")
-    worse = {**best, "who": "a worse one", "heads": []}
-    worse["at"] = {**best["at"], "rise": 10.0, "rise_interval": [5.0, 15.0]}
-    better = {**best, "who": "everyone", "heads": ["x", "y"]}
-    better["at"] = {**best["at"], "rise": best["at"]["rise"] + 0.5}
-    document["check"]["repairs"] = [worse, better, best]
-    assert tell(document)[-1].startswith(f"With {CULPRIT} looking")
-    for row in (better, best):
-        row["claim"] = "a part of why"
-        row["equivalence"] = {**row["equivalence"], "equivalent": False}
-    assert tell(document)[-1].endswith("So where this head looks is a part of why it fails at 64.")
-    for row in (better, best):
-        row["equivalence"] = {**row["equivalence"], "equivalent": True}
-    assert ", but the sham surely helps too. So where this head looks is a part of why" in tell(document)[-1]
-    better["claim"] = "why"
-    assert tell(document)[-1].startswith("With everyone looking"), "what shows more goes before fewer heads"
+    assert even.check is not None
+    best = next(row for row in even.check.repairs if row.repair == "profile")
+    rises = replace(best.at, rise=10.0, rise_interval=(5.0, 15.0)), replace(best.at, rise=best.at.rise + 0.5)
+    worse = replace(best, who="a worse one", heads=(), at=rises[0])
+    better = replace(best, who="everyone", heads=("x", "y"), at=rises[1])
+    assert tell(with_repairs(even, worse, better, best))[-1].startswith(f"With {CULPRIT} looking")
+    assert best.equivalence is not None
+    same, other = (replace(best.equivalence, equivalent=one) for one in (True, False))
+    parts = [replace(row, claim="a part of why", equivalence=other) for row in (better, best)]
+    said = tell(with_repairs(even, worse, *parts))[-1]
+    assert said.endswith("So where this head looks is a part of why it fails at 64.")
+    better, best = (replace(row, equivalence=same) for row in parts)
+    said = tell(with_repairs(even, worse, better, best))[-1]
+    assert ", but the sham surely helps too. So where this head looks is a part of why" in said
+    said = tell(with_repairs(even, worse, replace(better, claim="why"), best))[-1]
+    assert said.startswith("With everyone looking"), "what shows more goes before fewer heads"
 
 
 def test_a_frozen_change_knows_its_size() -> None:
     change = changed(0.8, 0.4)
-    assert change.size == pytest.approx(4)
-    assert replace(change, about="effect").size == pytest.approx(1.6)
+    assert size_of(change) == pytest.approx(4)
+    assert size_of(replace(change, about="effect")) == pytest.approx(1.6)
 
 
 def test_the_share_of_failures_that_a_repair_puts_right_counts_failures_alone() -> None:
     before = np.array([True] * 6 + [False] * 4)
     after = np.array([True] * 4 + [False] * 2 + [True] * 3 + [False])
     found = rise_row(before, after)
-    assert (found["failures"], found["failures_repaired"], found["share_repaired"]) == (4, 3, 0.75)
-    assert found["rise"] == pytest.approx(10)  # three gained, two lost, of ten
-    low, high = found["share_repaired_interval"]
+    assert (found.failures, found.failures_repaired, found.share_repaired) == (4, 3, 0.75)
+    assert found.rise == pytest.approx(10)  # three gained, two lost, of ten
+    assert found.share_repaired_interval is not None
+    low, high = found.share_repaired_interval
     assert low < 0.75 < high
     nothing_failed = rise_row(np.array([True, True]), np.array([True, False]))
-    assert nothing_failed["share_repaired"] is None and nothing_failed["failures"] == 0
+    assert nothing_failed.share_repaired is None and nothing_failed.failures == 0

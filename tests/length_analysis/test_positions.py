@@ -13,9 +13,11 @@ from headway.batches import make_model
 from headway.evaluation import Trained, load
 from headway.length_analysis.identities import best_rotation, measure_identities, residual_share, rotation_error
 from headway.length_analysis.patterns import PLACES, SIZES, encoding_patterns
-from headway.length_analysis.positions import MOST_COMPARED, Positions, positions, sinusoid, trained_block
+from headway.length_analysis.positions import MOST_COMPARED, positions, sinusoid, trained_block
 from headway.model.encodings import ENCODINGS
 from headway.model.encodings.t5 import T5, T5Options
+from headway.results.positions import Positions
+from headway.results.schema import read, write
 from headway.runs import RunDirectory
 from headway.storage import write_json
 from headway.training import train
@@ -48,13 +50,13 @@ def test_rows_that_training_never_reached_have_not_moved(learned: Trained) -> No
     assert [moved > 0 for moved in found.table.moved] == [True] * 11 + [False] * 6, "lengths 9 to 11 were trained"
     assert found.table.untrained_rows == 6
     assert np.shape(found.table.values) == (17, 12)
-    assert found.words == ["6 of 17 rows are as they were at step 0", "a position past row 16 takes that row"]
-    assert found.biases == []
+    assert found.words == ("6 of 17 rows are as they were at step 0", "a position past row 16 takes that row")
+    assert found.biases == ()
 
 
 def test_findings_survive_being_written(learned: Trained) -> None:
     found = positions(learned)
-    assert Positions.from_json(json.loads(json.dumps(found.to_json(), allow_nan=False))) == found
+    assert read(Positions, json.loads(json.dumps(write(found), allow_nan=False)), "lengths.json") == found
 
 
 def test_identities_are_measured_on_the_trained_rows_and_on_as_many_of_the_sinusoid(learned: Trained) -> None:
@@ -76,7 +78,7 @@ def test_without_a_step_0_of_its_own_nothing_is_said_of_training(tmp_path: Path,
     assert found.table is not None
     assert (found.table.moved, found.table.untrained_rows) == (None, None)
     assert list(found.identities) == ["sinusoidal", "learned"]
-    assert found.words == ["a position past row 16 takes that row"]
+    assert found.words == ("a position past row 16 takes that row",)
 
 
 def fresh(learned: Trained, encoding: dict[str, Any]) -> Trained:
@@ -88,11 +90,11 @@ def fresh(learned: Trained, encoding: dict[str, Any]) -> Trained:
 
 def test_what_becomes_of_positions_past_the_table_is_said(learned: Trained) -> None:
     untrained = positions(fresh(learned, {"name": "learned", "past": "untrained"}))
-    assert untrained.words == ["a position past row 4,095 is refused", "the first 256 rows are shown"]
+    assert untrained.words == ("a position past row 4,095 is refused", "the first 256 rows are shown")
     assert untrained.table is not None
     assert (untrained.table.rows, len(untrained.table.values)) == (4096, 256)
     spread = positions(fresh(learned, {"name": "randomized", "over": "learned", "max_position": 100}))
-    assert spread.words == ["positions are spread over the 100 rows"]
+    assert spread.words == ("positions are spread over the 100 rows",)
     few = positions(fresh(learned, {"name": "learned", "table_size": 5}))
     assert few.words[-1] == "too few rows in a row are trained to measure the identities: 9 are needed"
     assert few.identities == {}
@@ -105,13 +107,13 @@ def test_biases_are_what_each_head_adds(learned: Trained) -> None:
         # Four digits are kept.
         assert bias.values == pytest.approx([-slope * abs(one) for one in bias.distances], rel=1e-3)
     flat = positions(fresh(learned, {"name": "clipped"}))
-    assert flat.words == ["every bias is 0: attention is as flat as before training"]
+    assert flat.words == ("every bias is 0: attention is as flat as before training",)
 
 
 @pytest.mark.parametrize("encoding", ["none", "rotary", "one-hot"])
 def test_an_encoding_without_anything_learned_has_no_picture_of_its_own(learned: Trained, encoding: str) -> None:
     found = positions(fresh(learned, {"name": encoding}))
-    assert (found.table, found.biases, found.identities, found.rotation_error) == (None, [], {}, None)
+    assert (found.table, found.biases, found.identities, found.rotation_error) == (None, (), {}, None)
     assert found.encoding == encoding
 
 
@@ -166,7 +168,7 @@ def test_products_are_gathered_by_distance() -> None:
     rows = np.array([[1.0], [2.0], [4.0]])
     found = measure_identities(rows).products
     assert found.pairs == 3
-    assert (found.distances, found.mean, found.low, found.high) == ([1, 2], [5, 4], [2, 4], [8, 4])
+    assert (found.distances, found.mean, found.low, found.high) == ((1, 2), (5, 4), (2, 4), (8, 4))
     # 2, 8 and 4 lie 56/3 about their mean, and 2 and 8 lie 18 about theirs.
     assert found.within_share == pytest.approx(18 / (56 / 3), rel=1e-3)
 
@@ -185,28 +187,28 @@ def test_the_longest_stretch_of_trained_rows_is_compared() -> None:
 
 @pytest.fixture(scope="module")
 def patterns() -> dict[str, Any]:
-    return {one["encoding"]: one for one in encoding_patterns()["patterns"]}
+    return {one.encoding: one for one in encoding_patterns().patterns}
 
 
 def test_every_encoding_has_a_picture_by_the_hook_it_uses(patterns: dict[str, Any]) -> None:
     assert tuple(patterns) == ENCODINGS.names()
-    hooks = {name: one["hook"] for name, one in patterns.items()}
+    hooks = {name: one.hook for name, one in patterns.items()}
     assert [name for name, hook in hooks.items() if hook == "bias"] == ["alibi", "t5", "clipped", "fire"]
     assert [name for name, hook in hooks.items() if hook == "rotate"] == ["rotary"]
     assert [name for name, hook in hooks.items() if hook == "none"] == ["none"]
     for name, one in patterns.items():
-        assert len(one["values"]) == (0 if name == "none" else PLACES), name
+        assert len(one.values) == (0 if name == "none" else PLACES), name
 
 
 def test_pictures_show_what_encodings_do(patterns: dict[str, Any]) -> None:
-    row = patterns["sinusoidal"]["values"][5]
+    row = patterns["sinusoidal"].values[5]
     assert row[:2] == pytest.approx([math.sin(5), math.cos(5)], rel=1e-3)
-    turned = patterns["rotary"]["values"][3]
+    turned = patterns["rotary"].values[3]
     assert turned[:2] == pytest.approx([math.cos(3), math.sin(3)], rel=1e-3), "(1, 0) turned by 3"
     place = torch.arange(PLACES)
     buckets = T5(T5Options(), SIZES).bucket(place[None, :] - place[:, None], causal=False)
-    assert patterns["t5"]["values"] == buckets.tolist(), "which number each pair uses: they all start at 0"
-    assert patterns["alibi"]["values"][2][5] == -3 * 2**-2
+    assert write(patterns["t5"].values) == buckets.tolist(), "which number each pair uses: they all start at 0"
+    assert patterns["alibi"].values[2][5] == -3 * 2**-2
 
 
 def test_pictures_are_the_same_every_time_and_leave_random_numbers_alone(patterns: dict[str, Any]) -> None:
@@ -215,5 +217,5 @@ def test_pictures_are_the_same_every_time_and_leave_random_numbers_alone(pattern
     torch.manual_seed(3)
     again = encoding_patterns()
     assert torch.rand(1) == expected
-    assert {one["encoding"]: one for one in again["patterns"]} == patterns
-    assert again["sizes"] == {"positions": 64, "d_model": 64, "n_heads": 4, "d_head": 16}
+    assert {one.encoding: one for one in again.patterns} == patterns
+    assert write(again.sizes) == {"positions": 64, "d_model": 64, "n_heads": 4, "d_head": 16}

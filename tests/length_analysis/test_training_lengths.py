@@ -11,6 +11,7 @@ from headway.cli.main import run as run_command
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION, measure_lengths
 from headway.model.transformer import Inputs, Transformer
+from headway.results.lengths import Checkpoint
 from headway.runs import RunDirectory
 from headway.tasks import Examples
 from headway.tasks.sortedness import Sortedness
@@ -77,4 +78,4 @@ def test_a_checkpoint_that_validation_did_not_choose_is_not_said_to_be_chosen(tm
     settings = config(SORTEDNESS, train={"steps": 12, "validate_every": 2, "lr": 0.3})
     train(settings, tmp_path / "run", device="cpu")
     last = load(tmp_path / "run", checkpoint="last", device="cpu")
-    assert measure_lengths(last, at=[9], n=20).document["checkpoint"] == {"step": 12, "chosen_on": "asked for by step"}
+    assert measure_lengths(last, at=[9], n=20).checkpoint == Checkpoint(step=12, chosen_on="asked for by step")

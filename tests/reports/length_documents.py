@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from headway.results.lengths import Lengths
+from headway.results.mechanism import Mechanism
+from headway.results.schema import read
 from headway.statistics import wilson_interval
 
 TRAINED = range(8, 17)
@@ -54,7 +58,7 @@ def row(n: int, wrong: int) -> dict[str, Any]:
     return {"n": n, "wrong": wrong, "accuracy": (n - wrong) / n, "interval": list(interval_of(n, wrong))}
 
 
-def make_lengths(
+def lengths_document(
     encoding: str = "rotary",
     pooling: str | None = "mean",
     seed: int = 0,
@@ -115,10 +119,16 @@ def certify(rows: Sequence[dict[str, Any]]) -> int:
     return held
 
 
-def make_sums(encoding: str = "coupled", seed: int = 0, until: int = 128) -> dict[str, Any]:
+def make_lengths(*given: Any, mechanism: Mechanism | None = None, **more: Any) -> Lengths:
+    """The same, read as a result."""
+    return replace(read(Lengths, lengths_document(*given, **more), "lengths.json"), mechanism=mechanism)
+
+
+def make_sums(encoding: str = "coupled", seed: int = 0, until: int = 128) -> Lengths:
     """A run of long addition: whole answers, no classes, chains of carries."""
-    found = make_lengths(encoding, None, seed, holds(until, 0.0), sets=["sums"], lengths=(16, 24, 32, 64, 128, 256))
+    found = lengths_document(encoding, None, seed, holds(until, 0.0), sets=["sums"], lengths=(16, 24, 32, 64, 128, 256))
     for one in found["lengths"]:
         one.update(answer_shares=None, target_shares=None, balanced_accuracy=None, trained=one["length"] <= 32)
         one["by"] = {"longest_chain": one["by"]["gap"]}
-    return {**found, "task": "addition-text", "training": {"shortest": 16, "longest": 32}, "unit": "characters"}
+    found |= {"task": "addition-text", "training": {"shortest": 16, "longest": 32}, "unit": "characters"}
+    return read(Lengths, found, "lengths.json")

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
-from tests.reports.length_documents import make_lengths
+from tests.reports.length_documents import lengths_document
 from tests.tiny import ADDITION, config
 
 FINDINGS = [
@@ -107,7 +107,7 @@ def make_run(
     documents = {
         "evaluation": evaluation_document(wrong),
         "heads": heads_document(seed, wrong),
-        "lengths": make_lengths(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
+        "lengths": lengths_document(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
         "doctor": {"form": 1, "run": str(path), "findings": FINDINGS, "checked": len(FINDINGS)},
     }
     for name in analyses:

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from headway.results.mechanism import Mechanism
+from headway.results.schema import read
+
 SCORES = ("diagonal", "boundary", "next_element", "previous_element", "inversion", "entropy")
 
 
-def make_mechanism(
+def mechanism_document(
     layers: int = 2,
     heads: int = 4,
     lengths: Sequence[int] = (8, 16, 32, 64, 128, 256),
@@ -40,6 +43,11 @@ def make_mechanism(
         "check": None,
         "words": ["Accuracy at 16 is made up."],
     }
+
+
+def make_mechanism(*given: Any, **more: Any) -> Mechanism:
+    """The same, read as a result."""
+    return read(Mechanism, mechanism_document(*given, **more), "lengths.json")
 
 
 def _length(length: int, fails_at: int | None, with_pieces: bool) -> dict[str, Any]:

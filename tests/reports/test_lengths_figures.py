@@ -1,6 +1,7 @@
 """Figures and table of lengths: they show the documents' numbers, and no text is cut off or written over another."""
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from headway.reports.length_groups import constant_words, default_name, groups_o
 from headway.reports.lengths import length_table, markdown, planned, write_encodings, write_figures
 from headway.reports.positions import biases, encodings, identities, learned_table
 from headway.reports.style import style
+from headway.results.lengths import DifficultyBin, Lengths
+from headway.results.positions import Patterns, Positions
+from headway.results.schema import read
+from headway.results.study import Mastery, MeasuredRun
 from tests.reports.length_documents import LONG, TRAINED, holds, make_lengths, make_sums, perfect
 from tests.reports.test_figures import boxes_of, overlapping
 
@@ -27,7 +32,7 @@ ENCODINGS = ("sinusoidal", "learned", "none", "one-hot", "rotary", "alibi", "t5"
 POOLINGS = ("mean", "max", "multi-feature")
 
 
-def grid(encodings: tuple[str, ...], poolings: tuple[str, ...], seeds: int, **more: Any) -> list[dict[str, Any]]:
+def grid(encodings: tuple[str, ...], poolings: tuple[str, ...], seeds: int, **more: Any) -> list[Lengths]:
     """Cells that fail at different lengths; learned positions with mean pooling answer 1 from 32 on."""
     found = []
     for place, (encoding, pooling) in enumerate((one, other) for one in encodings for other in poolings):
@@ -38,22 +43,22 @@ def grid(encodings: tuple[str, ...], poolings: tuple[str, ...], seeds: int, **mo
     return found
 
 
-def holes() -> list[dict[str, Any]]:
-    """One run without a set, one with a number that is not there, one with other lengths, and one without findings."""
+def holes() -> list[Lengths]:
+    """One run without a set, one with a length that is not there, one with other lengths, and one without findings."""
     missing = make_lengths("rotary", "max", sets=("swaps", "adjacent"))
     unknown = make_lengths("none", "max", curve=holds(60))
-    unknown["lengths"][11] |= {"accuracy": math.nan, "interval": None, "answer_shares": None, "by": None}
+    unknown = replace(unknown, rows=(*unknown.rows[:11], *unknown.rows[12:]))
     other = make_lengths("fire", "mean", lengths=(16, 48, 100), curve=holds(60))
     return [missing, unknown, other, make_lengths("t5", "last", sets=("swaps",), lengths=(64,))]
 
 
-def gated() -> list[dict[str, Any]]:
+def gated() -> list[MeasuredRun]:
     """Sums of which some runs did not master their training lengths."""
     found = []
     for place, encoding in enumerate(("coupled", "abacus", "rotary", "none")):
         for seed in range(2):
-            mastery = {"mastered": place + seed < 3, "accuracy": 0.4, "step": None, "gate": 0.999, "stops": True}
-            found.append({**make_sums(encoding, seed), "mastery": mastery})
+            mastery = Mastery(mastered=place + seed < 3, accuracy=0.4, step=None, gate=0.999, stops=True)
+            found.append(MeasuredRun.of(make_sums(encoding, seed), mastery))
     return found
 
 
@@ -86,7 +91,7 @@ def test_no_text_is_cut_off_or_written_over_another(shape: str) -> None:
 
 
 @cache
-def thirty_groups() -> list[dict[str, Any]]:
+def thirty_groups() -> list[Lengths]:
     return grid(ENCODINGS, POOLINGS, 2, sets=("swaps", "adjacent"), lengths=(8, 12, 16, *LONG))
 
 
@@ -131,7 +136,7 @@ def test_curves_show_the_numbers_of_the_document() -> None:
         "one adjacent inversion, gaps as in training",
     ]
     axes = figure.axes[1]
-    rows = [[row["accuracy"] for row in one["lengths"] if row["negatives"] == "adjacent"] for one in documents]
+    rows = [[row.accuracy for row in one.of_set("adjacent").values()] for one in documents]
     (middle,) = named_lines(axes)
     assert middle.get_ydata() == pytest.approx(np.median(rows, axis=0))
     assert 2 ** np.asarray(middle.get_xdata()) == pytest.approx([*TRAINED, *LONG]), "8 to 16 each shown"
@@ -143,21 +148,21 @@ def test_curves_show_the_numbers_of_the_document() -> None:
 
 def test_a_single_seed_has_the_interval_of_its_examples_and_six_that_of_the_median() -> None:
     (group,) = groups_of([make_lengths(curve=holds(60))])
-    assert points(group, "swaps")[-1].interval == tuple(group.documents[0]["lengths"][14]["interval"])
+    assert points(group, "swaps")[-1].interval == group.runs[0].rows[14].interval
     several = [make_lengths("rotary", "mean", curve=holds(100 * seed)) for seed in range(1, 7)]
     assert {one.interval for one in points(groups_of(several[:5])[0], "swaps")} == {None}, "five seeds are only shown"
     last = points(groups_of(several)[0], "swaps")[-1]
-    own = [document["lengths"][14]["interval"] for document in several]
+    own = [document.rows[14].interval for document in several]
     assert last.interval == (min(low for low, _ in own), max(high for _, high in own))
     assert last.median == pytest.approx(np.median(last.values))
     assert seeds_remark([group]) == "rotary, mean; one seed"
-    assert seeds_remark(groups_of([*group.documents] * 6)) == "rotary, mean; 6 seeds"
-    assert seeds_remark(groups_of([*group.documents] * 5)) == "rotary, mean; 5 seeds (fewer than 6: descriptive)"
+    assert seeds_remark(groups_of([*group.runs] * 6)) == "rotary, mean; 6 seeds"
+    assert seeds_remark(groups_of([*group.runs] * 5)) == "rotary, mean; 5 seeds (fewer than 6: descriptive)"
 
 
 def test_a_constant_answer_is_seen_and_said() -> None:
     documents = grid(("learned", "none"), ("mean",), 3)
-    documents[0]["constant"] = None
+    documents[0] = replace(documents[0], constant=None)
     groups = groups_of(documents)
     assert constant_words(groups) == ["learned, mean: 2 of 3 seeds answer 1 from 32 on"]
     ((_, panels),) = plan_panels(groups)
@@ -178,14 +183,15 @@ def test_bars_stand_at_the_lengths_of_the_brief_or_the_first_past_training() -> 
     document = make_lengths(curve=holds(60), sets=("swaps",))
     figure = bars(groups_of([document]), ["swaps"])
     widths = [patch.get_width() for axes in figure.axes for patch in axes.patches]
-    expected = [row["accuracy"] for row in document["lengths"] if row["length"] in (32, 64, 128, 256)]
+    expected = [row.accuracy for row in document.rows if row.length in (32, 64, 128, 256)]
     assert widths == pytest.approx(expected)
 
 
 def test_every_seed_has_a_dot_at_its_length_held() -> None:
-    documents = [make_lengths(seed=seed, sets=("swaps",)) for seed in range(6)]
-    for document, held in zip(documents, (0, 16, 64, 64, 256, 1024), strict=True):
-        document["held"]["swaps"] = held
+    documents = [
+        replace(make_lengths(seed=seed, sets=("swaps",)), held={"swaps": held})
+        for seed, held in enumerate((0, 16, 64, 64, 256, 1024))
+    ]
     figure = lengths_held(groups_of(documents), ["swaps"])
     axes = figure.axes[0]
     dots = np.asarray(axes.collections[-1].get_offsets())
@@ -209,10 +215,11 @@ def test_a_group_that_was_not_measured_on_a_set_is_named_so() -> None:
 
 
 def test_a_cell_adds_counts_within_a_seed_and_then_gives_each_seed_a_vote() -> None:
-    documents = [make_lengths(seed=seed, sets=("swaps",), lengths=(8, 16, 32)) for seed in range(2)]
-    for document, wrong in zip(documents, (0, 30), strict=True):
-        for row in document["lengths"]:
-            row["by"] = {"gap": [{"from": 5, "value": 8, "n": 60, "wrong": wrong}]}
+    documents = []
+    for seed, wrong in enumerate((0, 30)):
+        found = make_lengths(seed=seed, sets=("swaps",), lengths=(8, 16, 32))
+        gap = DifficultyBin(low=5, high=8, n=60, wrong=wrong, accuracy=1 - wrong / 60, interval=(0.0, 1.0))
+        documents.append(replace(found, rows=tuple(replace(row, by={"gap": (gap,)}) for row in found.rows)))
     (group,) = groups_of(documents)
     cells = count(group, "gap", "swaps", [[8, 16], [32]])
     assert cells[(5, 8), 8] == pytest.approx(((1 + 0.5) / 2, 120))
@@ -223,8 +230,8 @@ def test_a_cell_adds_counts_within_a_seed_and_then_gives_each_seed_a_vote() -> N
 
 def test_the_table_has_a_row_for_each_set_and_group() -> None:
     documents = [*grid(("learned",), ("mean",), 2), make_lengths("none", "max", sets=("swaps",), lengths=(16, 32))]
-    for document, held in zip(documents, (12, 16), strict=False):
-        document["held"]["swaps"] = held
+    for place, held in enumerate((12, 16)):
+        documents[place] = replace(documents[place], held={**documents[place].held, "swaps": held})
     rows = length_table(documents)
     assert [(row.set, row.group, row.seeds) for row in rows[:3]] == [
         ("swaps", "learned, mean", 2),
@@ -261,7 +268,7 @@ def test_nothing_measured_is_an_error_that_says_so(tmp_path: Path) -> None:
 
 
 def test_figures_are_written_twice_and_are_the_same_every_time(tmp_path: Path) -> None:
-    document = make_lengths(sets=("adjacent",), lengths=(8, 16, 32), positions=POSITIONS)
+    document = make_lengths(sets=("adjacent",), lengths=(8, 16, 32), positions=DOCUMENT)
     paths = [*write_figures([document], tmp_path / "one"), *write_encodings(PATTERNS, tmp_path / "one")]
     expected = [
         "lengths-curves",
@@ -282,7 +289,7 @@ def test_figures_are_written_twice_and_are_the_same_every_time(tmp_path: Path) -
 
 def test_positions_are_drawn_once_for_each_encoding() -> None:
     documents = [
-        make_lengths(encoding=e, pooling=p, positions=POSITIONS) for e in ("learned", "t5") for p in ("max", "mean")
+        make_lengths(encoding=e, pooling=p, positions=DOCUMENT) for e in ("learned", "t5") for p in ("max", "mean")
     ]
     names = [name for name, _ in planned(groups_of(documents))]
     assert [name for name in names if name.startswith("positions-table")] == [
@@ -313,7 +320,7 @@ def measured(rows: int, low: float) -> dict[str, Any]:
     }
 
 
-POSITIONS: dict[str, Any] = {
+DOCUMENT: dict[str, Any] = {
     "encoding": "learned",
     "step": 2400,
     "words": ["24 of 40 rows are as they were at step 0", "a position past row 39 takes that row"],
@@ -338,7 +345,8 @@ POSITIONS: dict[str, Any] = {
     "identities": {"sinusoidal": measured(16, 1e-30), "learned": measured(16, 0.9), "start": measured(16, 0.8)},
     "rotation_error": 4.2e-14,
 }
-PATTERNS: dict[str, Any] = {
+POSITIONS = read(Positions, DOCUMENT, "lengths.json")
+PICTURES: dict[str, Any] = {
     "sizes": {"positions": 6, "d_model": 8, "n_heads": 2, "d_head": 4},
     "patterns": [
         {
@@ -351,25 +359,28 @@ PATTERNS: dict[str, Any] = {
         for place, hook in enumerate(["embed", "none", "rotate", "bias"])
     ],
 }
+PATTERNS = read(Patterns, PICTURES, "lengths.json")
+assert POSITIONS.table is not None
+TABLE = POSITIONS.table
 
 
 def test_pictures_of_positions_have_no_text_over_another() -> None:
-    check(learned_table(POSITIONS), "table")
+    check(learned_table(POSITIONS, TABLE), "table")
     check(biases(POSITIONS, 5), "biases")
     check(identities(POSITIONS), "identities")
-    check(identities({**POSITIONS, "identities": {"sinusoidal": measured(16, 0.0)}}), "one alone")
+    check(identities(replace(POSITIONS, identities={"sinusoidal": POSITIONS.identities["learned"]})), "one alone")
     check(encodings(PATTERNS), "encodings")
 
 
 def test_rows_that_were_never_trained_are_marked_and_named() -> None:
-    figure = learned_table(POSITIONS)
+    figure = learned_table(POSITIONS, TABLE)
     _, strip, beside, _ = figure.axes
     (mark,) = strip.patches
     assert isinstance(mark, Rectangle)
     assert (mark.get_y(), mark.get_height()) == (15.5, 24)
-    assert [patch.get_width() for patch in beside.patches] == POSITIONS["table"]["moved"]
+    assert [patch.get_width() for patch in beside.patches] == list(TABLE.moved or ())
     assert [text.get_text() for text in beside.texts] == ["rows 16 to 39\nuntrained"]
-    unknown = learned_table({**POSITIONS, "table": {**POSITIONS["table"], "moved": None}})
+    unknown = learned_table(POSITIONS, replace(TABLE, moved=None))
     assert [text.get_text() for text in unknown.axes[2].texts] == ["step 0 is\nnot known"]
 
 
@@ -377,7 +388,7 @@ def test_identities_are_drawn_as_they_were_measured() -> None:
     above, *below = identities(POSITIONS).axes
     learned = named_lines(above)[1]
     assert list(learned.get_ydata()) == [0.9, 1.8, 3.6]
-    assert list(below[1].lines[0].get_ydata()) == POSITIONS["identities"]["learned"]["products"]["mean"]
+    assert list(below[1].lines[0].get_ydata()) == list(POSITIONS.identities["learned"].products.mean)
     assert [axes.get_title(loc="left").split("\n")[1] for axes in below] == [
         "0 % not from distance",
         "90 % not from distance",
@@ -386,6 +397,6 @@ def test_identities_are_drawn_as_they_were_measured() -> None:
 
 
 def test_positions_of_several_groups_are_told_apart_by_name() -> None:
-    documents = [make_lengths(one, "mean", positions=POSITIONS, curve=perfect) for one in ("learned", "rotary")]
+    documents = [make_lengths(one, "mean", positions=DOCUMENT, curve=perfect) for one in ("learned", "rotary")]
     names = [name for name, _ in planned(groups_of([*documents, documents[0]])) if "table" in name]
     assert names == ["positions-table-learned-mean", "positions-table-rotary-mean"], "one run of each group"

@@ -1,5 +1,6 @@
 """The figure of heads against length shows the document's numbers, and no text is cut off or over another."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,14 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import same_color, to_rgba
 from matplotlib.figure import Figure
 
-from headway.errors import InputError
 from headway.length_analysis.mechanism import mechanism
 from headway.reports.lengths import groups_of, planned
 from headway.reports.mechanism import columns, draw_mechanism, sparse
 from headway.reports.style import RED
+from headway.results.lengths import Lengths
+from headway.results.mechanism import Mechanism
+from headway.results.schema import read
 from tests.length_analysis.planted import plant
 from tests.reports.length_documents import make_lengths
-from tests.reports.mechanism_documents import make_mechanism
+from tests.reports.mechanism_documents import make_mechanism, mechanism_document
 from tests.reports.test_figures import boxes_of, overlapping
 
 ADDITION = (
@@ -55,17 +58,17 @@ def test_no_text_is_cut_off_or_written_over_another(shape: str) -> None:
 def test_lines_are_the_numbers_of_the_document() -> None:
     found = make_mechanism(1, 3, captured=128, culprit="enc0.self.h1")
     figure = draw_mechanism(found)
-    for head in found["heads"]:
-        upper, lower = cells(figure)[head["head"]]
+    for head in found.heads:
+        upper, lower = cells(figure)[head.head]
         lines = [line for line in upper.get_lines() if len(line.get_xdata()) > 2]
-        assert len(lines) == len(head["scores"])
-        for line, along in zip(lines, head["scores"].values(), strict=True):
+        assert len(lines) == len(head.scores)
+        for line, along in zip(lines, head.scores.values(), strict=True):
             assert list(line.get_xdata()) == [8, 16, 32, 64, 128], "at 256 nothing was looked at"
-            assert list(line.get_ydata()) == [row["value"] for row in along if row is not None]
+            assert list(line.get_ydata()) == [row.value for row in along if row is not None]
         drawn = [list(line.get_ydata()) for line in lower.get_lines() if len(line.get_xdata()) > 2]
-        assert drawn == [[row["value"] for row in along] for along in head["effects"].values()]
+        assert drawn == [[row.value for row in along] for along in head.effects.values()]
     accuracy, pieces, *_ = figure.axes[0].get_lines()
-    assert list(accuracy.get_ydata()) == [row["accuracy"] for row in found["lengths"]]
+    assert list(accuracy.get_ydata()) == [row.accuracy for row in found.lengths]
     assert list(pieces.get_xdata()) == [32, 64, 128, 256] and set(pieces.get_ydata()) == {0.97}
 
 
@@ -99,30 +102,26 @@ def test_where_nothing_changes_it_says_so_and_frames_nothing() -> None:
 
 def test_an_effect_that_changes_first_is_told_as_one() -> None:
     found = make_mechanism(1, 1, pieces=False)
-    found["first"] |= {"about": "effect", "what": "zero", "before": 1.0, "after": 0.1}
+    assert found.first is not None
+    found = replace(found, first=replace(found.first, about="effect", what="zero", before=1.0, after=0.1))
     texts = [text for text, *_ in boxes_of(draw_mechanism(found))]
     assert any(text.startswith("without it (zero): 1.0 at 16, 0.10 there") for text in texts)
 
 
 def test_made_up_documents_are_like_real_ones() -> None:
-    real, made = mechanism(plant("even"), [64], n=20).to_json(), make_mechanism(1, 3, (16, 64))
-    assert set(real) == set(made)
-    assert set(real["lengths"][1]) == set(made["lengths"][1])
-    assert set(real["lengths"][1]["pieces"]) <= set(made["lengths"][1]["pieces"])
-    assert set(real["first"]) == set(made["first"])
-    one, other = real["heads"][0], made["heads"][0]
-    assert set(one) == set(other) and set(one["scores"]) == set(other["scores"])
-    assert set(one["scores"]["diagonal"][0]) == set(other["scores"]["diagonal"][0])
-    assert set(one["effects"]["zero"][0]) == set(other["effects"]["zero"][0])
-    assert isinstance(draw_mechanism(real), Figure)
+    found = mechanism(plant("even"), [64], n=20)
+    real, made = found.to_json(), make_mechanism(1, 3, (16, 64)).to_json()
+    assert set(real["heads"][0]["scores"]) == set(made["heads"][0]["scores"]), "all other names are the type's"
+    assert isinstance(draw_mechanism(found), Figure)
 
 
 def test_it_is_drawn_for_every_run_that_has_it() -> None:
-    def names(*documents: dict[str, Any]) -> list[str]:
+    def names(*documents: Lengths) -> list[str]:
         return [name for name, _ in planned(groups_of(documents)) if name.startswith("mechanism")]
 
     without, one, two = (make_lengths("rotary", "max", seed, lengths=(16, 64)) for seed in range(3))
-    one["mechanism"] = two["mechanism"] = make_mechanism(1, 1, (16, 64), culprit=None)
+    found = make_mechanism(1, 1, (16, 64), culprit=None)
+    one, two = replace(one, mechanism=found), replace(two, mechanism=found)
     assert names(without) == []
     assert names(one) == ["mechanism"]
     assert names(without, one, two) == ["mechanism-seed-1", "mechanism-seed-2"]
@@ -131,7 +130,7 @@ def test_it_is_drawn_for_every_run_that_has_it() -> None:
 
 def test_a_row_of_cells_is_a_layer_or_an_even_part_of_one() -> None:
     def across(heads: int) -> int:
-        return columns(make_mechanism(2, heads, (16, 64))["heads"])
+        return columns(make_mechanism(2, heads, (16, 64)).heads)
 
     assert [across(heads) for heads in (1, 4, 6, 8, 16)] == [1, 4, 6, 4, 6]
 
@@ -141,12 +140,8 @@ def test_labels_along_the_lengths_keep_apart() -> None:
     assert sparse([16], 16) == [16]
 
 
-def test_a_document_without_heads_is_refused() -> None:
-    with pytest.raises(InputError, match="the findings have no heads"):
-        draw_mechanism({**make_mechanism(), "heads": []})
-
-
 def test_a_document_from_before_pieces_were_measured_is_drawn_without_them() -> None:
-    found = make_mechanism(1, 2, culprit="enc0.self.h1")
-    without = {**found, "lengths": [{k: v for k, v in row.items() if k != "pieces"} for row in found["lengths"]]}
+    document = mechanism_document(1, 2, culprit="enc0.self.h1")
+    rows = [{key: value for key, value in row.items() if key != "pieces"} for row in document["lengths"]]
+    found, without = (read(Mechanism, one, "lengths.json") for one in (document, {**document, "lengths": rows}))
     assert len(draw_mechanism(found).axes[0].get_lines()) == len(draw_mechanism(without).axes[0].get_lines()) + 1

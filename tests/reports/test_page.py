@@ -3,6 +3,7 @@
 import doctest
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,21 @@ import pytest
 from headway import pages
 from headway.cli.main import run as cli
 from headway.errors import InputError
+from headway.length_analysis.together import together
 from headway.reports import evidence, markdown, page, writing
 from headway.reports.blocks import Figure, Table
 from headway.reports.evidence import Evidence, Missing, written
 from headway.reports.gathering import gather
 from headway.reports.page import blocks_of
+from headway.results.lengths import RowOverSeeds, SetOverSeeds
+from headway.results.schema import read, write
+from headway.results.study import MeasuredRun
 from headway.runs import RunDirectory
+from tests.reports.length_documents import lengths_document
 from tests.reports.made_up_runs import FINDINGS, make_run
-from tests.reports.mechanism_documents import make_mechanism
+from tests.reports.mechanism_documents import mechanism_document
 from tests.reports.reading import Files, Page, complaints
+from tests.results.made_up import length_study, study_cell
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b'
@@ -232,13 +239,17 @@ def test_runs_side_by_side_have_a_row_each_and_no_pooled_number(tmp_path: Path) 
 def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     study = tmp_path / "studies" / "small"
     made = make_run(study / "runs" / "arm-seed0", analyses=("lengths",))
-    made.add_to_analysis("lengths", {"mechanism": make_mechanism()})
+    made.add_to_analysis("lengths", {"mechanism": mechanism_document()})
     (study / "study.json").write_text(json.dumps({"experiment": "sortedness", "preset": "quick", "arms": []}))
     (study / "analysis").mkdir()
-    row = {"length": 64, "negatives": "swaps", "trained": False, "mean": 0.75, "median": 0.8, "interval": [0.25, 0.95]}
-    whole = {"n_seeds": 6, "sets": {"swaps": {"median": 48.0}}, "lengths": [row]}
-    cell = {"cell": "arm: rotary", "runs": [{"run": str(made.path)}], "together": whole}
-    (study / "analysis" / "lengths.json").write_text(json.dumps({"cells": [cell], "answer": ["swaps: held to 64"]}))
+    row = RowOverSeeds(
+        length=64, set_name="swaps", trained=False, accuracies=(), mean=0.75, median=0.8, interval=(0.25, 0.95)
+    )
+    measured = read(MeasuredRun, lengths_document(run=str(made.path)), "lengths.json")
+    held = SetOverSeeds(held=(48,), median=48.0, reach=())
+    whole = replace(together([measured]), n_seeds=6, sets={"swaps": held}, rows=(row,))
+    document = length_study(cells=[study_cell("arm: rotary", measured, together=whole)], answer=["swaps: held to 64"])
+    (study / "analysis" / "lengths.json").write_text(json.dumps(write(document)))
     found = gather([study])
     told = writing.compose(found.evidence, found.name)
     assert [line.striptags() for line in told.answer[:1]] == ["swaps: held to 64"]
@@ -248,7 +259,7 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     assert found.place.path == study / "report"
     text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
     assert complaints(text, Files(made.path, study=study)) == []
-    assert make_mechanism()["words"][0] in Page(text).text
+    assert mechanism_document()["words"][0] in Page(text).text
     assert all(number in text for number in ("80.0 %", "25.0 %", "95.0 %")), "the median and its interval"
     assert "75.0 %" not in text, "which is not of the mean"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headway.length_analysis.together import together
 from headway.reports import page, writing
 from headway.reports.answer import answer, asked
 from headway.reports.blocks import Report, Table
@@ -15,8 +16,10 @@ from headway.reports.page import blocks_of
 from headway.reports.sections import setup
 from headway.reports.sections.head_sets import contrast, controls, going
 from headway.reports.sections.heads import costliest
+from headway.results.study import Sentence
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.reading import Files, Page, complaints
+from tests.results.made_up import length_row, length_study, lengths_of, study_cell
 
 METHOD = {"confidence": 0.95, "enough_seeds": 6, "moves_above": 0.05}
 GUESSING = {**FINDINGS[1], "check": "no-better-than-guessing"}
@@ -195,40 +198,47 @@ def test_a_failed_seed_is_told_and_costs_no_sentence(tmp_path: Path) -> None:
 
 
 def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
-    words = [
-        "swaps: held to 64",
-        "adjacent: held to 32",
-        "grid, on swaps: none",
-        "grid, on adjacent: pooling",
+    swaps, adjacent, none, pooling = (
+        Sentence(kind="furthest", set_name="swaps", text="random swaps are held to 64"),
+        Sentence(kind="furthest", set_name="adjacent", text="inversions are held to 32"),
+        Sentence(kind="decision", set_name="swaps", text="on swaps: none"),
+        Sentence(kind="decision", set_name="adjacent", text="on adjacent: pooling"),
+    )
+    few = Sentence(kind="descriptive", text="two seeds only describe")
+    measured = lengths_of([length_row(16)])
+    cells = [
+        study_cell("a", together=together([measured] * 3)),
+        study_cell("b", together=together([measured] * 2), failed={"b-seed9": "out of memory"}),
     ]
-    cells: list[dict[str, Any]] = [
-        {"failed": {}, "together": {"n_seeds": 3}},
-        {"failed": {"b-seed9": "out of memory"}, "together": {"n_seeds": 2}},
-    ]
-    decisions = [{"arm": "grid", "set": name} for name in ("swaps", "adjacent")]
-    study: dict[str, Any] = {"lengths": {"answer": words, "cells": cells, "decisions": decisions}}
     runs = [
         {
             "name": name,
-            "lengths": {"n": 1},
+            "lengths": measured,
             "config": {"task": {"name": "t"}, "data": {}, "model": {"x": name}, "train": {}},
         }
         for name in "ab"
     ]
-    evidence = Evidence({"runs": runs, "study": study, "method": METHOD})
+
+    def told_of(*sentences: Sentence | str) -> Evidence:
+        study = {"lengths": length_study(cells=cells, answer=sentences)}
+        return Evidence({"runs": runs, "study": study, "method": METHOD})
+
+    evidence = told_of(swaps, adjacent, none, pooling)
     assert [line.striptags() for line in answer(evidence)] == [
-        "adjacent: held to 32",
-        "grid, on adjacent: pooling",
+        "inversions are held to 32",
+        "on adjacent: pooling",
         "These are 2 runs, as few as 2 seeds of a combination: a description, not a test; b-seed9 failed: out of "
         "memory, and the doctor was not asked.",
     ]
     assert asked(evidence).striptags().endswith("Asked: how far past the training lengths does each hold?")
-    study["lengths"] |= {"answer": [*words[:3], "grid, on adjacent: nothing decides; all alike"]}
-    assert [line.striptags() for line in answer(evidence)][:2] == words[1:3]
-    study["lengths"] |= {"answer": [*words[:1], words[2], "with 2 seeds of a combination all of this is descriptive"]}
-    assert [line.striptags() for line in answer(evidence)][:-1] == [words[0], words[2]]
-    study["lengths"] |= {"answer": ["sums: held to 64", "with 2 seeds all of this is descriptive"]}
-    assert [line.striptags() for line in answer(evidence)][:-1] == ["sums: held to 64"]
+    alike = Sentence(kind="nothing decides", set_name="adjacent", text="on adjacent: all alike")
+    for sentences, said in (
+        ((swaps, adjacent, none, alike), [adjacent.text, none.text]),
+        ((swaps, none, few), [swaps.text, none.text]),
+        ((swaps, few), [swaps.text]),
+        (("sums: held to 64", "of an earlier version"), ["sums: held to 64", "of an earlier version"]),
+    ):
+        assert [line.striptags() for line in answer(told_of(*sentences))][:-1] == said
 
 
 def test_settings_that_a_study_varies_come_first() -> None:

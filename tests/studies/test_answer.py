@@ -1,74 +1,64 @@
 """The plain answer says what made-up documents hold: who is furthest, what decides, who gives one answer."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from headway.length_analysis.held import by_set, constant_answer, held_from_shortest
 from headway.length_analysis.together import together
-from headway.statistics import two_way_shares, wilson_interval
+from headway.results.lengths import DifficultyBin, LengthRow
+from headway.results.mechanism import Repair
+from headway.results.study import Mastery, MeasuredRun, StudyCell, Training
+from headway.statistics import two_way_shares
 from headway.studies.answer import answer, decisions, furthest
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import asked_why, loss_of, main_set
 from headway.studies.tables import costs, held_table, reach_table, repair_table, ripple_table, seed_table
-
-N = 1_000
-
-
-def row(name: str, length: int, accuracy: float, constant: str | None = None) -> dict[str, Any]:
-    right = round(accuracy * N)
-    ripples = [{"from": 5, "value": 8, "n": N, "wrong": N - right, "accuracy": right / N, "interval": [0, 1]}]
-    return {
-        "length": length,
-        "negatives": name,
-        "trained": length <= 16,
-        "n": N,
-        "wrong": N - right,
-        "accuracy": right / N,
-        "interval": list(wilson_interval(right, N)),
-        "constant": constant,
-        "by": {"longest_ripple": ripples} if name == "ripple" else {},
-    }
+from tests.results.made_up import length_row, lengths_of, mechanism_of, rise_of
 
 
-def run(seed: int, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+def row(name: str, length: int, accuracy: float, constant: str | None = None) -> LengthRow:
+    plain = length_row(length, accuracy, name, trained=length <= 16, constant=constant)
+    if name != "ripple":
+        return plain
+    ripples = DifficultyBin(
+        low=5, high=8, n=plain.n, wrong=plain.wrong, accuracy=plain.accuracy, interval=plain.interval
+    )
+    return replace(plain, by={"longest_ripple": (ripples,)})
+
+
+def run(seed: int, rows: Sequence[LengthRow], mastery: Mastery | None = None, **more: Any) -> MeasuredRun:
     held = {name: held_from_shortest(own) for name, own in by_set(rows).items()}
-    return {
-        "task": "sortedness",
-        "run": f"studies/x/runs/some-seed{seed}",
-        "seed": seed,
-        "n": N,
-        "threshold": 0.99,
-        "negatives_trained": "swaps",
-        "training": {"shortest": 8, "longest": 16},
-        "lengths": list(rows),
-        "held": held,
-        "length_held": min(held.values()),
-        "constant": constant_answer(rows),
-        "mechanism": None,
-        **more,
-    }
+    said = {"negatives_trained": "swaps", "constant": constant_answer(rows), **more}
+    return MeasuredRun.of(lengths_of(rows, held, run=f"studies/x/runs/some-seed{seed}", seed=seed, **said), mastery)
 
 
-def cell(name: str, runs: list[dict[str, Any]], settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    training = [{"run": one["run"], "steps": 50, "seconds": 2.0, "device": "cpu"} for one in runs]
-    return {
-        "cell": name,
-        "arm": name.partition(":")[0],
-        "settings": dict(settings or {}),
-        "failed": {},
-        "training": training,
-        "runs": runs,
-        "together": together(runs) if runs else None,
-    }
+def cell(name: str, runs: list[MeasuredRun], settings: Mapping[str, str] | None = None) -> StudyCell:
+    return StudyCell(
+        cell=name,
+        arm=name.partition(":")[0],
+        settings=dict(settings or {}),
+        training=tuple(Training(run=one.run, steps=50, seconds=2.0, device="cpu") for one in runs),
+        runs=tuple(runs),
+        together=together(runs) if runs else None,
+    )
 
 
-def held_to(length: int, name: str = "adjacent") -> list[dict[str, Any]]:
+def with_runs(found: StudyCell, *runs: MeasuredRun) -> StudyCell:
+    return replace(found, runs=runs)
+
+
+def texts(cells: Sequence[StudyCell]) -> list[str]:
+    return [sentence.text for sentence in answer(cells)]
+
+
+def held_to(length: int, name: str = "adjacent") -> list[LengthRow]:
     return [row(name, one, 1.0 if one <= length else 0.6) for one in (16, 32, 64)]
 
 
-def grid(accuracy: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
+def grid(accuracy: Mapping[tuple[str, str], float]) -> list[StudyCell]:
     return [
         cell(
             f"grid: {one}, {other}",
@@ -106,58 +96,57 @@ def test_a_cell_that_was_not_measured_on_a_set_is_left_out_of_it() -> None:
     cells = [cell("other", [run(0, held_to(64, "swaps"))]), cell("own", [run(0, held_to(32)), run(1, held_to(32))])]
     assert furthest(cells, "adjacent").endswith("in the median: own (32 in each of 2 seeds)")
     short = [cell("short", [run(0, [row("adjacent", 16, 1)])])]
-    assert answer([*cells[:1], *short])[1].endswith("the longest training length; no longer length was tested")
+    assert texts([*cells[:1], *short])[1].endswith("the longest training length; no longer length was tested")
     everywhere = grid({("a", "mean"): 0.5, ("a", "max"): 0.9, ("b", "mean"): 0.5, ("b", "max"): 0.9})
-    everywhere[0]["runs"][0] = run(0, held_to(32))
-    assert [(one["set"], one["seeds"]) for one in decisions(everywhere)] == [("adjacent", []), ("swaps", [1])]
+    everywhere[0] = with_runs(everywhere[0], run(0, held_to(32)), everywhere[0].runs[1])
+    assert [(one.set_name, one.seeds) for one in decisions(everywhere)] == [("adjacent", ()), ("swaps", (1,))]
 
 
 def test_pooling_decides_where_only_pooling_differs() -> None:
     cells = grid({("a", "mean"): 0.5, ("a", "max"): 0.9, ("b", "mean"): 0.5, ("b", "max"): 0.9})
     (found,) = decisions(cells)
-    assert (found["arm"], found["set"], found["seeds"]) == ("grid", "swaps", [0, 1])
-    assert found["pooling"] == pytest.approx({"mean": 0.5, "max": 0.9})
-    assert found["shares"]["pooling"] == pytest.approx([1, 1])
-    assert answer(cells)[1] == (
+    assert (found.arm, found.set_name, found.seeds) == ("grid", "swaps", (0, 1))
+    assert found.pooling == pytest.approx({"mean": 0.5, "max": 0.9})
+    assert found.shares is not None and found.shares.pooling == pytest.approx((1, 1))
+    assert texts(cells)[1] == (
         "grid, on swaps: the pooling explains more than the encoding in each of 2 seeds; "
         "of the differences past training the pooling 100 %, the encoding 0 %, only the two in combination 0 %; "
         "8 of 8 runs mastered the training lengths; "
         "mean accuracy of those past training (runs): max 0.900 (4), mean 0.500 (4); a 0.700 (4), b 0.700 (4)"
     )
     turned = grid({("mean", "a"): 0.5, ("max", "a"): 0.9, ("mean", "b"): 0.5, ("max", "b"): 0.9})
-    assert "the encoding explains more than the pooling in each of 2 seeds" in answer(turned)[1]
-    for one in cells:  # in the second seed the encoding decides
-        value = 0.9 if one["settings"][ENCODING] == "b" else 0.5
-        one["runs"][1] = run(1, [row("swaps", 16, 1), row("swaps", 32, value)])
-    assert "neither pooling nor encoding explains more in every seed" in answer(cells)[1]
+    assert "the encoding explains more than the pooling in each of 2 seeds" in texts(turned)[1]
+    for place, one in enumerate(cells):  # in the second seed the encoding decides
+        value = 0.9 if one.settings[ENCODING] == "b" else 0.5
+        cells[place] = with_runs(one, one.runs[0], run(1, [row("swaps", 16, 1), row("swaps", 32, value)]))
+    assert "neither pooling nor encoding explains more in every seed" in texts(cells)[1]
 
 
 def test_a_grid_with_a_hole_or_without_differences_is_not_explained() -> None:
     everywhere = {("a", "mean"): 0.5, ("a", "max"): 0.52, ("b", "mean"): 0.5, ("b", "max"): 0.51}
     said = "nothing decides; 8 of 8 runs mastered the training lengths, and those have 0.500 to 0.520 past training"
-    assert said in answer(grid(everywhere))[1]
+    assert said in texts(grid(everywhere))[1]
     holes = grid(everywhere)
-    holes[2]["runs"] = []
-    assert [(one["shares"], one["runs"]) for one in decisions(holes)] == [(None, 6)]
+    holes[2] = with_runs(holes[2])
+    assert [(one.shares, one.runs) for one in decisions(holes)] == [(None, 6)]
     assert decisions(grid({("a", "mean"): 0.5, ("a", "max"): 0.9})) == []
 
 
 def test_what_was_never_learned_says_nothing_of_length() -> None:
     """Two cells at chance inside and past training: without the gate, the pooling would explain all of it."""
     cells = grid({("a", "mean"): 0.5, ("a", "max"): 1.0, ("b", "mean"): 0.5, ("b", "max"): 1.0})
-    for one in cells:
-        if one["settings"][POOLING] == "mean":
-            one["runs"] = [run(seed, [row("swaps", 16, 0.52), row("swaps", 32, 0.5)]) for seed in (0, 1)]
+    chance = [run(seed, [row("swaps", 16, 0.52), row("swaps", 32, 0.5)]) for seed in (0, 1)]
+    cells = [with_runs(one, *chance) if one.settings[POOLING] == "mean" else one for one in cells]
     (found,) = decisions(cells)
-    assert (found["mastered"], found["runs"], found["shares"]) == (4, 8, None)
-    assert found["pooling"] == {"max": 1.0}
-    assert answer(cells)[1] == (
+    assert (found.mastered, found.runs, found.shares) == (4, 8, None)
+    assert found.pooling == {"max": 1.0}
+    assert texts(cells)[1] == (
         "grid, on swaps: nothing decides; 4 of 8 runs mastered the training lengths, and those have 1.000 to 1.000 "
         "past training; did not master them: grid: a, mean (0.520 to 0.520), grid: b, mean (0.520 to 0.520)"
     )
-    for one in cells:
-        one["runs"] = [run(seed, [row("swaps", 16, 0.97), row("swaps", 32, 1)]) for seed in (0, 1)]
-    assert answer(cells)[1] == (
+    low = [run(seed, [row("swaps", 16, 0.97), row("swaps", 32, 1)]) for seed in (0, 1)]
+    cells = [with_runs(one, *low) for one in cells]
+    assert texts(cells)[1] == (
         "grid, on swaps: none of 8 runs mastered the training lengths (at least 99% there; the best has 0.970), "
         "so nothing is said of what decides the length"
     )
@@ -175,20 +164,18 @@ def test_shares_of_a_table_add_up() -> None:
 
 def test_one_answer_and_a_mechanism_are_told() -> None:
     rows = [row("swaps", 16, 1), row("swaps", 32, 0.5, "1"), row("swaps", 64, 0.5, "1")]
-    asked = run(
-        4, held_to(16, "swaps"), mechanism={"fails_at": 32, "words": ["enc1.self.h2 looks away.", "So it fails."]}
-    )
+    asked = run(4, held_to(16, "swaps"), mechanism=mechanism_of(32, "enc1.self.h2 looks away.", "So it fails."))
     later = [row("swaps", 16, 1), row("swaps", 32, 0.9), row("swaps", 64, 0.5, "1")]
-    sound = run(5, held_to(64, "swaps"), mechanism={"fails_at": None, "words": ["No length is worse."]})
+    sound = run(5, held_to(64, "swaps"), mechanism=mechanism_of(None, "No length is worse."))
     cells = [cell("flat", [run(0, rows), run(1, held_to(64, "swaps"))]), cell("told", [asked, sound])]
-    lines = answer([*cells, cell("apart", [run(0, rows), run(1, later)])])
+    lines = texts([*cells, cell("apart", [run(0, rows), run(1, later)])])
     assert any(
         line.endswith("that class: flat (1, from 32 on, 1 of 2 seeds); apart (1, from 32 to 64 on, 2 of 2 seeds)")
         for line in lines
     )
     assert "some-seed5: No length is worse." in lines
     assert "why some-seed4 fails: enc1.self.h2 looks away. So it fails." in lines
-    assert answer([cell("empty", [])]) == ["nothing was measured"]
+    assert texts([cell("empty", [])]) == ["nothing was measured"]
 
 
 def test_the_run_that_loses_most_is_asked_why() -> None:
@@ -222,13 +209,12 @@ def test_tables_hold_the_documents_numbers() -> None:
     cells = [cell("a", [run(0, held_to(64)), run(1, held_to(32))]), cell("b", []), cell("c", [run(0, held_to(16))])]
     assert held_table(cells) == [["combination", "adjacent"], ["a", "64 32 (median 48)"], ["c", "16"]]
     assert reach_table(cells)[1:] == [["a", "adjacent", "4x", "64", "1 of 2", "0.01 to 0.99"]]
-    assert [(one["arm"], one["runs"], one["steps"], one["seconds"]) for one in costs(cells)] == [
+    assert [(one.arm, one.runs, one.steps, one.seconds) for one in costs(cells)] == [
         ("a", 2, 100, 4.0),
         ("c", 1, 50, 2.0),
     ]
-    for training in cells[0]["training"]:
-        training["device"] = "NVIDIA H200"
-    assert costs(cells)[0]["seconds"] == 2.0  # two seeds in one stack
+    stacked = tuple(replace(one, device="NVIDIA H200") for one in cells[0].training)
+    assert costs([replace(cells[0], training=stacked)])[0].seconds == 2.0  # two seeds in one stack
     shares = ((16, 1), (32, 0.25), (64, 0))
     sums = [cell("sums", [run(0, [row(name, *share) for name in ("sums", "ripple") for share in shares])])]
     assert ripple_table(sums) == [
@@ -237,9 +223,9 @@ def test_tables_hold_the_documents_numbers() -> None:
         ["sums at 32", "0.250"],
     ]
     assert len(repair_table(cells)) == 1
-    shares = {"failures": 40, "share_repaired": 0.25, "share_repaired_interval": (0.14, 0.4)}
-    reach = {"repair": "reach", "who": "all heads", "at": shares, "sham": None, "claim": "not shown"}
-    check = {"repairs": [{**reach, "repair": "profile"}, {**reach, "who": "one head"}, reach]}
-    cells[0]["runs"][1]["mechanism"] = {"fails_at": 32, "check": check}
+    at = rise_of(failures=40, share_repaired=0.25, share_repaired_interval=(0.14, 0.4))
+    reach = Repair(repair="reach", who="all heads", heads=(), at=at, control=at)
+    found = mechanism_of(32, repairs=[replace(reach, repair="profile"), replace(reach, who="one head"), reach])
+    cells[0] = with_runs(cells[0], cells[0].runs[0], replace(cells[0].runs[1], mechanism=found))
     assert repair_table(cells)[1:] == [["a", "1", "32", "40", "0.250", "0.140 to 0.400", "not tried", "not shown"]]
     assert seed_table(sums, "ripple")[1] == ["some-seed0", "–", "–", "1.000", "0.250", "0.000", "50", "2", "cpu"]

@@ -1,9 +1,11 @@
 """Who counts for statements about length: runs that mastered their training lengths, by one rule."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headway.results.study import Mastery
 from headway.runs import RunDirectory
 from headway.studies.answer import answer, furthest, mastered
 from headway.studies.gate import GATE, first_reaching, mastered_text, mastery_of, steps_text
@@ -13,8 +15,8 @@ from headway.training import train
 from tests.studies.test_answer import cell, held_to, run
 from tests.tiny import ADDITION, config
 
-YES = {"gate": GATE, "stops": True, "mastered": True, "step": 1_250, "accuracy": 0.9995}
-NO = {"gate": GATE, "stops": True, "mastered": False, "step": None, "accuracy": 0.312}
+YES = Mastery(gate=GATE, stops=True, mastered=True, step=1_250, accuracy=0.9995)
+NO = Mastery(gate=GATE, stops=True, mastered=False, step=None, accuracy=0.312)
 
 
 @pytest.mark.parametrize("gate", [0.0001, 1.0])
@@ -22,16 +24,16 @@ def test_a_run_with_a_gate_is_judged_by_it(tmp_path: Path, gate: float) -> None:
     settings = {"stop_accuracy": gate, "stop_for": 2, "validate_every": 2, "steps": 40, "lr": 0.02}
     done = train(config(ADDITION, train=settings), tmp_path / "run", device="cpu")
     found = mastery_of(RunDirectory(tmp_path / "run"))
-    assert (found["gate"], found["stops"]) == (gate, True)
-    assert found["mastered"] == (done.mastered_at is not None)
-    assert found["step"] == done.mastered_at
-    assert found["accuracy"] == done.metrics["validation_accuracy"]
+    assert (found.gate, found.stops) == (gate, True)
+    assert found.mastered == (done.mastered_at is not None)
+    assert found.step == done.mastered_at
+    assert found.accuracy == done.metrics["validation_accuracy"]
 
 
 def test_a_run_without_a_gate_is_judged_by_the_checkpoint_that_counts(tmp_path: Path) -> None:
     train(config(ADDITION), tmp_path / "run", device="cpu")
     found = mastery_of(RunDirectory(tmp_path / "run"))
-    assert (found["gate"], found["stops"], found["mastered"], found["step"]) == (GATE, False, False, None)
+    assert (found.gate, found.stops, found.mastered, found.step) == (GATE, False, False, None)
     rows = [{"step": 5, "loss": 1.0}, *({"step": s, "validation": {"accuracy": a}} for s, a in ((2, 0.5), (4, 0.999)))]
     assert (first_reaching(rows, GATE), first_reaching(rows, 1.0)) == (4, None)
 
@@ -44,7 +46,7 @@ def test_words_for_a_table() -> None:
 def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
     good = cell("good", [run(0, held_to(64), mastery=YES), run(1, held_to(16), mastery=NO)])
     bad = cell("bad", [run(0, held_to(64), mastery=NO)])
-    said = answer([good, bad])
+    said = [sentence.text for sentence in answer([good, bad])]
     assert said[0] == (
         "1 of 3 runs mastered their training lengths (at least 99.9% of validation); nothing is said of the length of "
         "those that did not (accuracy, seeds): good (0.312, 1 of 2), bad (0.312, 1 of 1)"
@@ -53,8 +55,8 @@ def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
     assert furthest([bad], "adjacent") == (
         "adjacent: no run mastered its training lengths, so nothing is said of length"
     )
-    assert [mastered(one, "adjacent") for one in (*good["runs"], run(0, held_to(64)))] == [True, False, True]
-    assert loss_of(bad["runs"][0] | {"negatives_trained": "adjacent"}) == 0
+    assert [mastered(one, "adjacent") for one in (*good.runs, run(0, held_to(64)))] == [True, False, True]
+    assert loss_of(replace(bad.runs[0], negatives_trained="adjacent")) == 0
 
 
 def test_every_seed_stands_in_the_tables_with_its_mastery() -> None:
@@ -69,5 +71,5 @@ def test_every_seed_stands_in_the_tables_with_its_mastery() -> None:
 
 
 def test_a_run_that_mastered_validation_but_not_a_set_says_nothing_of_that_set() -> None:
-    rows = [dict(one, accuracy=0.6) for one in held_to(64)]
+    rows = [replace(one, accuracy=0.6) for one in held_to(64)]
     assert not mastered(run(0, rows, mastery=YES), "adjacent")

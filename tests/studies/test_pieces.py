@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def quiet(share: float) -> None:
     assert 0 <= share <= 1
 
 
-def make(piece: Piece) -> None:
+def make(piece: Piece[Any]) -> None:
     piece.do(device="cpu", tell=quiet)
 
 
@@ -38,12 +39,13 @@ def test_other_lengths_another_n_or_checkpoint_are_measured_again(sorted_run: Ru
     for change in ({"at": (7, 9)}, {"n": 10}):
         assert Lengths(sorted_run, replace(STUDY, **change)).known() is None
     # More lengths were asked for by hand; a document of several runs.
-    for other in ({**found, "at": [3, 7]}, {"runs": [found], "together": None}):
+    document = found.to_json()
+    for other in ({**document, "at": [3, 7]}, {"runs": [document], "together": None}):
         sorted_run.replace_analysis("lengths", other)
         assert piece.known() is None
     (sorted_run.path / "analysis" / "lengths.json").write_text('{"form": 1, "che')  # a file that a kill cut off
     assert piece.known() is None
-    sorted_run.replace_analysis("lengths", {**found, "checkpoint": {"step": 999, "chosen_on": ""}})
+    sorted_run.replace_analysis("lengths", {**document, "checkpoint": {"step": 999, "chosen_on": ""}})
     assert piece.known() is None
     assert piece.do(device="cpu", tell=quiet) == found
 
@@ -53,10 +55,10 @@ def test_a_mechanism_is_kept_with_the_lengths_and_not_asked_again(sorted_run: Ru
     piece = Why(sorted_run, STUDY)
     assert piece.known() is None
     found = piece.do(device="cpu", tell=quiet)
-    assert found["mechanism"]["words"]
+    assert found.mechanism is not None and found.mechanism.words
     kept = piece.known()
     assert kept is not None
-    assert kept["mechanism"]["words"] == found["mechanism"]["words"]
+    assert kept.mechanism == found.mechanism
     assert Lengths(sorted_run, STUDY).known() == kept
 
 

@@ -1,19 +1,20 @@
 """headway lengths"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway.cli.options import Device, Force, Json, Quiet, progress, say, show
 from headway.errors import InputError
+from headway.results.lengths import LengthRow, Lengths, SeedSummary, SetOverSeeds, SeveralLengths
+from headway.results.schema import write
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
 
-Document = Mapping[str, Any]
 FIGURES = ("lengths-", "positions-", "mechanism")
 """How the names of this command's figures begin."""
 LONGEST_SHOWN = 120
@@ -63,8 +64,8 @@ def lengths(
     result, lines = _told(found, one_recipe)
     if out is not None:
         lines.append(_write_together(result, found, out, figures=figures))
-    show(result, lines, as_json=json)
-    if any((row["decoded"] or {}).get("real_disagreements") for document in found for row in document["lengths"]):
+    show(write(result), lines, as_json=json)
+    if any(one.disagrees for one in found):
         say("headway: decoding and the parallel pass disagree; these accuracies cannot be trusted")
         raise typer.Exit(1)
 
@@ -101,7 +102,7 @@ def parse_lengths(text: str) -> list[int]:
 
 def _measure(
     trained: "Trained", at: Sequence[int] | None, n: int, whole: int, *, mechanism: bool, figures: bool, quiet: bool
-) -> dict[str, Any]:
+) -> Lengths:
     """Measure a run with a progress display, add the result to it and draw it."""
     from headway.length_analysis.measure import measure_lengths
 
@@ -110,14 +111,14 @@ def _measure(
     if not trained.directory.newest_state().get("finished"):
         say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
-        document = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, report=meter).to_json()
-    trained.directory.replace_analysis("lengths", document, trained.step)
+        found = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, report=meter)
+    trained.directory.replace_analysis("lengths", found.to_json(), trained.step)
     if figures:
-        _draw([document], trained.directory.figures)
-    return document
+        _draw([found], trained.directory.figures)
+    return found
 
 
-def _draw(documents: Sequence[Document], folder: Path) -> None:
+def _draw(documents: Sequence[Lengths], folder: Path) -> None:
     from headway.reports.lengths import write_figures
 
     for earlier in drawn_before(folder):  # it shows another measurement
@@ -130,7 +131,7 @@ def drawn_before(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.name.startswith(FIGURES))
 
 
-def _told(found: Sequence[dict[str, Any]], one_recipe: bool) -> tuple[dict[str, Any], list[str]]:
+def _told(found: Sequence[Lengths], one_recipe: bool) -> tuple[Lengths | SeveralLengths, list[str]]:
     """The document of one run or of several, and the lines that tell it."""
     from headway.length_analysis.together import together
 
@@ -139,56 +140,50 @@ def _told(found: Sequence[dict[str, Any]], one_recipe: bool) -> tuple[dict[str, 
         return found[0], lines
     whole = together(found) if one_recipe else None
     word = ["the runs are not seeds of one recipe, so nothing is said of them together"]
-    return {"runs": list(found), "together": whole}, [*lines, "", *(summary_of_seeds(whole) if whole else word)]
+    several = SeveralLengths(runs=tuple(found), together=whole)
+    return several, [*lines, "", *(summary_of_seeds(whole) if whole else word)]
 
 
-def _write_together(result: Document, found: Sequence[Document], out: Path, *, figures: bool) -> str:
+def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], out: Path, *, figures: bool) -> str:
     """Write the document of all runs and its figures into a directory of its own."""
     from headway.runs import StudyDirectory
 
     out.mkdir(parents=True, exist_ok=True)
     directory = StudyDirectory(out)
-    path = directory.write_analysis("lengths", {"generator": "headway", **result})
+    path = directory.write_analysis("lengths", {"generator": "headway", **write(result)})
     if figures:
         _draw(found, directory.figures)
     return f"written to {path}"
 
 
-def summary(found: Document) -> list[str]:
+def summary(found: Lengths) -> list[str]:
     """One run for a person: the table, the lengths held, and whether the model answers at all."""
-    training, step = found["training"], found["checkpoint"]["step"]
-    name = "exact match" if found["lengths"][0]["answer_shares"] is None else "accuracy"
-    inside = f"trained on {training['shortest']} to {training['longest']} {found['unit']}"
+    training, checkpoint = found.training, found.checkpoint
+    name = "exact match" if found.rows[0].answer_shares is None else "accuracy"
+    inside = f"trained on {training.shortest} to {training.longest} {found.unit}"
     lines = [
-        f"{found['run']} (step {step:,}, chosen on {found['checkpoint']['chosen_on']}), {inside}",
-        f"{name}, {found['n']:,} examples of each set at each length; + is certain to be at least "
-        f"{found['threshold']:.0%} (95 %), * always the same answer",
+        f"{found.run} (step {checkpoint.step:,}, chosen on {checkpoint.chosen_on}), {inside}",
+        f"{name}, {found.n:,} examples of each set at each length; + is certain to be at least "
+        f"{found.threshold:.0%} (95 %), * always the same answer",
         *table(found),
     ]
-    lines.append(f"length held: {found['length_held']:,}, the smallest over the sets")
-    lines += [f"  {name}: {held_in_words(found, name)}" for name in found["held"]]
-    lines += (
-        few_in_words(found)
-        + wrong_in_words(found)
-        + constant_in_words(found)
-        + too_few(found)
-        + decoding_in_words(found)
-    )
-    if found["mechanism"] is not None:
-        lines += found["mechanism"]["words"]
-    return lines
+    lines.append(f"length held: {found.length_held:,}, the smallest over the sets")
+    lines += [f"  {name}: {held_in_words(found, name)}" for name in found.held]
+    lines += few_in_words(found) + wrong_in_words(found) + constant_in_words(found)
+    lines += too_few(found) + decoding_in_words(found)
+    return [*lines, *found.mechanism.words] if found.mechanism is not None else lines
 
 
-def table(found: Document) -> list[str]:
+def table(found: Lengths) -> list[str]:
     """A line a set: the worst training length, the longest, every one past it, and whatever was asked for."""
-    longest, threshold, asked = found["training"]["longest"], found["threshold"], found["at"] or []
-    shown = sorted({row["length"] for row in found["lengths"] if row["length"] >= longest or row["length"] in asked})
+    longest, threshold, asked = found.training.longest, found.threshold, found.asked or ()
+    shown = sorted({row.length for row in found.rows if row.length >= longest or row.length in asked})
     lines = [["set", "worst trained", *(f"{length:,}" for length in shown)]]
-    for name in found["held"]:
-        rows = {row["length"]: row for row in found["lengths"] if row["negatives"] == name}
-        worst = min((row for row in rows.values() if row["trained"]), key=lambda row: float(row["accuracy"]))
+    for name in found.held:
+        rows = found.of_set(name)
+        worst = min((row for row in rows.values() if row.trained), key=lambda row: row.accuracy)
         cells = [cell(rows[length], threshold) for length in shown]
-        lines.append([name, f"{cell(worst, threshold)} at {worst['length']}", *cells])
+        lines.append([name, f"{cell(worst, threshold)} at {worst.length}", *cells])
     return aligned(lines)
 
 
@@ -197,13 +192,9 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
-def cell(row: Document, threshold: float) -> str:
-    """Accuracy with its marks: .998+ is certain to be high enough, .500* is one answer throughout.
-
-    >>> cell({"accuracy": 0.9995, "interval": [0.997, 1], "constant": None}, 0.99)
-    '.9995+'
-    """
-    return short(row["accuracy"]) + "+" * (row["interval"][0] >= threshold) + "*" * (row["constant"] is not None)
+def cell(row: LengthRow, threshold: float) -> str:
+    """Accuracy with its marks: .9995+ is certain to be high enough, .500* is one answer throughout."""
+    return short(row.accuracy) + "+" * (row.interval[0] >= threshold) + "*" * (row.constant is not None)
 
 
 def short(share: float) -> str:
@@ -215,107 +206,106 @@ def short(share: float) -> str:
     return "1" if share == 1 else f"{share:.{4 if share >= 0.9995 else 3}f}".removeprefix("0")
 
 
-def held_in_words(found: Document, name: str) -> str:
+def held_in_words(found: Lengths, name: str) -> str:
     """`64 (4 times the training length), but not at 8`."""
-    reached, longest = found["held"][name], found["training"]["longest"]
-    tested = max(row["length"] for row in found["lengths"] if row["negatives"] == name)
+    reached, longest = found.held[name], found.training.longest
     times = f" ({reached / longest:g} times the training length)" if reached > longest else ""
-    limit = ", the longest tested" if reached == tested else ""
-    gaps = ", ".join(f"{length:,}" for length in found["not_held"].get(name, []))
+    limit = ", the longest tested" if reached == max(found.of_set(name)) else ""
+    gaps = ", ".join(f"{length:,}" for length in found.not_held.get(name, ()))
     return f"{reached:,}{times}{limit}{f', but not at {gaps}' if gaps else ''}"
 
 
-def few_in_words(found: Document) -> list[str]:
+def few_in_words(found: Lengths) -> list[str]:
     """Sets that had fewer examples than asked for, too few to be held where they are under 381."""
-    rows = [row for row in found["lengths"] if row.get("exhausted")]
     return [
-        f"{row['negatives']} at {row['length']:,}: only {row['n']:,} examples that training did not see were found"
-        for row in rows
+        f"{row.set_name} at {row.length:,}: only {row.n:,} examples that training did not see were found"
+        for row in found.rows
+        if row.exhausted
     ]
 
 
-def wrong_in_words(found: Document) -> list[str]:
+def wrong_in_words(found: Lengths) -> list[str]:
     """One wrong answer of each set that has any: the shortest."""
     lines = []
-    for name in found["held"]:
-        rows = [row for row in found["lengths"] if row["negatives"] == name and row.get("wrong_examples")]
+    for name in found.held:
+        rows = [row for row in found.of_set(name).values() if row.wrong_examples]
         if rows:
-            row = min(rows, key=lambda row: int(row["length"]))
-            first, every = row["wrong_examples"][0], " (every member)" if row["whole"] else ""
-            example, count = first["example"], f"{row['wrong']:,} of {row['n']:,}{every} wrong at {row['length']:,}"
+            row = min(rows, key=lambda row: row.length)
+            first, every = row.wrong_examples[0], " (every member)" if row.whole else ""
+            example, count = first.example, f"{row.wrong:,} of {row.n:,}{every} wrong at {row.length:,}"
             shown = example if len(example) <= LONGEST_SHOWN else f"{example[:LONGEST_SHOWN]} ..."
-            lines.append(f"{name}: {count}; for example {shown}, answered {first['answered']:.60}")
+            lines.append(f"{name}: {count}; for example {shown}, answered {first.answered:.60}")
     return lines
 
 
-def constant_in_words(found: Document) -> list[str]:
+def constant_in_words(found: Lengths) -> list[str]:
     """What a model that gives one answer does, and where its accuracy then comes from."""
-    constant = found["constant"]
+    constant = found.constant
     if constant is not None:
-        answer, start = constant["answer"], constant["from"]
-        rows = [row for row in found["lengths"] if row["length"] >= start and not row.get("one_class")]
-        shares = sorted({f"{row['target_shares'][answer]:.3f}".removeprefix("0") for row in rows})
+        rows = [row for row in found.rows if row.length >= constant.start and not row.one_class]
+        every = [row.target_shares[constant.answer] for row in rows if row.target_shares is not None]
+        shares = sorted({f"{share:.3f}".removeprefix("0") for share in every})
         return [
-            f"answers {answer} whatever it sees, from length {start:,} on: {' to '.join(shares[:1] + shares[1:][-1:])} "
-            "is the share of such examples, not an accuracy"
+            f"answers {constant.answer} whatever it sees, from length {constant.start:,} on: "
+            f"{' to '.join(shares[:1] + shares[1:][-1:])} is the share of such examples, not an accuracy"
         ]
     return nearly_constant(found)
 
 
-def nearly_constant(found: Document) -> list[str]:
+def nearly_constant(found: Lengths) -> list[str]:
     """A line for each set and answer that is given nearly always at some lengths: `nearly always 0: swaps at 256`."""
     at: dict[tuple[str, str], list[str]] = {}
-    for row in (row for row in found["lengths"] if not row.get("one_class")):
-        for label, share in (row["answer_shares"] or {}).items():
+    for row in (row for row in found.rows if not row.one_class):
+        for label, share in (row.answer_shares or {}).items():
             if share >= NEARLY:
-                at.setdefault((row["negatives"], label), []).append(f"{row['length']:,}")
+                at.setdefault((row.set_name, label), []).append(f"{row.length:,}")
     return [f"answers {label} to nearly everything: {name} at {', '.join(some)}" for (name, label), some in at.items()]
 
 
-def too_few(found: Document) -> list[str]:
+def too_few(found: Lengths) -> list[str]:
     """A word where even a model without an error could not hold."""
     from headway.length_analysis.held import fewest_examples
 
-    needed = fewest_examples(found["threshold"])
-    if found["n"] >= needed:
+    needed = fewest_examples(found.threshold)
+    if found.n >= needed:
         return []
-    return [f"--n {found['n']} is too few to say that any length is held: even without an error {needed} are needed"]
+    return [f"--n {found.n} is too few to say that any length is held: even without an error {needed} are needed"]
 
 
-def decoding_in_words(found: Document) -> list[str]:
-    decoded = [row["decoded"] for row in found["lengths"] if row["decoded"]]
+def decoding_in_words(found: Lengths) -> list[str]:
+    decoded = [row.decoded for row in found.rows if row.decoded is not None]
     if not decoded:
         return []
-    count, apart = (sum(one[key] for one in decoded) for key in ("n", "disagreements"))
+    count, apart = sum(one.n for one in decoded), sum(one.disagreements for one in decoded)
     return [f"decoded for real: {count:,}, disagreements with the parallel pass {apart:,}"]
 
 
-def summary_of_seeds(whole: Document) -> list[str]:
+def summary_of_seeds(whole: SeedSummary) -> list[str]:
     """Several seeds for a person: every seed's length held, the median, and how many reach how far."""
-    few = "; fewer than 6: descriptive" if whole["descriptive"] else ""
-    lines = [f"{whole['n_seeds']} seeds together{few}"]
-    for name, found in whole["sets"].items():
-        interval = "" if found["interval"] is None else " ({:g} to {:g})".format(*found["interval"])
-        every = ", ".join(f"{value:,}" for value in found["held"])
-        lines.append(f"  {name}: held {every}; median {found['median']:,g}{interval}; {_reach(found, whole)}")
+    few = "; fewer than 6: descriptive" if whole.descriptive else ""
+    lines = [f"{whole.n_seeds} seeds together{few}"]
+    for name, found in whole.sets.items():
+        interval = "" if found.interval is None else " ({:g} to {:g})".format(*found.interval)
+        every = ", ".join(f"{value:,}" for value in found.held)
+        lines.append(f"  {name}: held {every}; median {found.median:,g}{interval}; {_reach(found, whole.n_seeds)}")
     lines += ["  " + line for line in median_table(whole)]
-    if whole["constant_seeds"]:
-        lines.append(f"  {whole['constant_seeds']} of {whole['n_seeds']} give one answer at the longest lengths")
+    if whole.constant_seeds:
+        lines.append(f"  {whole.constant_seeds} of {whole.n_seeds} give one answer at the longest lengths")
     return lines
 
 
-def median_table(whole: Document) -> list[str]:
+def median_table(whole: SeedSummary) -> list[str]:
     """The median accuracy over seeds of every set, from the longest training length on."""
-    longest = max(row["length"] for row in whole["lengths"] if row["trained"])
-    shown = sorted({row["length"] for row in whole["lengths"] if row["length"] >= longest})
-    medians = {(row["negatives"], row["length"]): short(row["median"]) for row in whole["lengths"]}
+    longest = max(row.length for row in whole.rows if row.trained)
+    shown = sorted({row.length for row in whole.rows if row.length >= longest})
+    medians = {(row.set_name, row.length): short(row.median) for row in whole.rows if row.median is not None}
     lines = [["median over seeds", *(f"{length:,}" for length in shown)]]
-    return aligned(lines + [[name, *(medians[name, length] for length in shown)] for name in whole["sets"]])
+    return aligned(lines + [[name, *(medians[name, length] for length in shown)] for name in whole.sets])
 
 
-def _reach(found: Document, whole: Document) -> str:
+def _reach(found: SetOverSeeds, n_seeds: int) -> str:
     parts = []
-    for row in found["reach"]:
-        low, high = row["interval"]
-        parts.append(f"{row['seeds']} of {whole['n_seeds']} reach {row['times']}x ({low:.0%} to {high:.0%})")
+    for row in found.reach:
+        low, high = row.interval
+        parts.append(f"{row.seeds} of {n_seeds} reach {row.times}x ({low:.0%} to {high:.0%})")
     return ", ".join(parts) or "no multiple of the training length was tested"

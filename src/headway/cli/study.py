@@ -1,6 +1,6 @@
 """headway study"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,8 @@ from headway.cli.grid import duration
 from headway.cli.options import Device, Json, Quiet, parse_seeds, show
 from headway.cli.work import Work
 from headway.errors import InputError, suggestion
+from headway.results.schema import write
+from headway.results.study import Cost, LengthStudy, Mastery, MeasuredRun, StudyCell
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
 
@@ -59,11 +61,16 @@ def study(
     directory.begin(whole.to_json(experiment, preset))
     work = Work(whole, part, directory, device, quiet)
     work.train()
-    document, lines = (told_by_accuracy if whole.study.measured == "accuracy" else told_by_lengths)(work)
-    name = "summary" if whole.study.measured == "accuracy" else "lengths"
-    path = work.keep(name, {"form": 1, "experiment": experiment, "preset": preset, **document})
+    drawn = None
+    if whole.study.measured == "accuracy":
+        document, lines = told_by_accuracy(work)
+        path = work.keep("summary", {"form": 1, "experiment": experiment, "preset": preset, **document})
+    else:
+        drawn, lines = told_by_lengths(work, experiment, preset)
+        document = write(drawn)
+        path = work.keep("lengths", document)
     heads, health = work.heads(), work.doctor()
-    written = work.report(document if figures and "cells" in document else None)
+    written = work.report(drawn if figures else None)
     page = work.explore([one["run"] for one in heads["runs"]])
     lines += [*heads_lines(heads, health), *doctor_lines(health), *work.problems()]
     if written is not None:
@@ -104,19 +111,21 @@ def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
             rows.append({"training": {"run": str(run.path), "error": error}, "evaluation": None})
             continue
         training = training_of(run)
-        rows.append({"training": training, "evaluation": found})
-        cost = f"trained {training['steps']:,} steps in {training['seconds']:.0f} s"
-        lines.append(f"seed {trial.seed}: {cost}; {mastery_text(training['mastery'])}")
+        rows.append({"training": write(training), "evaluation": found})
+        cost = f"trained {training.steps:,} steps in {training.seconds:.0f} s"
+        lines.append(f"seed {trial.seed}: {cost}; {mastery_text(training.mastery)}")
         lines += summary(run.path, found)
         if found.get("real_disagreements"):
             work.note_failure(trial.name, DISAGREE)
     return {"runs": rows}, lines
 
 
-def mastery_text(mastery: Mapping[str, Any]) -> str:
-    if mastery["mastered"]:
-        return f"mastered at step {mastery['step']:,} ({mastery['gate']:.1%} of validation)"
-    return f"did not master {mastery['gate']:.1%} of validation ({mastery['accuracy']:.3f})"
+def mastery_text(mastery: Mastery | None) -> str:
+    if mastery is None:
+        return "mastery is not known"
+    if mastery.mastered:
+        return f"mastered at step {mastery.step:,} ({mastery.gate:.1%} of validation)"
+    return f"did not master {mastery.gate:.1%} of validation ({mastery.accuracy:.3f})"
 
 
 def asked_of(config: "RunConfig") -> list[str]:
@@ -131,49 +140,50 @@ def asked_of(config: "RunConfig") -> list[str]:
 # Lengths
 
 
-def told_by_lengths(work: Work) -> tuple[dict[str, Any], list[str]]:
+def told_by_lengths(work: Work, experiment: str, preset: str) -> tuple[LengthStudy, list[str]]:
     """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
     from headway.length_analysis.patterns import encoding_patterns
     from headway.studies.answer import answer, decisions
-    from headway.studies.gate import mastery_of
     from headway.studies.pieces import Lengths
-    from headway.studies.runner import findings
+    from headway.studies.runner import findings, judged
     from headway.studies.tables import costs
 
-    measured = work.measure(Lengths)
-    measured = {name: {**found, "mastery": mastery_of(work.directory.run(name))} for name, found in measured.items()}
-    for name, document in measured.items():
-        if any((row["decoded"] or {}).get("real_disagreements") for row in document["lengths"]):
+    found = work.measure(Lengths)
+    measured = {name: judged(one, work.directory.run(name)) for name, one in found.items()}
+    for name, run in measured.items():
+        if run.disagrees:
             work.note_failure(name, DISAGREE)
     if "why" in work.stages.names:
         ask_why(work, measured)
-    cells = findings(work.whole, work.directory, measured, work.failed)
-    document = {
-        "arms": work.whole.arms(),
-        "n": work.whole.study.n,
-        "cells": cells,
-        "decisions": decisions(cells),
-        "costs": costs(cells),
-        "answer": answer(cells),
-        "patterns": encoding_patterns(),
-    }
-    return document, told_lengths(document)
+    cells = tuple(findings(work.whole, work.directory, measured, work.failed))
+    study = LengthStudy(
+        experiment=experiment,
+        preset=preset,
+        arms=work.whole.arms(),
+        n=work.whole.study.n,
+        cells=cells,
+        decisions=tuple(decisions(cells)),
+        costs=tuple(costs(cells)),
+        answer=tuple(answer(cells)),
+        patterns=encoding_patterns(),
+    )
+    return study, told_lengths(study)
 
 
-def ask_why(work: Work, measured: dict[str, dict[str, Any]]) -> None:
+def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:
     """Ask of the runs that the study says why they fail; what is found is added to their documents."""
     from headway.studies.pieces import Why
-    from headway.studies.runner import asked_why
+    from headway.studies.runner import asked_why, judged
 
     names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in work.whole.cells]
     asked = asked_why(names, measured, work.whole.study.mechanism)
     pieces = [Why(work.directory.run(name), work.whole.study) for name in asked]
     for piece, error in work.do("why", pieces):
         work.note_failure(piece.run.name, f"its mechanism: {error}")
-    measured |= {piece.run.name: found for piece in pieces if (found := piece.known()) is not None}
+    measured |= {piece.run.name: judged(found, piece.run) for piece in pieces if (found := piece.known()) is not None}
 
 
-def told_lengths(document: dict[str, Any]) -> list[str]:
+def told_lengths(study: LengthStudy) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
     from headway.studies.tables import (
@@ -185,7 +195,7 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
         seed_table,
     )
 
-    cells = measured(document["cells"])
+    cells = measured(study.cells)
     lines = []
     if len(mastery := mastery_table(cells)) > 1:
         lines += ["who mastered the training lengths:", *as_text(mastery, 1), ""]
@@ -201,17 +211,17 @@ def told_lengths(document: dict[str, Any]) -> list[str]:
             lines += [f"every run, on {name}:", *as_text(seed_table(cells, name), 1), ""]
     if len(repairs := repair_table(cells)) > 1:
         lines += ["failures that limiting the reach of attention repairs:", *as_text(repairs, 2), ""]
-    for arm in document["arms"]:
-        lines += [f"{arm['name']}: {name} is refused: {why}" for name, why in arm["refused"].items()]
-    lines += [cost_line(cost) for cost in document["costs"]]
-    return [*lines, "", *document["answer"]]
+    for arm in study.arms:
+        lines += [f"{arm.name}: {name} is refused: {why}" for name, why in arm.refused.items()]
+    lines += [cost_line(cost) for cost in study.costs]
+    return [*lines, "", *(sentence.text for sentence in study.answer)]
 
 
-def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[str]]:
+def accuracy_table(cells: Sequence[StudyCell], name: str) -> list[list[str]]:
     """Median accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
     from headway.reports.length_table import length_table
 
-    pairs = [(cell["cell"], run) for cell in cells for run in cell["runs"]]
+    pairs = [(cell.cell, run) for cell in cells for run in cell.runs]
     rows = length_table([run for _, run in pairs], groups=[cell for cell, _ in pairs])
     rows = [row for row in rows if row.set == name]
     table = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
@@ -221,7 +231,7 @@ def accuracy_table(cells: Sequence[Mapping[str, Any]], name: str) -> list[list[s
     return table
 
 
-def cost_line(cost: dict[str, Any]) -> str:
-    runs = f"{cost['runs']:,} run{'s' * (cost['runs'] > 1)}"
-    where = " and ".join(cost["devices"])
-    return f"{cost['arm']}: {runs}, {cost['steps']:,} steps of training in {duration(cost['seconds'])} ({where})"
+def cost_line(cost: Cost) -> str:
+    runs = f"{cost.runs:,} run{'s' * (cost.runs > 1)}"
+    where = " and ".join(cost.devices)
+    return f"{cost.arm}: {runs}, {cost.steps:,} steps of training in {duration(cost.seconds)} ({where})"

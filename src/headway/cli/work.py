@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.cli.options import progress, say
 from headway.cli.stages import Stages
 from headway.cli.train import train_all, train_several
+from headway.results.study import LengthStudy
 from headway.studies.plan import Plan, Study
 from headway.sweeps.trial import in_one_line
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from headway.runs import RunDirectory, StudyDirectory
     from headway.studies.pieces import Piece
 
+Found = TypeVar("Found")
 EXPLORED = 3
 """Runs in the study's explorer: the first ones whose heads were analysed, so that the page stays small."""
 SHOWN_RUNNING = 3
@@ -80,7 +82,7 @@ class Work:
         found = zip(left, records, strict=True)
         self.failed |= {trial.name: one["error"] for trial, one in found if "error" in one}
 
-    def do(self, stage: str, pieces: "Sequence[Piece]") -> "list[tuple[Piece, str]]":
+    def do(self, stage: str, pieces: "Sequence[Piece[Any]]") -> "list[tuple[Piece[Any], str]]":
         """Do the pieces of a stage that were not done before; those that failed, and why."""
         from headway.studies.pool import work_off
 
@@ -89,7 +91,7 @@ class Work:
         with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done") as title:
             with progress(title, quiet=self.quiet or not pieces) as meter:
 
-                def note(piece: "Piece", share: float) -> None:
+                def note(piece: "Piece[Any]", share: float) -> None:
                     shares[id(piece)] = share
                     running = [
                         f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares
@@ -103,12 +105,12 @@ class Work:
                     errors += [] if error is None else [(piece, error)]
         return errors
 
-    def measure(self, kind: "type[Piece]") -> dict[str, dict[str, Any]]:
+    def measure(self, kind: "type[Piece[Found]]") -> dict[str, Found]:
         """What was measured of every run that has it, by name; this part's runs are measured and analysed first."""
         from headway.studies.pieces import Heads
 
         study = self.whole.study
-        pieces: list[Piece] = [kind(run, study) for run in self.runs(self.part)]
+        pieces: list[Piece[Any]] = [kind(run, study) for run in self.runs(self.part)]
         pieces += [Heads(run, study) for run in self.runs(self.part) if run.name in study.heads.chosen(self.part.cells)]
         errors = self.do(self.stages.names[1], pieces)
         for piece, error in errors:
@@ -155,7 +157,7 @@ class Work:
         self.keep("doctor", record)
         return record
 
-    def report(self, drawn: Mapping[str, Any] | None) -> "Written | None":
+    def report(self, drawn: LengthStudy | None) -> "Written | None":
         """Write the report, beside the figures of every arm; a report that fails is named and costs nothing else."""
         from headway.reports.writing import report
 
@@ -186,19 +188,18 @@ class Work:
         return None
 
 
-def draw(document: Mapping[str, Any], directory: "StudyDirectory") -> list[Path]:
+def draw(document: LengthStudy, directory: "StudyDirectory") -> list[Path]:
     """Write the figures of every arm, in a folder of its own where there are several, and say where."""
     from headway.reports.lengths import write_encodings, write_figures
 
-    cells = document["cells"]
-    arms = list(dict.fromkeys(cell["arm"] for cell in cells))
+    arms = list(dict.fromkeys(cell.arm for cell in document.cells))
     remove_figures(directory.figures)  # what was drawn before shows another state of the study
-    paths = write_encodings(document["patterns"], directory.figures)
+    paths = [] if document.patterns is None else write_encodings(document.patterns, directory.figures)
     for arm in arms:
-        runs = [(cell["label"], run) for cell in cells if cell["arm"] == arm for run in cell["runs"]]
+        pairs = [(cell.label or cell.cell, run) for cell in document.cells if cell.arm == arm for run in cell.runs]
         folder = directory.figures / arm if len(arms) > 1 else directory.figures
-        if runs:
-            paths += write_figures([run for _, run in runs], folder, groups=[label for label, _ in runs])
+        if pairs:
+            paths += write_figures([run for _, run in pairs], folder, groups=[label for label, _ in pairs])
     return paths
 
 

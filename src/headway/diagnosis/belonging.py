@@ -10,8 +10,8 @@ from torch import Tensor
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.head_analysis.analysis import FORM as HEADS_FORM
-from headway.length_analysis.measure import FORM as LENGTHS_FORM
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.lengths import Lengths
 
 OTHER_SEEDS = range(32)
 """Seeds that are tried where the initial weights are not those of the run's own."""
@@ -107,19 +107,19 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
 
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
     """heads.json and lengths.json speak of this run, of a step that it validated, in a form that is read here."""
-    documents = {"heads": seen.subject.heads, "lengths": seen.subject.lengths}
-    there = {name: document for name, document in documents.items() if document is not None}
-    if not there and not seen.subject.of_others:
+    heads, lengths, best = seen.subject.heads, seen.subject.lengths, seen.subject.best
+    there = [name for name, found in (("heads", heads), ("lengths", lengths)) if found is not None]
+    wrong = list(seen.subject.of_others)
+    if not there and not wrong:
         return None
-    foreign = (words for name, document in there.items() for words in _foreign(seen, name, document))
-    wrong = [*seen.subject.of_others, *foreign]
+    wrong += [] if heads is None else list(_foreign_heads(seen, heads))
+    wrong += [] if lengths is None else list(_foreign_lengths(seen, lengths))
     if wrong:
         return error(
             f"{'; '.join(wrong)}.",
             "Run the command again on this run, in place of the file.",
             wrong=wrong,
         )
-    heads, best = documents["heads"], seen.subject.best
     if heads is not None and best is not None and heads.get("step") not in (None, best):
         return warning(
             f"heads.json is of step {heads['step']:,}; validation's best is step {best:,}.",
@@ -127,28 +127,36 @@ def analysis_of_another_run(seen: Examination) -> Verdict | None:
             step=heads["step"],
             best=best,
         )
-    return fine(f"{' and '.join(f'{name}.json' for name in there)} speak of this run.", files=list(there))
+    return fine(f"{' and '.join(f'{name}.json' for name in there)} speak of this run.", files=there)
 
 
-def _foreign(seen: Examination, name: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """Why a document is not this run's, or not one that this version can read."""
-    subject = seen.subject
-    known = {"heads": HEADS_FORM, "lengths": LENGTHS_FORM}[name]
-    if document.get("form") not in (None, known):
-        yield f"{name}.json has form {document['form']!r}, and this version reads {known}"
+def _foreign_heads(seen: Examination, document: Mapping[str, Any]) -> Iterator[str]:
+    """Why heads.json is not this run's, or not one that this version can read."""
+    if document.get("form") not in (None, HEADS_FORM):
+        yield f"heads.json has form {document['form']!r}, and this version reads {HEADS_FORM}"
         return
-    for key, own in (("seed", subject.seed), ("task", subject.task.name)):
-        if key in document and own is not None and document[key] != own:
-            yield f"{name}.json is of {key} {document[key]!r}, the run has {own!r}"
-    place = document.get("checkpoint", {}) if name == "lengths" else document
-    step, validated = place.get("step"), _validated(seen)
+    yield from _foreign(seen, "heads", document.get("seed"), document.get("task"), document.get("step"))
+    yield from _other_heads(seen, document)
+    yield from _other_baseline(document, _validated(seen).get(document.get("step", -1)))
+
+
+def _foreign_lengths(seen: Examination, found: Lengths) -> Iterator[str]:
+    """Why lengths.json is not this run's, or not of the checkpoint that counts."""
+    step, best, validated = found.checkpoint.step, seen.subject.best, _validated(seen)
+    yield from _foreign(seen, "lengths", found.seed, found.task, step)
+    known = not validated or step in validated
+    if known and found.checkpoint.chosen_on == ON_VALIDATION and best not in (None, step):
+        yield f"lengths.json is of step {step:,}, and validation chose step {best:,}"
+
+
+def _foreign(seen: Examination, name: str, seed: int | None, task: str | None, step: int | None) -> Iterator[str]:
+    """What an analysis says of itself that this run is not."""
+    for key, said, own in (("seed", seed, seen.subject.seed), ("task", task, seen.subject.task.name)):
+        if said is not None and own is not None and said != own:
+            yield f"{name}.json is of {key} {said!r}, the run has {own!r}"
+    validated = _validated(seen)
     if step is not None and validated and step not in validated:
         yield f"{name}.json is of step {step:,}, which this run never validated"
-    elif name == "lengths" and place.get("chosen_on") == ON_VALIDATION and subject.best not in (None, step):
-        yield f"lengths.json is of step {step:,}, and validation chose step {subject.best:,}"
-    if name == "heads":
-        yield from _other_heads(seen, document)
-        yield from _other_baseline(document, None if step is None else validated.get(step))
 
 
 def _validated(seen: Examination) -> dict[int, float]:

@@ -58,10 +58,10 @@ def ranking_unsupported(seen: Examination) -> Verdict | None:
 
 def curve_chosen_on_test(seen: Examination) -> Verdict | None:
     """The checkpoint behind a curve over lengths was chosen on training lengths alone."""
-    document = seen.subject.lengths
-    if document is None:
+    found = seen.subject.lengths
+    if found is None:
         return None
-    step, chosen = document["checkpoint"]["step"], document["checkpoint"]["chosen_on"]
+    step, chosen = found.checkpoint.step, found.checkpoint.chosen_on
     if chosen == ON_VALIDATION:
         return fine(f"The curve over lengths is of step {step:,}, chosen on {chosen}.", step=step, chosen_on=chosen)
     told = (error, "was chosen on") if "test" in chosen else (warning, "was")
@@ -76,18 +76,18 @@ def curve_chosen_on_test(seen: Examination) -> Verdict | None:
 
 def one_answer_at_lengths(seen: Examination) -> Verdict | None:
     """At every length the answers depend on the question."""
-    document = seen.subject.lengths
-    if document is None or document["lengths"][0]["answer_shares"] is None:
+    found = seen.subject.lengths
+    if found is None or not found.is_class:
         return None
-    rows = [row for row in document["lengths"] if row["constant"] is not None]
+    rows = [row for row in found.rows if row.constant is not None]
     if not rows:
-        return fine(f"No length has one answer only ({len(document['lengths'])} sets).", lengths=[])
-    shown = ", ".join(f"{row['accuracy']:.3f} at {row['length']}" for row in rows[:6])
+        return fine(f"No length has one answer only ({len(found.rows)} sets).", lengths=[])
+    shown = ", ".join(f"{row.accuracy:.3f} at {row.length}" for row in rows[:6])
     return warning(
-        f"In {len(rows)} of {len(document['lengths'])} sets one class is answered throughout, from length "
-        f"{min(row['length'] for row in rows)} on; accuracies there ({shown}) are shares of that class.",
+        f"In {len(rows)} of {len(found.rows)} sets one class is answered throughout, from length "
+        f"{min(row.length for row in rows)} on; accuracies there ({shown}) are shares of that class.",
         "Say that the model gives one answer; do not draw these points as accuracy.",
-        lengths=sorted({row["length"] for row in rows}),
+        lengths=sorted({row.length for row in rows}),
         sets=len(rows),
     )
 

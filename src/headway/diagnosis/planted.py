@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +28,8 @@ from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings.learned import Learned
 from headway.model.transformer import Transformer
+from headway.results.lengths import Checkpoint, LengthRow, Lengths, TrainingRange
+from headway.statistics import wilson_interval
 from headway.tasks import Examples
 from headway.tasks.columns import operands
 from headway.tasks.splits import problem_keys
@@ -119,7 +120,7 @@ def rows_past_training(healthy: Healthy) -> Subject:
     return replace(
         subject,
         initial={**initial, name: torch.cat([initial[name], more])},
-        lengths=_measured_at(subject, longer, ON_VALIDATION),
+        lengths=measured_at(subject, longer, ON_VALIDATION),
     )
 
 
@@ -361,10 +362,32 @@ def operand_not_read(healthy: Healthy) -> Subject:
 def curve_chosen_on_test(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sequences)
     longest = healthy.sequences.task.options.max_length
-    return replace(subject, lengths=_measured_at(subject, longest, "the test lengths"))
+    return replace(subject, lengths=measured_at(subject, longest, "the test lengths"))
 
 
-def _measured_at(subject: Subject, length: int, chosen_on: str) -> dict[str, Any]:
+def measured_at(subject: Subject, length: int, chosen_on: str, step: int | None = None) -> Lengths:
     """What lengths.json says of a run that was measured at one length."""
-    row = {"length": length, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
-    return {"checkpoint": {"step": subject.step, "chosen_on": chosen_on}, "lengths": [row]}
+    row = LengthRow(
+        length=length,
+        set_name="swaps",
+        trained=False,
+        n=1_000,
+        wrong=100,
+        accuracy=0.9,
+        interval=wilson_interval(900, 1_000),
+        answer_shares={"0": 0.5, "1": 0.5},
+    )
+    return Lengths(
+        task=subject.task.name,
+        run=subject.name,
+        seed=subject.seed or 0,
+        encoding="learned",
+        checkpoint=Checkpoint(step=subject.step or 0 if step is None else step, chosen_on=chosen_on),
+        unit="elements",
+        training=TrainingRange(shortest=8, longest=16),
+        n=row.n,
+        threshold=0.99,
+        rows=(row,),
+        held={row.set_name: 0},
+        length_held=0,
+    )

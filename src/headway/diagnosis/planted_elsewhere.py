@@ -10,7 +10,7 @@ from torch import Tensor
 
 from headway.batches import Batch
 from headway.diagnosis.faults import Healthy, altered, analysed, changed, measured_again, plain_loss, taught
-from headway.diagnosis.planted import answers_alone
+from headway.diagnosis.planted import answers_alone, measured_at
 from headway.diagnosis.subject import Answers, Subject, subject_of
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.transformer import Transformer
@@ -110,9 +110,8 @@ def heads_of_a_better_model(healthy: Healthy) -> Subject:
 
 
 def lengths_of_another_step(healthy: Healthy) -> Subject:
-    row = {"length": 32, "accuracy": 0.9, "answer_shares": {"0": 0.5, "1": 0.5}, "constant": None}
-    document = {"form": 1, "checkpoint": {"step": 30, "chosen_on": ON_VALIDATION}, "lengths": [row]}
-    return replace(subject_of(healthy.sequences), best=60, lengths=document)
+    subject = subject_of(healthy.sequences)
+    return replace(subject, best=60, lengths=measured_at(subject, 32, ON_VALIDATION, step=30))
 
 
 # Harness

@@ -71,12 +71,10 @@ def _needed(seen: Examination) -> dict[int, np.ndarray]:
     """The positions that inputs of every tested length have: those of lengths.json, else those the task names."""
     if seen.subject.positions is None:
         return {}
-    document = seen.subject.lengths
-    lengths: Iterable[int] = seen.task.test_lengths()
-    if document is not None:
-        lengths = (row["length"] for row in document["lengths"])
+    measured = seen.subject.lengths
+    lengths = seen.task.test_lengths() if measured is None else [row.length for row in measured.rows]
     found = {}
-    for length in sorted({int(length) for length in lengths}):
+    for length in sorted(set(lengths)):
         try:
             examples = seen.task.at_length(length).draw(generator(0, "doctor"), EXAMPLES)
         except InputError:

@@ -29,6 +29,7 @@ from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.origin import OtherOrigin
 from headway.randomness import derive
+from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
@@ -95,7 +96,7 @@ class Subject:
     sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: Mapping[str, Any] | None = None
-    lengths: Mapping[str, Any] | None = None
+    lengths: Lengths | None = None
     of_others: Sequence[str] = ()
 
 
@@ -140,7 +141,7 @@ def subject_of(trained: Trained) -> Subject:
         sites=model.sites,
         metrics=directory.metrics(),
         heads=read_findings(directory, "heads", trained.step)[0],
-        lengths=read_findings(directory, "lengths", trained.step)[0],
+        lengths=read_lengths(directory, trained.step)[0],
         of_others=[words for name in ("heads", "lengths") if (words := of_another(directory, name, trained.step))],
     )
 
@@ -165,6 +166,15 @@ def read_findings(directory: RunDirectory, name: str, step: int | None = None) -
     if found is None or (isinstance(found.get(name), list) and found[name]):
         return found, ""
     return None, f"{name}.json of {directory.path} has no list {name!r}"
+
+
+def read_lengths(directory: RunDirectory, step: int | None = None) -> tuple[Lengths | None, str]:
+    """What was measured against length, and an empty text; None, and why, where the file cannot be read."""
+    try:
+        found = directory.read_result(Lengths, "lengths", step)
+    except InputError as problem:
+        return None, str(problem)
+    return (None, f"lengths.json of {directory.path} has no lengths") if found and not found.rows else (found, "")
 
 
 def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:

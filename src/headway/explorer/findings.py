@@ -7,6 +7,7 @@ from typing import Any
 from headway.checked import failed_checks
 from headway.errors import InputError
 from headway.origin import OtherOrigin
+from headway.results.lengths import Lengths
 from headway.runs import RunDirectory
 
 Document = dict[str, Any]
@@ -40,15 +41,34 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
 
 def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
     """Accuracy against length of lengths.json; None without one, and with a warning where it is of another step."""
-
-    def choose(found: Document) -> Document | None:
-        measured = found["checkpoint"]["step"]
-        if measured == step:
-            return _lengths(found)
-        warn(_left_out(directory, "lengths", f"step {measured}, not of step {step}"))
+    try:
+        found = directory.read_result(Lengths, "lengths", step)
+    except OtherOrigin as problem:
+        warn(str(problem))
         return None
-
-    return _read(directory, "lengths", step, choose, warn)
+    except InputError as problem:
+        raise InputError(f"{problem}; run headway lengths again") from None
+    if found is None:
+        return None
+    if found.checkpoint.step != step:
+        warn(_left_out(directory, "lengths", f"step {found.checkpoint.step}, not of step {step}"))
+        return None
+    return {
+        "unit": found.unit,
+        "trained": [found.training.shortest, found.training.longest],
+        "threshold": found.threshold,
+        "held": found.length_held,
+        "rows": [
+            {
+                "set": row.set_name,
+                "length": row.length,
+                "n": row.n,
+                "accuracy": row.accuracy,
+                "interval": list(row.interval),
+            }
+            for row in found.rows
+        ],
+    }
 
 
 def _left_out(directory: RunDirectory, name: str, of: str) -> str:
@@ -168,21 +188,3 @@ def pairs(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {key: _number(pair[key]) for key in ("together", "interaction", "p_holm")}
     return {"heads": _names(pair["heads"]), "alone": _interval(pair["alone"]), **numbers}
-
-
-# Lengths
-
-
-def _lengths(found: Document) -> Document:
-    return {
-        "unit": _text(found["unit"]),
-        "trained": [_number(found["training"]["shortest"]), _number(found["training"]["longest"])],
-        "threshold": _number(found["threshold"]),
-        "held": _number(found["length_held"]),
-        "rows": [_length(row) for row in _list(found["lengths"])],
-    }
-
-
-def _length(row: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {key: _number(row[key]) for key in ("length", "n", "accuracy")}
-    return {"set": _text(row["negatives"]), **numbers, "interval": _interval(row["interval"])}

@@ -9,10 +9,12 @@ stand in. A number has changed where it is significantly further from what lengt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
+from typing import Literal
 
 import numpy as np
 
 from headway.length_analysis.behaviour import KINDS, Behaviour, Sample, sample_of
+from headway.results.mechanism import Change
 from headway.statistics import differs_by_more, holm, welch_interval
 
 LARGE = 0.1
@@ -20,33 +22,20 @@ LARGE = 0.1
 LARGE_EFFECT = 0.25
 """Of the model's own mean margin at the training length."""
 ALPHA = 0.05
+About = Literal["attention", "effect"]
 
 
-@dataclass(frozen=True)
-class Change:
-    """One number of one head at one length, held against the longest training length."""
+def has_changed(change: Change) -> bool:
+    return change.p_holm < ALPHA
 
-    head: str
-    about: str
-    """attention or effect."""
-    what: str
-    """The score, or the kind of ablation."""
-    length: int
-    before: float
-    after: float
-    change: float
-    interval: tuple[float, float]
-    p: float
-    p_holm: float = 1.0
 
-    @property
-    def changed(self) -> bool:
-        return self.p_holm < ALPHA
+def size_of(change: Change) -> float:
+    """How many times as large as the smallest change that counts."""
+    return abs(change.change) / limit_of(change.about)
 
-    @property
-    def size(self) -> float:
-        """How many times as large as the smallest change that counts."""
-        return abs(self.change) / (LARGE if self.about == "attention" else LARGE_EFFECT)
+
+def limit_of(about: About) -> float:
+    return LARGE if about == "attention" else LARGE_EFFECT
 
 
 @dataclass(frozen=True)
@@ -103,7 +92,9 @@ def _compare_effects(base: Behaviour, behaviour: Behaviour, scale: float) -> lis
     ]
 
 
-def _change(head: str, about: str, what: str, length: int, before: Sample, after: Sample, wider: float = 1.0) -> Change:
+def _change(
+    head: str, about: About, what: str, length: int, before: Sample, after: Sample, wider: float = 1.0
+) -> Change:
     """How far a mean is from what the reference lets expect: its mean, or with `wider` its mean down to that / wider.
 
     A head that looks at three keys whatever the length has an entropy that stays, in bits, and falls as a share of
@@ -114,8 +105,17 @@ def _change(head: str, about: str, what: str, length: int, before: Sample, after
     change = after.mean - expected
     errors, sizes = (before.error / shrunk, after.error), (before.n, after.n)
     low, high = welch_interval(change, errors, sizes)
-    p = differs_by_more(change, errors, sizes, LARGE if about == "attention" else LARGE_EFFECT)
-    return Change(head, about, what, length, before.mean, after.mean, change, (float(low), float(high)), float(p))
+    return Change(
+        head=head,
+        about=about,
+        what=what,
+        length=length,
+        before=before.mean,
+        after=after.mean,
+        change=change,
+        interval=(float(low), float(high)),
+        p=float(differs_by_more(change, errors, sizes, limit_of(about))),
+    )
 
 
 def scale_of(base: Behaviour) -> float:
@@ -138,5 +138,5 @@ def effects(behaviour: Behaviour, scale: float) -> dict[str, dict[str, Sample]]:
 
 def in_order(changes: Sequence[Change]) -> list[Change]:
     """What changed, the first to change first; attention before effects at one length, then the largest."""
-    changed = [change for change in changes if change.changed]
-    return sorted(changed, key=lambda change: (change.length, change.about != "attention", -change.size))
+    changed = filter(has_changed, changes)
+    return sorted(changed, key=lambda change: (change.length, change.about != "attention", -size_of(change)))

@@ -8,11 +8,10 @@ best orthogonal map is fitted on three quarters of the pairs (p, p + k) and judg
 coordinates there is always a map that fits the pairs it was fitted on.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
+
+from headway.results.positions import Identities, Products, Rotation
 
 SHIFTS = (1, 2, 4, 8)
 """The k for which a map is fitted."""
@@ -25,51 +24,15 @@ CHECKED = 256
 Rows = Float[np.ndarray, "row coordinate"]
 
 
-@dataclass(frozen=True)
-class Rotation:
-    """How much of the variance of held-out rows is left by the best rotation: 0 is none, 1 no better than the mean."""
-
-    shift: int
-    pairs: int
-    residual_share: float
-
-
-@dataclass(frozen=True)
-class Products:
-    """Dot products of all pairs p < q: `within_share` of their variance lies between pairs of one distance.
-
-    It is 0 where the distance decides. Products that have nothing to do with the distance have `unrelated` of it.
-    """
-
-    pairs: int
-    within_share: float
-    unrelated: float
-    distances: list[int]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-
-
-@dataclass(frozen=True)
-class Identities:
-    """Both identities, measured on the rows of one table."""
-
-    rows: int
-    coordinates: int
-    rotations: list[Rotation]
-    products: Products
-
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> "Identities":
-        rotations = [Rotation(**one) for one in table["rotations"]]
-        return cls(table["rows"], table["coordinates"], rotations, Products(**table["products"]))
-
-
 def measure_identities(rows: Rows) -> Identities:
     """Both identities of consecutive positions' vectors."""
     shifts = [shift for shift in SHIFTS if len(rows) - shift >= FEWEST_PAIRS]
-    rotations = [Rotation(shift, len(rows) - shift, short(residual_share(rows, shift))) for shift in shifts]
-    return Identities(len(rows), rows.shape[1], rotations, measure_products(rows))
+    rotations = tuple(
+        Rotation(shift=shift, pairs=len(rows) - shift, residual_share=short(residual_share(rows, shift)))
+        for shift in shifts
+    )
+    products = measure_products(rows)
+    return Identities(rows=len(rows), coordinates=rows.shape[1], rotations=rotations, products=products)
 
 
 def residual_share(rows: Rows, shift: int) -> float:
@@ -102,10 +65,10 @@ def measure_products(rows: Rows) -> Products:
         pairs=len(products),
         within_share=short(within / total) if total else 0.0,
         unrelated=short(1 - (len(groups) - 1) / (len(products) - 1)),
-        distances=list(range(1, len(rows))),
-        mean=[short(group.mean()) for group in groups],
-        low=[short(group.min()) for group in groups],
-        high=[short(group.max()) for group in groups],
+        distances=tuple(range(1, len(rows))),
+        mean=tuple(short(group.mean()) for group in groups),
+        low=tuple(short(group.min()) for group in groups),
+        high=tuple(short(group.max()) for group in groups),
     )
 
 

@@ -1,25 +1,32 @@
 """Accuracy of one run at each length: what `headway lengths` measures, and `hw.lengths` from Python."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from headway.errors import InputError
-from headway.evaluation import ClassEvaluation, SequenceEvaluation, Trained, evaluate_examples, load
+from headway.evaluation import ClassEvaluation, Evaluation, SequenceEvaluation, Trained, evaluate_examples, load
 from headway.length_analysis.held import THRESHOLD, by_set, constant_answer, held_from_shortest, length_held, not_held
 from headway.length_analysis.mechanism import mechanism as compare_heads
 from headway.length_analysis.positions import positions
 from headway.length_analysis.sets import length_set, plan_lengths
+from headway.results.lengths import (
+    Checkpoint,
+    Decoding,
+    DifficultyBin,
+    LengthRow,
+    Lengths,
+    TrainingRange,
+    WrongExample,
+)
+from headway.results.mechanism import Mechanism
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
 from headway.tasks.base import LengthPlan
 
-FORM = 1
 EXAMPLES = 2_000
 """Examples of each set at each length."""
 MOST_EXAMPLES = 1_000_000
@@ -34,55 +41,6 @@ CONFIDENCE = 0.95
 ON_VALIDATION = "validation loss at training lengths"
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """What was measured of one run against length; `document` is lengths.json."""
-
-    document: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def held(self) -> dict[str, int]:
-        """The length held on each set: the largest tested one with at least 99 % (95 % interval)."""
-        return dict(self.document.get("held", self.document["certified"]))
-
-    @property
-    def length_held(self) -> int:
-        """The smallest of them."""
-        return min(self.held.values())
-
-    @property
-    def rows(self) -> list[Mapping[str, Any]]:
-        return list(self.document["lengths"])
-
-    def at(self, length: int, negatives: str | None = None) -> Mapping[str, Any]:
-        """The row of a set (the first one unless named) at a length."""
-        name = negatives or self.rows[0]["negatives"]
-        rows = {(row["negatives"], row["length"]): row for row in self.rows}
-        if (name, length) not in rows:
-            known = ", ".join(f"{known} at {tested}" for known, tested in rows)
-            raise InputError(f"{name!r} was not measured at {length}; measured: {known}")
-        return rows[name, length]
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.document)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Lengths":
-        if document.get("form") != FORM:
-            raise InputError(f"lengths.json has form {document.get('form')!r}; this version reads {FORM}")
-        return cls(document)
-
-    def _repr_html_(self) -> str:
-        tested = sorted({row["length"] for row in self.rows})
-        lines = []
-        for name, reached in self.held.items():
-            found = {row["length"]: f"{row['accuracy']:.3f}" for row in self.rows if row["negatives"] == name}
-            cells = "".join(f"<td>{found.get(length, '')}</td>" for length in tested)
-            lines.append(f"<tr><td>{escape(name)}</td>{cells}<td>{reached}</td></tr>")
-        header = "".join(f"<th>{length}</th>" for length in tested)
-        return f"<table><tr><th>set</th>{header}<th>length held</th></tr>{''.join(lines)}</table>"
 
 
 def measure_lengths(
@@ -112,40 +70,42 @@ def measure_lengths(
     rows = _rows(trained, plan, n, whole, report)
     constant = constant_answer(rows)
     if constant is not None:  # then it is so in sets of one class, too
-        for row in (row for row in rows if row["one_class"] and row["length"] >= constant["from"]):
-            row["constant"] = constant["answer"]
+        rows = [
+            replace(row, constant=constant.answer) if row.one_class and row.length >= constant.start else row
+            for row in rows
+        ]
     sets = by_set(rows)
     held = {name: length_held(own) for name, own in sets.items()}
     certified = {name: held_from_shortest(own) for name, own in sets.items()}
+    model = trained.config.model
     return Lengths(
-        {
-            "form": FORM,
-            "task": trained.task.name,
-            "run": str(trained.directory.path),
-            **_recipe(trained),
-            "checkpoint": {"step": trained.step, "chosen_on": _chosen_on(trained)},
-            "unit": plan.unit,
-            "training": {"shortest": plan.shortest, "longest": plan.longest},
-            "at": None if at is None else sorted(set(at)),
-            "n": n,
-            "whole": whole,
-            "threshold": THRESHOLD,
-            "confidence": CONFIDENCE,
-            "lengths": rows,
-            "held": held,
-            "not_held": {name: not_held(own) for name, own in sets.items()},
-            "length_held": min(held.values()),
-            # The largest length up to which every tested one is held, from the shortest on.
-            "certified": certified,
-            "certified_length": min(certified.values()),
-            "constant": constant,
-            "positions": positions(trained).to_json(),
-            "mechanism": _mechanism(trained, plan, report) if mechanism else None,
-        }
+        task=trained.task.name,
+        run=str(trained.directory.path),
+        seed=trained.config.seed,
+        encoding=model.encoding.name,
+        pooling=model.pooling.name if model.pooling else None,
+        negatives_trained=getattr(trained.task.options, "negatives", None),
+        checkpoint=Checkpoint(step=trained.step, chosen_on=_chosen_on(trained)),
+        unit=plan.unit,
+        training=TrainingRange(shortest=plan.shortest, longest=plan.longest),
+        asked=None if at is None else tuple(sorted(set(at))),
+        n=n,
+        whole=whole,
+        threshold=THRESHOLD,
+        confidence=CONFIDENCE,
+        rows=tuple(rows),
+        held=held,
+        not_held={name: not_held(own) for name, own in sets.items()},
+        length_held=min(held.values()),
+        certified=certified,
+        certified_length=min(certified.values()),
+        constant=constant,
+        positions=positions(trained),
+        mechanism=_mechanism(trained, plan, report) if mechanism else None,
     )
 
 
-def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progress) -> list[dict[str, Any]]:
+def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progress) -> list[LengthRow]:
     """Every set at every length; small sets as a whole at the shortest one."""
     asked = [
         Asked(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
@@ -156,30 +116,20 @@ def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progre
     rows, done = [], 0
     for one in asked:
         inside = plan.shortest <= one.length <= plan.longest
-        row = _measure(trained, one, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
-        rows.append({"length": one.length, "negatives": one.name, "trained": inside, **row})
+        row = _measure(trained, one, inside, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
+        rows.append(row)
         done += one.size * one.length
-        if row["n"] < one.size:  # a rare set that had fewer
+        if row.n < one.size:  # a rare set that had fewer
             report(done, tokens)
     return rows
 
 
-def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> dict[str, Any]:
+def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> Mechanism:
     """What each head does at the longest training length and past it, on the set whose negatives were trained on."""
     known = getattr(trained.task.options, "negatives", None)
     return compare_heads(
         trained, [plan.longest, *plan.longer], sets=known if known in plan.sets else None, report=report
-    ).to_json()
-
-
-def _recipe(trained: Trained) -> dict[str, Any]:
-    model = trained.config.model
-    return {
-        "seed": trained.config.seed,
-        "encoding": model.encoding.name,
-        "pooling": model.pooling.name if model.pooling else None,
-        "negatives_trained": getattr(trained.task.options, "negatives", None),
-    }
+    )
 
 
 def _chosen_on(trained: Trained) -> str:
@@ -217,7 +167,7 @@ class Asked:
         return iter([examples]), len(examples)
 
 
-def _measure(trained: Trained, asked: Asked, report: Progress) -> dict[str, Any]:
+def _measure(trained: Trained, asked: Asked, inside: bool, report: Progress) -> LengthRow:
     """One set at one length: how often it is right, what is answered, and accuracy by what makes an example hard."""
     chunks, size = asked.chunks()
     rights: list[np.ndarray] = []
@@ -236,67 +186,66 @@ def _measure(trained: Trained, asked: Asked, report: Progress) -> dict[str, Any]
         trained, asked.name, chunks, size, decoded=DECODED, shown=SHOWN, progress=report, observe=observe
     )
     right = np.concatenate(rights)
-    return {
-        "n": found.n,
-        "whole": asked.listed is not None,
-        "exhausted": asked.listed is None and found.n < asked.n,
-        "wrong": found.wrong,
-        "accuracy": found.accuracy,
-        "interval": list(found.interval),
-        "loss": found.loss,
-        **(_answers(trained, labels, found) if isinstance(found, ClassEvaluation) else _decoding(found)),
-        "wrong_examples": found.wrong_examples,
-        "by": {feature: by_doubling(np.concatenate(values), right) for feature, values in hard.items()},
-    }
+    row = LengthRow(
+        length=asked.length,
+        set_name=asked.name,
+        trained=inside,
+        n=found.n,
+        whole=asked.listed is not None,
+        exhausted=asked.listed is None and found.n < asked.n,
+        wrong=found.wrong,
+        accuracy=found.accuracy,
+        interval=found.interval,
+        loss=found.loss,
+        wrong_examples=tuple(WrongExample(**one) for one in found.wrong_examples),
+        by={feature: by_doubling(np.concatenate(values), right) for feature, values in hard.items()},
+    )
+    return _with_answers(row, labels, found) if isinstance(found, ClassEvaluation) else _with_decoding(row, found)
 
 
-def _answers(trained: Trained, labels: Mapping[int, int], found: ClassEvaluation) -> dict[str, Any]:
+def _with_answers(row: LengthRow, labels: Mapping[int, int], found: ClassEvaluation) -> LengthRow:
     """What a classifier answers, beside what is right.
 
     `constant` is its one answer where it gives only one to questions that have more (`one_class` says if they do not).
     """
     given = [label for label, share in found.answer_shares.items() if share > 0]
-    return {
-        "balanced_accuracy": found.balanced_accuracy,
-        "answer_shares": found.answer_shares,
-        "target_shares": {str(label): labels.get(label, 0) / found.n for label in range(trained.task.n_classes)},
-        "one_class": len(labels) == 1,
-        "constant": given[0] if len(given) == 1 and len(labels) > 1 else None,
-        "decoded": None,
-    }
+    return replace(
+        row,
+        balanced_accuracy=found.balanced_accuracy,
+        answer_shares=found.answer_shares,
+        target_shares={label: labels.get(int(label), 0) / found.n for label in found.answer_shares},
+        one_class=len(labels) == 1,
+        constant=given[0] if len(given) == 1 and len(labels) > 1 else None,
+    )
 
 
-def _decoding(found: SequenceEvaluation | ClassEvaluation) -> dict[str, Any]:
-    """How real decoding of a sample agrees with the parallel pass."""
+def _with_decoding(row: LengthRow, found: Evaluation) -> LengthRow:
+    """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
     assert isinstance(found, SequenceEvaluation)
-    return {
-        "balanced_accuracy": None,
-        "answer_shares": None,
-        "target_shares": None,
-        "one_class": False,
-        "constant": None,
-        "decoded": {
-            "n": found.decoded_n,
-            "wrong": found.decoded_wrong,
-            "disagreements": found.disagreements,
-            "real_disagreements": found.real_disagreements,
-        },
-    }
+    decoded = Decoding(
+        n=found.decoded_n,
+        wrong=found.decoded_wrong,
+        disagreements=found.disagreements,
+        real_disagreements=found.real_disagreements,
+    )
+    return replace(row, decoded=decoded)
 
 
-def by_doubling(value: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+def by_doubling(value: np.ndarray, right: np.ndarray) -> tuple[DifficultyBin, ...]:
     """Accuracy for the values 0, 1, 2, 3, 4, then 5 to 8, 9 to 16, ...: the same ranges at every length.
 
-    A range is named by its ends, `from` and `value`. Values below 0 count nowhere; an empty range is left out.
+    Values below 0 count nowhere; an empty range is left out.
     """
     edges = [-1, 0, 1, 2, 3, 4]
     while edges[-1] < value.max(initial=0):
         edges.append(2 * edges[-1])
-    rows = []
+    bins = []
     for below, top in pairwise(edges):
         inside = (value > below) & (value <= top)
         n, good = int(inside.sum()), int(right[inside].sum())
-        counts = {"n": n, "wrong": n - good, "interval": list(wilson_interval(good, n))}
         if n:
-            rows.append({"from": below + 1, "value": top, "accuracy": good / n, **counts})
-    return rows
+            interval = wilson_interval(good, n)
+            bins.append(
+                DifficultyBin(low=below + 1, high=top, accuracy=good / n, n=n, wrong=n - good, interval=interval)
+            )
+    return tuple(bins)

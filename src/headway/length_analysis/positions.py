@@ -1,8 +1,6 @@
 """What a run's positional encoding has learned, and which of it training never reached."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,16 +8,10 @@ from torch import Tensor
 
 from headway.errors import InputError
 from headway.evaluation import Trained
-from headway.length_analysis.identities import (
-    CHECKED,
-    FEWEST_PAIRS,
-    Identities,
-    measure_identities,
-    rotation_error,
-    short,
-)
+from headway.length_analysis.identities import CHECKED, FEWEST_PAIRS, measure_identities, rotation_error, short
 from headway.model.encodings.base import NoOptions, Sizes
 from headway.model.encodings.sinusoidal import Sinusoidal
+from headway.results.positions import Bias, Identities, Positions, Table
 from headway.runs import DamagedCheckpoint
 
 MOST_ROWS, MOST_COORDINATES = 256, 64
@@ -30,63 +22,12 @@ REACH = 32
 """Distances for which a bias is kept, each way."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of learned positions: its first rows and coordinates, and which rows training never reached.
-
-    `moved` is the root mean square distance of every row from where it stood at step 0; a row of 0 is untrained. None
-    where step 0 is not known. `past` says what becomes of positions past the table.
-    """
-
-    rows: int
-    coordinates: int
-    past: str
-    moved: list[float] | None
-    untrained_rows: int | None
-    values: list[list[float]]
-
-
-@dataclass(frozen=True)
-class Bias:
-    """What one head adds to the score of a key at each distance (key - query), for a query in the middle."""
-
-    kind: str
-    head: int
-    distances: list[int]
-    values: list[float]
-
-
-@dataclass(frozen=True)
-class Positions:
-    """A run's encoding: a learned table, trained biases, the two identities; what it does not have is None or empty.
-
-    `identities` are measured on `sinusoidal`, the same number of rows and coordinates, and on `learned` and `start`:
-    the trained rows, now and at step 0. `rotation_error` is the sinusoid's with the rotation that is known.
-    """
-
-    encoding: str
-    step: int
-    words: list[str]
-    table: Table | None
-    biases: list[Bias]
-    identities: dict[str, Identities]
-    rotation_error: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, table: Mapping[str, Any]) -> "Positions":
-        parts = {
-            "table": Table(**table["table"]) if table["table"] else None,
-            "biases": [Bias(**one) for one in table["biases"]],
-            "identities": {name: Identities.from_json(one) for name, one in table["identities"].items()},
-        }
-        return cls(**{**table, **parts})
-
-
 def positions(trained: Trained) -> Positions:
-    """What the encoding of a run is at its chosen checkpoint; nothing is written."""
+    """What the encoding of a run is at its chosen checkpoint; nothing is written.
+
+    The identities are measured on the sinusoid, with as many rows and coordinates, and on the trained rows, now and at
+    step 0.
+    """
     encoding = trained.model.encoding
     name = trained.config.model.encoding.name
     weights = {key: value for key, value in encoding.state_dict().items() if key.endswith("table.weight")}
@@ -99,7 +40,15 @@ def positions(trained: Trained) -> Positions:
         identities, error = compare(learned, start, trained.config.model.d_model)
     table = None if learned is None else describe_table(learned, start, past_words(trained, len(learned)))
     biases = read_biases(trained)
-    return Positions(name, trained.step, say(table, biases, identities), table, biases, identities, error)
+    return Positions(
+        encoding=name,
+        step=trained.step,
+        words=say(table, biases, identities),
+        table=table,
+        biases=biases,
+        identities=identities,
+        rotation_error=error,
+    )
 
 
 def start_rows(trained: Trained, key: str) -> np.ndarray | None:
@@ -118,9 +67,9 @@ def describe_table(rows: np.ndarray, start: np.ndarray | None, past: str) -> Tab
         rows=len(rows),
         coordinates=rows.shape[1],
         past=past,
-        moved=None if moved is None else [short(value) for value in moved],
+        moved=None if moved is None else tuple(short(value) for value in moved),
         untrained_rows=None if moved is None else int((moved == 0).sum()),
-        values=[[round(value, 3) for value in row] for row in rows[:MOST_ROWS, :MOST_COORDINATES].tolist()],
+        values=tuple(tuple(round(value, 3) for value in row) for row in rows[:MOST_ROWS, :MOST_COORDINATES].tolist()),
     )
 
 
@@ -167,20 +116,21 @@ def sinusoid(rows: int, d_model: int) -> np.ndarray:
 
 
 @torch.inference_mode()
-def read_biases(trained: Trained) -> list[Bias]:
+def read_biases(trained: Trained) -> tuple[Bias, ...]:
     """The bias of every head and kind of attention, by distance."""
     encoding, device = trained.model.encoding, trained.device
     places = 2 * REACH + 1
     place, _ = encoding.place(torch.arange(places, device=device)[None], None, torch.tensor([[places]], device=device))
+    distances = tuple(range(-REACH, REACH + 1))
     found = []
     for kind in trained.model.kinds:
         bias = encoding.bias(place[:, REACH : REACH + 1], place, kind)
         for head, row in enumerate([] if bias is None else bias[0, :, 0].double().tolist()):
-            found.append(Bias(kind, head, list(range(-REACH, REACH + 1)), [short(value) for value in row]))
-    return found
+            found.append(Bias(kind=kind, head=head, distances=distances, values=tuple(map(short, row))))
+    return tuple(found)
 
 
-def say(table: Table | None, biases: list[Bias], identities: Mapping[str, Identities]) -> list[str]:
+def say(table: Table | None, biases: Sequence[Bias], identities: Mapping[str, Identities]) -> tuple[str, ...]:
     """The findings in plain sentences."""
     words = []
     if table is not None and table.untrained_rows is not None:
@@ -195,7 +145,7 @@ def say(table: Table | None, biases: list[Bias], identities: Mapping[str, Identi
             words.append(f"too few rows in a row are trained to measure the identities: {FEWEST_PAIRS + 1} are needed")
     if biases and not any(any(bias.values) for bias in biases):
         words.append("every bias is 0: attention is as flat as before training")
-    return words
+    return tuple(words)
 
 
 def _rows(values: Tensor) -> np.ndarray:

@@ -20,7 +20,6 @@ proof.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +35,7 @@ from headway.length_analysis.changes import ALPHA
 from headway.model.attention import HeadOutputs, Place
 from headway.model.noise import Noise
 from headway.model.sites import Head, HeadSite
+from headway.results.mechanism import Check, Claim, Counted, Equivalence, Repair, RepairKind, Rise, Sham
 from headway.statistics import newcombe_interval, paired_interval, wilson_interval
 from headway.tasks import Examples
 
@@ -45,23 +45,27 @@ HELPS = 1.0
 """Points of accuracy that a repair must bring for sure, and by which it must surely beat its sham."""
 EQUIVALENT = 2.0
 """Points of accuracy within which a repaired model is as good as at the training length."""
-CLAIMS = WHY, PART, NOT_SHOWN = "why", "a part of why", "not shown"
+WHY: Claim = "why"
+PART: Claim = "a part of why"
+NOT_SHOWN: Claim = "not shown"
 NEAREST = 4
 """A sham of the reach leaves the keys within a quarter of the reach: a head that looks next to itself keeps its key."""
 SHAM_KEYS = (0x51A3, 0x7E4B)
 """What the counter-based random numbers of a sham come from, beside query and key."""
 MOST_REPAIRED = 6
 """Heads that are repaired one by one: the first that changed."""
-Repair = Callable[[Walk, State, HeadSite], HeadOutputs]
+RepairedOutputs = Callable[[Walk, State, HeadSite], HeadOutputs]
 """What all heads of a site bring when they look as they did in training."""
 
 
-def repairs_for(trained: Trained, examples: Examples) -> dict[str, Repair]:
+def repairs_for(trained: Trained, examples: Examples) -> dict[RepairKind, RepairedOutputs]:
     """Both repairs, as the examples say, which are all of the training length."""
     return {name: repair for name, (repair, _) in repairs_and_shams(trained, examples).items()}
 
 
-def repairs_and_shams(trained: Trained, examples: Examples) -> dict[str, tuple[Repair, Repair]]:
+def repairs_and_shams(
+    trained: Trained, examples: Examples
+) -> dict[RepairKind, tuple[RepairedOutputs, RepairedOutputs]]:
     """Each repair and its sham, as the examples say, which are all of the training length."""
     tokens = examples.source.shape[1] + (examples.target.shape[1] if trained.model.config.shape == "decoder" else 0)
     profiles = profiles_of(trained, examples)
@@ -72,7 +76,9 @@ def repairs_and_shams(trained: Trained, examples: Examples) -> dict[str, tuple[R
 
 
 @torch.inference_mode()
-def repaired(trained: Trained, examples: Examples, heads: Sequence[Head], repair: Repair) -> Bool[np.ndarray, " _"]:
+def repaired(
+    trained: Trained, examples: Examples, heads: Sequence[Head], repair: RepairedOutputs
+) -> Bool[np.ndarray, " _"]:
     """Which examples are right with the chosen heads of self-attention repaired."""
     found = []
     for part in parts_of(examples, trained):
@@ -203,7 +209,7 @@ class Judged:
     right: Bool[np.ndarray, " example"]
 
 
-def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str]) -> dict[str, Any]:
+def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str], length: int) -> Check:
     """Both repairs on several groups of heads, at the failing length, and at the training length as a control.
 
     What surely helps is held against its sham and against the accuracy at the training length. All statements on one
@@ -212,32 +218,38 @@ def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: S
     repairs = repairs_and_shams(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
     groups = _to_repair(trained, changed)
     family = max(1, len(repairs) * len(groups))
-    rows = []
-    for name, (repair, sham) in repairs.items():
-        for who, heads in groups.items():
-            after = repaired(trained, failing.examples, heads, repair)
-            at = rise_row(failing.right, after, 1 - ALPHA / family)
-            row = {
-                "repair": name,
-                "who": who,
-                "heads": [str(head) for head in heads],
-                "at": at,
-                "control": rise_row(
-                    working.right, repaired(trained, working.examples, heads, repair), 1 - ALPHA / family
-                ),
-                "sham": None,
-                "equivalence": equivalence_row(after, working.right, family),
-            }
-            if at["rise_interval"][0] > HELPS:
-                spoiled = repaired(trained, failing.examples, heads, sham)
-                row["sham"] = sham_row(failing.right, spoiled, after, 1 - ALPHA / family)
-            rows.append({**row, "claim": claim_of(row)})
-    return {"confidence": 1 - ALPHA / family, "helps": HELPS, "equivalent_within": EQUIVALENT, "repairs": rows}
+    confidence = 1 - ALPHA / family
+
+    def check(kind: RepairKind, who: str, heads: list[Head]) -> Repair:
+        repair, sham = repairs[kind]
+        after = repaired(trained, failing.examples, heads, repair)
+        at = rise_row(failing.right, after, confidence)
+        found = Repair(
+            repair=kind,
+            who=who,
+            heads=tuple(map(str, heads)),
+            at=at,
+            control=rise_row(working.right, repaired(trained, working.examples, heads, repair), confidence),
+            equivalence=equivalence_row(after, working.right, family),
+        )
+        if at.rise_interval[0] > HELPS:
+            spoiled = repaired(trained, failing.examples, heads, sham)
+            found = replace(found, sham=sham_row(failing.right, spoiled, after, confidence))
+        return replace(found, claim=claim_of(found))
+
+    return Check(
+        length=length,
+        looking_elsewhere=tuple(changed),
+        confidence=confidence,
+        helps=HELPS,
+        equivalent_within=EQUIVALENT,
+        repairs=tuple(check(kind, who, heads) for kind in repairs for who, heads in groups.items()),
+    )
 
 
 def equivalence_row(
     after: Bool[np.ndarray, " example"], reference: Bool[np.ndarray, " other"], family: int = 1
-) -> dict[str, Any]:
+) -> Equivalence:
     """Whether the repaired accuracy is that of the training length: two one-sided tests, both samples' errors counted.
 
     The difference is in points, repaired less reference. Its interval has so much confidence that lying within the
@@ -245,12 +257,12 @@ def equivalence_row(
     """
     counts = int(after.sum()), len(after), int(reference.sum()), len(reference)
     low, high = (100 * end for end in newcombe_interval(*counts, confidence=1 - 2 * ALPHA / family))
-    return {
-        "difference": 100 * (float(after.mean()) - float(reference.mean())),
-        "interval": (low, high),
-        "n": [len(after), len(reference)],
-        "equivalent": low > -EQUIVALENT and high < EQUIVALENT,
-    }
+    return Equivalence(
+        difference=100 * (float(after.mean()) - float(reference.mean())),
+        interval=(low, high),
+        n=(len(after), len(reference)),
+        equivalent=low > -EQUIVALENT and high < EQUIVALENT,
+    )
 
 
 def sham_row(
@@ -258,26 +270,23 @@ def sham_row(
     spoiled: Bool[np.ndarray, " example"],
     after: Bool[np.ndarray, " example"],
     confidence: float,
-) -> dict[str, Any]:
+) -> Sham:
     """What the sham does, and by how many points the repair is above it on the same examples (`repair_above`)."""
     above = rise_row(spoiled, after, confidence)
-    return {
-        **rise_row(before, spoiled, confidence),
-        "repair_above": above["rise"],
-        "repair_above_interval": above["rise_interval"],
-    }
+    own = vars(rise_row(before, spoiled, confidence))
+    return Sham(**own, repair_above=above.rise, repair_above_interval=above.rise_interval)
 
 
-def claim_of(row: Mapping[str, Any]) -> str:
+def claim_of(row: Repair) -> Claim:
     """What a repair shows: why the model fails, a part of why, or neither.
 
     `a part of why`: it surely brings more than a point, and surely over a point more than its sham. `why`: also the
     accuracy is equivalent to that of the training length, and the sham does not surely bring a point itself.
     """
-    sham = row["sham"]
-    if row["at"]["rise_interval"][0] <= HELPS or sham is None or sham["repair_above_interval"][0] <= HELPS:
+    sham, same = row.sham, row.equivalence
+    if row.at.rise_interval[0] <= HELPS or sham is None or sham.repair_above_interval[0] <= HELPS:
         return NOT_SHOWN
-    return WHY if row["equivalence"]["equivalent"] and sham["rise_interval"][0] <= HELPS else PART
+    return WHY if same is not None and same.equivalent and sham.rise_interval[0] <= HELPS else PART
 
 
 def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:
@@ -294,26 +303,26 @@ def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]
 
 def rise_row(
     before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"], confidence: float = 0.95
-) -> dict[str, Any]:
+) -> Rise:
     """The accuracy after, by how many points it is above the one before, and which share of the failures is put right.
 
     All on the same examples; the share of failures has Wilson's interval, and is None where nothing failed.
     """
     lost, gained = int((before & ~after).sum()), int((~before & after).sum())
     low, high = paired_interval(gained, lost, len(before), confidence)
-    failures = gained + int((~before & ~after).sum())
-    return {
-        **accuracy_row(after),
-        "rise": 100 * (gained - lost) / len(before),
-        "rise_interval": (100 * float(low), 100 * float(high)),
-        "failures": failures,
-        "failures_repaired": gained,
-        "share_repaired": gained / failures if failures else None,
-        "share_repaired_interval": wilson_interval(gained, failures, confidence) if failures else None,
-    }
+    failures = int((~before).sum())
+    return Rise(
+        **vars(accuracy_row(after)),
+        rise=100 * (gained - lost) / len(before),
+        rise_interval=(100 * float(low), 100 * float(high)),
+        failures=failures,
+        failures_repaired=gained,
+        share_repaired=gained / failures if failures else None,
+        share_repaired_interval=wilson_interval(gained, failures, confidence) if failures else None,
+    )
 
 
-def accuracy_row(right: Bool[np.ndarray, " example"]) -> dict[str, Any]:
+def accuracy_row(right: Bool[np.ndarray, " example"]) -> Counted:
     """A share of right answers with Wilson's interval."""
     count, n = int(right.sum()), len(right)
-    return {"n": n, "wrong": n - count, "accuracy": count / n, "interval": wilson_interval(count, n)}
+    return Counted(n=n, wrong=n - count, accuracy=count / n, interval=wilson_interval(count, n))

@@ -1,94 +1,78 @@
 """What several seeds say together about lengths. The seed is the unit: nothing is pooled over examples."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from headway.errors import InputError
+from headway.results.lengths import HeldOverSeeds, Lengths, Reach, RowOverSeeds, SeedSummary, SetOverSeeds
 from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval
 
 REACHES = (4, 16, 64)
 """Multiples of the longest training length that seeds are counted at."""
 
-Document = Mapping[str, Any]
 
-
-def together(documents: Sequence[Document]) -> dict[str, Any]:
+def together(runs: Sequence[Lengths]) -> SeedSummary:
     """Lengths held and accuracies of several seeds of one recipe; fewer than six are labelled descriptive.
 
     Only what every seed was tested on counts: the same sets at the same lengths, with as many examples.
     """
-    if not documents:
+    if not runs:
         raise InputError("no lengths were measured: nothing can be put together")
-    first = documents[0]
-    for other in documents[1:]:
+    first = runs[0]
+    for other in runs[1:]:
         if _tested(other) != _tested(first):
             raise InputError(
-                f"{first['run']} and {other['run']} were measured at different lengths or with another n; "
+                f"{first.run} and {other.run} were measured at different lengths or with another n; "
                 "measure both with the same --at and --n"
             )
-    constant = [document["constant"] for document in documents if document["constant"]]
-    return {
-        "n_seeds": len(documents),
-        "seeds": [document["seed"] for document in documents],
-        "descriptive": len(documents) < ENOUGH_SEEDS,
-        "constant_seeds": len(constant),
-        "length_held": held_over_seeds([document["length_held"] for document in documents]),
-        "sets": {name: _of_set(documents, name) for name in first["held"]},
-        "lengths": [_of_row(documents, index) for index in range(len(first["lengths"]))],
-    }
+    return SeedSummary(
+        n_seeds=len(runs),
+        seeds=tuple(run.seed for run in runs),
+        descriptive=len(runs) < ENOUGH_SEEDS,
+        constant_seeds=sum(run.constant is not None for run in runs),
+        length_held=held_over_seeds([run.length_held for run in runs]),
+        sets={name: _of_set(runs, name) for name in first.held},
+        rows=tuple(_of_row(runs, index) for index in range(len(first.rows))),
+    )
 
 
-def _tested(document: Document) -> tuple[Any, ...]:
-    rows = [(row["negatives"], row["length"]) for row in document["lengths"]]
-    return document["task"], document["n"], document["threshold"], rows
+def _tested(run: Lengths) -> tuple[object, ...]:
+    return run.task, run.n, run.threshold, [(row.set_name, row.length) for row in run.rows]
 
 
-def held_over_seeds(values: Sequence[int]) -> dict[str, Any]:
+def held_over_seeds(values: Sequence[int]) -> HeldOverSeeds:
     """Every seed's length held, their median, and its interval from order statistics (none under six seeds)."""
-    interval = median_interval(values)
-    return {
-        "held": [int(value) for value in values],
-        "median": float(np.median(values)),
-        "interval": None if interval is None else list(interval),
-    }
+    return HeldOverSeeds(held=tuple(values), median=float(np.median(values)), interval=median_interval(values))
 
 
-def _of_set(documents: Sequence[Document], name: str) -> dict[str, Any]:
-    values = [document["held"][name] for document in documents]
-    longest = documents[0]["training"]["longest"]
-    tested = max(row["length"] for row in documents[0]["lengths"])
-    reach = [reached(values, times, longest) for times in REACHES if times * longest <= tested]
-    return {**held_over_seeds(values), "reach": reach}
+def _of_set(runs: Sequence[Lengths], name: str) -> SetOverSeeds:
+    values = [run.held[name] for run in runs]
+    longest, tested = runs[0].training.longest, max(row.length for row in runs[0].rows)
+    reach = tuple(reached(values, times, longest) for times in REACHES if times * longest <= tested)
+    return SetOverSeeds(**vars(held_over_seeds(values)), reach=reach)
 
 
-def reached(values: Sequence[int], times: int, longest: int) -> dict[str, Any]:
+def reached(values: Sequence[int], times: int, longest: int) -> Reach:
     """How many seeds hold to a multiple of the longest training length, with a Clopper-Pearson interval."""
     seeds = sum(value >= times * longest for value in values)
-    return {
-        "times": times,
-        "length": times * longest,
-        "seeds": seeds,
-        "share": seeds / len(values),
-        "interval": list(clopper_pearson(seeds, len(values))),
-    }
+    interval = clopper_pearson(seeds, len(values))
+    return Reach(times=times, length=times * longest, seeds=seeds, share=seeds / len(values), interval=interval)
 
 
-def _of_row(documents: Sequence[Document], index: int) -> dict[str, Any]:
+def _of_row(runs: Sequence[Lengths], index: int) -> RowOverSeeds:
     """One set at one length: every seed's accuracy, mean and median, and the median's interval (from six seeds on).
 
     The interval keeps both errors, that of the seeds and that of the examples, which all seeds share.
     """
-    rows = [document["lengths"][index] for document in documents]
-    row, values = rows[0], [row["accuracy"] for row in rows]
-    interval = median_interval(values, own=[row["interval"] for row in rows])
-    return {
-        "length": row["length"],
-        "negatives": row["negatives"],
-        "trained": row["trained"],
-        "accuracies": values,
-        "mean": float(np.mean(values)),
-        "median": float(np.median(values)),
-        "interval": None if interval is None else list(interval),
-    }
+    rows = [run.rows[index] for run in runs]
+    values = [row.accuracy for row in rows]
+    return RowOverSeeds(
+        length=rows[0].length,
+        set_name=rows[0].set_name,
+        trained=rows[0].trained,
+        accuracies=tuple(values),
+        mean=float(np.mean(values)),
+        median=float(np.median(values)),
+        interval=median_interval(values, own=[row.interval for row in rows]),
+    )

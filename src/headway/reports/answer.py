@@ -15,6 +15,7 @@ from headway.reports.sections.heads import failures as instrument_failures
 from headway.reports.sections.heads import ranked
 from headway.reports.sections.heads import tally as verdict_tally
 from headway.reports.sections.setup import differing
+from headway.results.study import LengthStudy
 
 STRICTEST = "adjacent"
 """The set that leaves a model least room to be right for a wrong reason."""
@@ -57,8 +58,9 @@ def told(*findings: Callable[[], list[Markup]]) -> list[Markup]:
 
 
 def main_sentences(evidence: Evidence) -> list[Markup]:
-    if evidence.find("study/lengths/answer", []):
-        return told(lambda: of_study(evidence))
+    study = evidence.length_study
+    if study is not None and study.answer:
+        return told(lambda: of_study(evidence, study))
     with_heads, with_lengths = evidence.those_with("heads/heads"), evidence.those_with("lengths")
     if len(evidence.runs) == 1:
         run = evidence.runs[0]
@@ -72,20 +74,21 @@ def main_sentences(evidence: Evidence) -> list[Markup]:
     return told(*(partial(written, sentence) for sentence in sentences))
 
 
-def of_study(evidence: Evidence) -> list[Markup]:
+def of_study(evidence: Evidence, study: LengthStudy) -> list[Markup]:
     """A study's own words: how far it holds on the strictest set, what decides there or elsewhere, and the rest."""
-    lines = evidence.get("study/lengths/answer")
-    strictest = next((index for index, line in enumerate(lines) if line.startswith(f"{STRICTEST}: ")), 0)
-    name = lines[strictest].partition(": ")[0]
-    found = evidence.find("study/lengths/decisions", [])
-    starts = tuple(f"{one['arm']}, on {one['set']}: " for one in found)
-    deciding = [index for index, line in enumerate(lines) if line.startswith(starts)]
-    deciding.sort(key=lambda index: (": nothing decides" in lines[index], f", on {name}: " not in lines[index]))
-    rest = [
-        index for index, line in enumerate(lines) if not line.endswith("is descriptive")
-    ]  # which is said at the end
+    sentences = dict(enumerate(study.answer))
+    about = {index: (one.kind, one.set_name) for index, one in sentences.items()}
+    strictest = next((index for index in about if about[index] == ("furthest", STRICTEST)), 0)
+    deciding = [index for index, one in sentences.items() if one.kind in ("decision", "nothing decides")]
+    deciding.sort(
+        key=lambda index: (
+            sentences[index].kind == "nothing decides",
+            sentences[index].set_name != sentences[strictest].set_name,
+        )
+    )
+    rest = [index for index, one in sentences.items() if one.kind != "descriptive"]  # which is said at the end
     order = dict.fromkeys([strictest, *deciding, *rest])
-    return [evidence.text(f"study/lengths/answer/{index}") for index in order]
+    return [evidence.text(f"study/lengths/answer/{index}/text") for index in order]
 
 
 # One run
@@ -173,7 +176,7 @@ def gone(evidence: Evidence, row: str) -> Markup:
 
 def of_lengths(evidence: Evidence, run: str) -> Markup:
     place = f"{run}/lengths"
-    held = {name: length for name, length in evidence.get(f"{place}/held").items() if length}
+    held = [name for name, length in evidence.lengths(run).held.items() if length]
     reached = [Markup("{} on {}").format(evidence.number(f"{place}/held/{name}"), set_name(name)) for name in held]
     how_far = Markup("holds to {}").format(listed(reached)) if reached else Markup("holds at no length")
     if evidence.has(f"{place}/constant"):
@@ -193,14 +196,13 @@ def of_lengths(evidence: Evidence, run: str) -> Markup:
 
 def decline(evidence: Evidence, run: str) -> Markup:
     """Accuracy at the longest training length and the longest tested one, on the set with the smallest length held."""
-    place = f"{run}/lengths"
-    held = evidence.get(f"{place}/held")
-    name = min(held, key=lambda one: (held[one], one != STRICTEST))
-    rows = [row for row in enumerate(evidence.get(f"{place}/lengths")) if row[1]["negatives"] == name]
-    trained = [index for index, row in rows if row["trained"]]
+    found = evidence.lengths(run)
+    name = min(found.held, key=lambda one: (found.held[one], one != STRICTEST))
+    rows = [(index, row) for index, row in enumerate(found.rows) if row.set_name == name]
+    trained = [index for index, row in rows if row.trained]
     if not trained or trained[-1] == rows[-1][0]:
         return Markup("")
-    first, last = f"{place}/lengths/{trained[-1]}", f"{place}/lengths/{rows[-1][0]}"
+    first, last = f"{run}/lengths/lengths/{trained[-1]}", f"{run}/lengths/lengths/{rows[-1][0]}"
     return Markup("; on {} its accuracy is {} at {} and {} at {}").format(
         set_name(name),
         evidence.number(f"{first}/accuracy", percent),
@@ -287,14 +289,14 @@ def costliest_of_each(evidence: Evidence, runs: list[str]) -> Markup:
 
 def all_lengths(evidence: Evidence, runs: list[str]) -> Markup:
     """How far the runs hold over all their sets, those of each unit by themselves."""
-    units = dict.fromkeys(evidence.get(f"{run}/lengths/unit") for run in runs)
-    of_unit = [[run for run in runs if evidence.get(f"{run}/lengths/unit") == unit] for unit in units]
+    units = {run: evidence.lengths(run).unit for run in runs}
+    of_unit = [[run for run in runs if units[run] == unit] for unit in dict.fromkeys(units.values())]
     return Markup(" ").join(lengths_of_unit(evidence, some) for some in of_unit)
 
 
 def lengths_of_unit(evidence: Evidence, runs: list[str]) -> Markup:
     paths = [f"{run}/lengths/length_held" for run in runs]
-    reached = {evidence.get(path) for path in paths}
+    reached = {evidence.lengths(run).length_held for run in runs}
     how_far = Markup("hold to {} at worst and {} at best").format(evidence.lowest(paths), evidence.highest(paths))
     if len(reached) == 1:
         how_far = Markup("hold to {}").format(evidence.lowest(paths)) if reached != {0} else Markup("hold at no length")
@@ -317,12 +319,14 @@ def basis(evidence: Evidence) -> Markup:
     if not differing(evidence):
         few = ": a description, not a test" if len(evidence.runs) < enough else ""
         return Markup("These are {} {}{}").format(evidence.size("runs"), "seeds" if few else "runs", few)
-    cells = range(len(evidence.find("study/lengths/cells", [])))
-    paths = [path for index in cells if evidence.has(path := f"study/lengths/cells/{index}/together/n_seeds")]
-    if paths and min(evidence.get(path) for path in paths) < enough:
-        seeds = evidence.lowest(paths)
+    study = evidence.length_study
+    cells = () if study is None else study.cells
+    counts = {index: cell.together.n_seeds for index, cell in enumerate(cells) if cell.together is not None}
+    fewest = min(counts.values(), default=enough)
+    if fewest < enough:
+        seeds = evidence.lowest(f"study/lengths/cells/{index}/together/n_seeds" for index in counts)
         return Markup("These are {} runs, as few as {} {} of a combination: a description, not a test").format(
-            evidence.size("runs"), seeds, "seed" if min(evidence.get(path) for path in paths) == 1 else "seeds"
+            evidence.size("runs"), seeds, "seed" if fewest == 1 else "seeds"
         )
     return Markup("These are {} runs").format(evidence.size("runs"))
 

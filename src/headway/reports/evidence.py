@@ -7,11 +7,14 @@ up and a test can look up all of them. What is not in the documents raises `Miss
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from headway.results.lengths import Lengths
+from headway.results.schema import member
+from headway.results.study import LengthStudy
 from headway.statistics import wilson_interval
 
 Form = Callable[[float], str]
@@ -110,6 +113,8 @@ class Evidence:
                 found = found[key]
             elif isinstance(found, Sequence) and not isinstance(found, str) and key.isdigit() and int(key) < len(found):
                 found = found[int(key)]
+            elif is_dataclass(found):
+                found = member(found, key)
             else:
                 raise Missing(path)
         if found is None:
@@ -134,6 +139,17 @@ class Evidence:
     def those_with(self, name: str) -> list[str]:
         """The runs that have some document."""
         return [run for run in self.runs if self.has(f"{run}/{name}")]
+
+    def lengths(self, run: str) -> Lengths:
+        """What was measured of a run against length."""
+        found: Lengths = self.get(f"{run}/lengths")
+        return found
+
+    @property
+    def length_study(self) -> LengthStudy | None:
+        """What a study of lengths says."""
+        found: LengthStudy | None = self.find("study/lengths")
+        return found
 
     def number(self, path: str, form: Form = whole) -> Markup:
         """One number, with its place."""

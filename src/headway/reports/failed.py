@@ -9,11 +9,11 @@ from headway.reports.evidence import Evidence
 
 def failures(evidence: Evidence) -> list[Markup]:
     """`seed4 failed: why`, for every run of the study that did."""
-    cells = evidence.find("study/lengths/cells", [])
+    study = evidence.length_study
     found = [
         failure(evidence, f"study/lengths/cells/{index}/failed/{name}", run_name(evidence, name))
-        for index, cell in enumerate(cells)
-        for name in cell.get("failed", {})
+        for index, cell in enumerate(() if study is None else study.cells)
+        for name in cell.failed
     ]
     for index, row in enumerate(evidence.find("study/summary/runs", [])):
         place = f"study/summary/runs/{index}/training"

@@ -1,17 +1,22 @@
 """From directories to the documents of a report: what the runs' JSON files hold, and nothing computed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError
 from headway.reports.evidence import METHOD, Evidence
+from headway.results.lengths import Lengths
+from headway.results.study import LengthStudy
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
 ANALYSES = ("evaluation", "heads", "lengths", "doctor")
 """What later commands add to a run."""
 STUDY_ANALYSES = (*ANALYSES, "summary")
+TYPES: dict[str, type] = {"lengths": Lengths}
+STUDY_TYPES: dict[str, type] = {"lengths": LengthStudy}
+"""Documents that are read as results; the others are as they were written."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def gather_study(study: StudyDirectory) -> Gathered:
     runs = study.runs()
     if not runs:
         raise InputError(f"{study.path} has no runs yet; headway study makes them")
-    together = readable(study, STUDY_ANALYSES)
+    together = readable(study, STUDY_ANALYSES, STUDY_TYPES)
     documents = {"study": {"name": study.path.name, "path": str(study.path), "plan": study.plan(), **together}}
     return Gathered(Evidence({**documents, **of_runs(runs)}), study.report, study.path.name)
 
@@ -82,17 +87,17 @@ def of_run(run: RunDirectory) -> dict[str, Any]:
         "provenance": run.provenance(),
         "training": run.newest_state(),
         "metrics": curves(run.metrics()),
-        **readable(run, ANALYSES),
+        **readable(run, ANALYSES, TYPES),
     }
 
 
-def readable(place: RunDirectory | StudyDirectory, names: Sequence[str]) -> dict[str, Any]:
+def readable(place: RunDirectory | StudyDirectory, names: Sequence[str], types: Mapping[str, type]) -> dict[str, Any]:
     """The documents that are there; under `damaged`, by name, why one cannot be read."""
     found: dict[str, Any] = {}
     damaged: dict[str, str] = {}
     for name in names:
         try:
-            if document := place.read_analysis(name):
+            if document := place.read_result(types[name], name) if name in types else place.read_analysis(name):
                 found[name] = document
         except InputError as problem:
             damaged[name] = str(problem)

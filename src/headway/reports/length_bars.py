@@ -14,7 +14,7 @@ from headway.reports.length_groups import (
     Group,
     band_remark,
     is_class,
-    length_held,
+    lengths_held_by,
     lengths_of,
     point,
     seeds_remark,
@@ -179,7 +179,7 @@ def draw_held(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequence[
             axes.axvline(math.log2(times * longest), color=PALE, linewidth=0.7, zorder=0.5)
             note(axes, text, (math.log2(times * longest), 1), (0, 2), axes.get_xaxis_transform(), ha="center")
     for line, group in enumerate(groups):
-        held = sorted(value for doc in group.documents if (value := length_held(doc, name)) is not None)
+        held = lengths_held_by(group, name)
         if not held:
             note(axes, "not measured", (zero, line), (-4, 0), "data", va="center")
             continue

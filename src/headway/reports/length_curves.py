@@ -1,7 +1,7 @@
 """Curves against length: the share of right answers, and of one answer."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,15 @@ from headway.reports.length_groups import (
     COLOURS,
     MOST_IN_A_PANEL,
     Group,
+    Number,
     Point,
-    Row,
     accuracy,
     band_remark,
     constant_words,
     is_class,
-    known,
     lengths_of,
     points,
+    rows_of,
     seeds_remark,
     set_name,
     set_style,
@@ -33,6 +33,7 @@ from headway.reports.length_groups import (
 )
 from headway.reports.settings import below_heading, heading, remark_lines
 from headway.reports.style import EDGE, GREY, INK, PALE, SMALL, axes_at, note, style, text_width
+from headway.results.lengths import LengthRow
 
 SHADE = "#eeeeee"
 """Behind the lengths that training saw."""
@@ -100,11 +101,10 @@ def curves(panels: Sequence[Panel]) -> Figure:
 def answers(panels: Sequence[Panel]) -> Figure:
     """How often the last class is answered at each length; a model that answers one class runs along an edge."""
     groups = all_groups(panels)
-    rows = (row for group in groups for document in group.documents for row in document["lengths"])
-    label = max(label for row in rows for label in row.get("answer_shares") or {})
+    label = max(label for row in rows_of(groups) for label in row.answer_shares or {})
 
-    def read(row: Row) -> float | None:
-        return known((row.get("answer_shares") or {}).get(label))
+    def read(row: LengthRow) -> float | None:
+        return None if row.answer_shares is None else row.answer_shares.get(label)
 
     remarks = [
         only_set(panels),
@@ -124,8 +124,7 @@ def answers(panels: Sequence[Panel]) -> Figure:
 
 def target_share(panel: Panel, label: str) -> float:
     """The share of examples of that class; all sets of a run are made alike."""
-    rows = (row for g in panel.groups for d in g.documents for row in d["lengths"] if row["negatives"] == panel.set)
-    shares = [row["target_shares"][label] for row in rows if row.get("target_shares")]
+    shares = [row.target_shares[label] for row in rows_of(panel.groups, panel.set) if row.target_shares]
     return sum(shares) / len(shares) if shares else 0.5
 
 
@@ -205,7 +204,7 @@ def length_axis(axes: Axes, groups: Sequence[Group], panels: Sequence[Panel], *,
     axes.set_axisbelow(True)
 
 
-def draw_lines(axes: Axes, panel: Panel, read: Callable[[Row], float | None], everyone: Sequence[Group]) -> None:
+def draw_lines(axes: Axes, panel: Panel, read: Number, everyone: Sequence[Group]) -> None:
     """Every seed, the median with its markers, and its interval, for each group of a panel."""
     own = panel.labels if len(panel.groups) > 1 or panel.labels != [""] else []
     order = label_order(panel, everyone) if own else [0]
@@ -229,12 +228,12 @@ def draw_line(
     found: Sequence[Point],
     group: Group,
     name: str,
-    read: Callable[[Row], float | None],
+    read: Number,
     how: dict[str, Any],
 ) -> None:
     if group.seeds > 1:
-        for document in group.documents:
-            alone = points(Group(group.name, (document,)), name, read)
+        for run in group.runs:
+            alone = points(Group(group.name, (run,)), name, read)
             places = [math.log2(one.length) for one in alone]
             axes.plot(places, [one.median for one in alone], color=how["color"], linewidth=0.5, alpha=0.45, zorder=2)
     banded = [one for one in found if one.interval]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from headway.reports.length_groups import Group, lengths_of, seeds_remark, set_name, sets_of, trained_range
+from headway.reports.length_groups import Group, lengths_of, rows_of, seeds_remark, set_name, sets_of, trained_range
 from headway.reports.settings import below_heading, first_of, heading, remark_lines
 from headway.reports.style import EDGE, INK, SMALL, axes_at, colour_bar, heat_map, share_scale, style
 
@@ -42,8 +42,9 @@ def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
     """(what examples are told apart by, set) for every map that there are numbers for."""
     found = []
     for name in sets_of(groups):
-        rows = [row for g in groups for d in g.documents for row in d["lengths"] if row["negatives"] == name]
-        found += [(by, name) for by in dict.fromkeys(by for row in rows for by in row.get("by") or {} if row["by"][by])]
+        found += [
+            (by, name) for by in dict.fromkeys(by for row in rows_of(groups, name) for by in row.by if row.by[by])
+        ]
     return [one for one in found if one[0] not in ONLY_OF or ONLY_OF[one[0]] == one[1]]
 
 
@@ -95,13 +96,13 @@ def count(group: Group, by: str, name: str, columns: Sequence[Sequence[int]]) ->
     """The cell of each (bin, first length of its column): counts are added within a seed, seeds are averaged."""
     first = {length: some[0] for some in columns for length in some}
     seeds: dict[tuple[Bin, int], list[tuple[float, int]]] = {}
-    for document in group.documents:
+    for run in group.runs:
         own: dict[tuple[Bin, int], list[int]] = {}
-        for row in document["lengths"]:
-            for entry in ((row.get("by") or {}).get(by) or []) if row["negatives"] == name else []:
-                total = own.setdefault(((entry["from"], entry["value"]), first[row["length"]]), [0, 0])
-                total[0] += entry["n"]
-                total[1] += entry["wrong"]
+        for row in run.of_set(name).values():
+            for entry in row.by.get(by, ()):
+                total = own.setdefault(((entry.low, entry.high), first[row.length]), [0, 0])
+                total[0] += entry.n
+                total[1] += entry.wrong
         for place, (n, wrong) in own.items():
             if n:
                 seeds.setdefault(place, []).append((1 - wrong / n, n))

@@ -1,18 +1,16 @@
 """Runs that were measured against length, in groups that differ in their seed alone, and how a group is drawn."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headway.errors import InputError
-from headway.reports.style import BLUE, INK, RED, Document
+from headway.reports.style import BLUE, INK, RED
+from headway.results.lengths import LengthRow, Lengths
+from headway.results.study import MeasuredRun
 from headway.statistics import ENOUGH_SEEDS, median_interval
-
-Row = Mapping[str, Any]
-"""One length of one set: an entry of `lengths`."""
 
 SETS = {
     "swaps": "random swaps",
@@ -47,7 +45,7 @@ class Group:
     """Runs that differ in their seed alone. `panel` and `line` are its name, cut at the last comma."""
 
     name: str
-    documents: tuple[Document, ...]
+    runs: tuple[Lengths, ...]
 
     @property
     def panel(self) -> str:
@@ -59,7 +57,13 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        return len(self.documents)
+        return len(self.runs)
+
+    @property
+    def masters(self) -> int | None:
+        """How many runs passed their study's gate; None where there was none."""
+        judged = [run.mastery.mastered for run in self.runs if isinstance(run, MeasuredRun) and run.mastery is not None]
+        return sum(judged) if judged else None
 
 
 @dataclass(frozen=True)
@@ -79,23 +83,28 @@ class Point:
         return float(np.median(self.values))
 
 
-def groups_of(documents: Sequence[Document], names: Sequence[str] | None = None) -> list[Group]:
+def groups_of(runs: Sequence[Lengths], names: Sequence[str] | None = None) -> list[Group]:
     """The runs of each name, in the order in which names first appear; by default encoding and pooling are the name."""
-    if not documents:
+    if not runs:
         raise InputError("no lengths were measured: there is nothing to draw")
-    names = [default_name(document) for document in documents] if names is None else names
-    pairs = list(zip(names, documents, strict=True))
-    return [Group(name, tuple(doc for own, doc in pairs if own == name)) for name in dict.fromkeys(names)]
+    names = [default_name(run) for run in runs] if names is None else names
+    pairs = list(zip(names, runs, strict=True))
+    return [Group(name, tuple(run for own, run in pairs if own == name)) for name in dict.fromkeys(names)]
 
 
-def default_name(document: Document) -> str:
+def default_name(run: Lengths) -> str:
     """Encoding and pooling, as far as the run has them."""
-    return ", ".join(str(document[key]) for key in ("encoding", "pooling") if document.get(key))
+    return ", ".join(filter(None, (run.encoding, run.pooling)))
+
+
+def rows_of(groups: Sequence[Group], name: str | None = None) -> list[LengthRow]:
+    """The rows of all runs, or those of one set."""
+    return [row for group in groups for run in group.runs for row in run.rows if name is None or row.set_name == name]
 
 
 def sets_of(groups: Sequence[Group]) -> list[str]:
     """Sets that any run was measured on: the known ones first, in their order."""
-    there = dict.fromkeys(row["negatives"] for group in groups for doc in group.documents for row in doc["lengths"])
+    there = dict.fromkeys(row.set_name for row in rows_of(groups))
     return [name for name in SETS if name in there] + [name for name in there if name not in SETS]
 
 
@@ -105,69 +114,59 @@ def set_name(name: str) -> str:
 
 def lengths_of(groups: Sequence[Group], name: str) -> list[int]:
     """Every length at which any of the runs was measured on a set."""
-    rows = (row for group in groups for doc in group.documents for row in doc["lengths"] if row["negatives"] == name)
-    return sorted({row["length"] for row in rows})
+    return sorted({row.length for row in rows_of(groups, name)})
 
 
 def trained_range(groups: Sequence[Group]) -> tuple[int, int]:
     """The shortest and the longest length that any of the runs was trained on."""
-    trained = [document["training"] for group in groups for document in group.documents]
-    return min(one["shortest"] for one in trained), max(one["longest"] for one in trained)
+    trained = [run.training for group in groups for run in group.runs]
+    return min(one.shortest for one in trained), max(one.longest for one in trained)
 
 
-def row_at(document: Document, name: str, length: int) -> Row | None:
-    rows = (row for row in document["lengths"] if row["negatives"] == name and row["length"] == length)
-    return next(rows, None)
+def accuracy(row: LengthRow) -> float | None:
+    return row.accuracy
 
 
-def accuracy(row: Row) -> float | None:
-    return known(row.get("accuracy"))
+Number = Callable[[LengthRow], float | None]
+"""A number of a row; None where it was not measured."""
 
 
-def known(value: Any) -> float | None:
-    """The number, or None for what was not measured."""
-    return None if value is None or math.isnan(value) else float(value)
-
-
-def points(group: Group, name: str, read: Callable[[Row], float | None] = accuracy) -> list[Point]:
+def points(group: Group, name: str, number: Number = accuracy) -> list[Point]:
     """A group's numbers at every length of a set that any of its seeds was measured at."""
-    found = (point(group, name, length, read) for length in lengths_of([group], name))
+    found = (point(group, name, length, number) for length in lengths_of([group], name))
     return [one for one in found if one is not None]
 
 
-def point(group: Group, name: str, length: int, read: Callable[[Row], float | None] = accuracy) -> Point | None:
-    rows = [row for doc in group.documents if (row := row_at(doc, name, length)) is not None]
-    rows = [row for row in rows if read(row) is not None]
+def point(group: Group, name: str, length: int, number: Number = accuracy) -> Point | None:
+    rows = [row for row in rows_of([group], name) if row.length == length and number(row) is not None]
+    values = tuple(value for row in rows if (value := number(row)) is not None)
     if not rows:
         return None
-    values = tuple(value for row in rows if (value := read(row)) is not None)
-    own = [row.get("interval") for row in rows] if read is accuracy else []
-    known = [one for one in own if one]
-    constant = all(row.get("constant") is not None for row in rows)
+    own = [row.interval for row in rows] if number is accuracy else None
+    constant = all(row.constant is not None for row in rows)
     if len(rows) == 1:
-        return Point(length, values, (float(known[0][0]), float(known[0][1])) if known else None, constant)
-    return Point(length, values, median_interval(values, own=known if len(known) == len(rows) else None), constant)
+        return Point(length, values, own[0] if own else None, constant)
+    return Point(length, values, median_interval(values, own=own), constant)
 
 
-def length_held(document: Document, name: str) -> int | None:
-    """How far a run holds on a set; None where that was not measured."""
-    value = (document.get("held") or document.get("certified") or {}).get(name)
-    return None if value is None else int(value)
+def lengths_held_by(group: Group, name: str) -> list[int]:
+    """How far each seed holds on a set, the shortest first."""
+    return sorted(run.held[name] for run in group.runs if name in run.held)
 
 
 def threshold_of(groups: Sequence[Group]) -> float:
     """The accuracy that a length must surely have to be held."""
-    return float(groups[0].documents[0].get("threshold", 0.99))
+    return groups[0].runs[0].threshold
 
 
 def is_class(groups: Sequence[Group]) -> bool:
     """Whether answers are classes, so that some accuracy is chance."""
-    return any(row.get("answer_shares") for group in groups for doc in group.documents for row in doc["lengths"])
+    return any(run.is_class for group in groups for run in group.runs)
 
 
 def unit(groups: Sequence[Group]) -> str:
     """What a length counts."""
-    return str(groups[0].documents[0].get("unit", "tokens"))
+    return groups[0].runs[0].unit
 
 
 def seeds_remark(groups: Sequence[Group]) -> str:
@@ -192,9 +191,9 @@ def constant_words(groups: Sequence[Group]) -> list[str]:
     """Each group with runs that give one answer, in words: `rotary, mean: 2 of 5 seeds answer 1 from 32 on`."""
     words = []
     for group in groups:
-        found = [document["constant"] for document in group.documents if document.get("constant")]
-        for answer in dict.fromkeys(one["answer"] for one in found):
-            starts = [one["from"] for one in found if one["answer"] == answer]
+        found = [run.constant for run in group.runs if run.constant is not None]
+        for answer in dict.fromkeys(one.answer for one in found):
+            starts = [one.start for one in found if one.answer == answer]
             who = f"{len(starts)} of {group.seeds} seeds answer" if group.seeds > 1 else "always answers"
             start = f"{min(starts)}" if len(set(starts)) == 1 else f"{min(starts)} to {max(starts)}"
             words.append(f"{group.name}: {who} {answer} from {start} on")

@@ -14,7 +14,6 @@ from headway.reports.style import (
     GREY,
     INK,
     SMALL,
-    Document,
     axes_at,
     colour_bar,
     heat_map,
@@ -65,7 +64,7 @@ def length_map(groups: Sequence[Group]) -> Figure:
         axes.set_yticks(np.arange(len(groups)) + 0.5, [] if column else names)
         axes.tick_params(length=0, pad=2)
         for label, group in zip(axes.get_yticklabels(), groups, strict=False):
-            label.set_color(INK if masters(group) != 0 else GREY)
+            label.set_color(INK if group.masters != 0 else GREY)
         if below:
             axes.set_xlabel(unit(groups))
     colour_bar(figure, share_scale(), "accuracy", end + 0.15, start + ABOVE, max(min(height, 2.0), 0.8))
@@ -93,28 +92,16 @@ def write_shares(axes: Axes, shares: Sequence[Sequence[float]]) -> None:
             axes.text(*place, whole_percent(share), size=SMALL, ha="center", va="center", color=ink)
 
 
-def mastery_of(document: Document) -> bool | None:
-    """Whether a run passed its study's gate; None where there was none."""
-    found = document.get("mastery")
-    return None if found is None else bool(found["mastered"])
-
-
-def masters(group: Group) -> int | None:
-    """How many runs of a group passed the gate; None where there was none."""
-    known = [found for document in group.documents if (found := mastery_of(document)) is not None]
-    return sum(known) if known else None
-
-
 def row_name(group: Group) -> str:
     """The group, and how many of its seeds mastered the training lengths where not all did."""
-    count = masters(group)
+    count = group.masters
     if count is None or count == group.seeds:
         return group.name
     return f"{group.name} ({count} of {group.seeds} mastered)"
 
 
 def remarks(groups: Sequence[Group]) -> list[str]:
-    judged = any(masters(group) is not None for group in groups)
+    judged = any(group.masters is not None for group in groups)
     return [
         "median over seeds, per cent",
         seeds_remark(groups),

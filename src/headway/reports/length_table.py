@@ -7,14 +7,14 @@ from statistics import median
 from headway.reports.length_groups import (
     Group,
     groups_of,
-    length_held,
+    lengths_held_by,
     lengths_of,
     point,
     set_name,
     sets_of,
     trained_range,
 )
-from headway.reports.style import Document
+from headway.results.lengths import Lengths
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class TableRow:
         return median(self.held) if self.held else None
 
 
-def length_table(documents: Sequence[Document], groups: Sequence[str] | None = None) -> list[TableRow]:
+def length_table(runs: Sequence[Lengths], groups: Sequence[str] | None = None) -> list[TableRow]:
     """A row for each set and group, every row with the same lengths."""
-    found = groups_of(documents, groups)
+    found = groups_of(runs, groups)
     columns = table_lengths(found)
     return [table_row(group, name, columns) for name in sets_of(found) for group in found]
 
@@ -59,8 +59,7 @@ def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
     for length in columns:
         one = point(group, name, length)
         at[length] = None if one is None else Cell(one.median, one.interval, one.constant)
-    held = [value for document in group.documents if (value := length_held(document, name)) is not None]
-    return TableRow(name, group.name, group.seeds, at, sorted(held))
+    return TableRow(name, group.name, group.seeds, at, lengths_held_by(group, name))
 
 
 def cell_text(cell: Cell | None) -> str:

@@ -15,7 +15,9 @@ from headway.reports.length_map import is_mapped, length_map
 from headway.reports.length_table import length_table, markdown
 from headway.reports.mechanism import draw_mechanism
 from headway.reports.positions import biases, encodings, identities, learned_table
-from headway.reports.style import Document, save
+from headway.reports.style import save
+from headway.results.lengths import Lengths
+from headway.results.positions import Patterns
 
 __all__ = ["length_table", "markdown", "planned", "write_encodings", "write_figures"]
 
@@ -24,22 +26,22 @@ Plan = Iterator[tuple[str, Callable[[], Figure]]]
 
 
 def write_figures(
-    documents: Sequence[Document],
+    runs: Sequence[Lengths],
     folder: Path,
     *,
     groups: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write every figure that the documents have the findings for, as PNG and as SVG, and say where.
+    """Write every figure that the runs have the findings for, as PNG and as SVG, and say where.
 
-    `groups` has a name for each document; documents of one name differ in their seed. By default encoding and pooling
-    are the name.
+    `groups` has a name for each run; runs of one name differ in their seed. By default encoding and pooling are the
+    name.
     """
-    plans = planned(groups_of(documents, groups))
+    plans = planned(groups_of(runs, groups))
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, draw in plans for path in save(draw(), folder, name)]
 
 
-def write_encodings(patterns: Document, folder: Path) -> list[Path]:
+def write_encodings(patterns: Patterns, folder: Path) -> list[Path]:
     """Write the figure of all encodings side by side, from `encoding_patterns`."""
     folder.mkdir(parents=True, exist_ok=True)
     return save(encodings(patterns), folder, "encodings")
@@ -60,30 +62,32 @@ def planned(groups: Sequence[Group]) -> Plan:
         yield file_name(f"lengths-{by}", name), partial(maps, groups, by, name)
     shown = set()
     for group in groups:
-        encoding = group.documents[0].get("encoding")
+        encoding = group.runs[0].encoding
         if encoding not in shown:  # one group of each shows what an encoding is; its poolings do not change that
-            yield from planned_positions(group.documents[0], group.name if len(groups) > 1 else "")
+            yield from planned_positions(group.runs[0], group.name if len(groups) > 1 else "")
         shown.add(encoding)
         yield from planned_mechanism(group, group.name if len(groups) > 1 else "")
 
 
-def planned_positions(document: Document, name: str) -> Plan:
+def planned_positions(run: Lengths, name: str) -> Plan:
     """What the encoding of a group's first run learned; seeds learn different tables, and one shows what they are."""
-    found = document.get("positions") or {}
-    if found.get("table"):
-        yield file_name("positions-table", name), partial(learned_table, found)
-    if found.get("biases"):
-        yield file_name("positions-bias", name), partial(biases, found, document["training"]["longest"])
-    if found.get("identities"):
+    found = run.positions
+    if found is None:
+        return
+    if found.table is not None:
+        yield file_name("positions-table", name), partial(learned_table, found, found.table)
+    if found.biases:
+        yield file_name("positions-bias", name), partial(biases, found, run.training.longest)
+    if found.identities:
         yield file_name("positions-identities", name), partial(identities, found)
 
 
 def planned_mechanism(group: Group, name: str) -> Plan:
     """Heads against length of every run that has it: heads of different seeds have nothing to do with each other."""
-    for document in group.documents:
-        if document.get("mechanism"):
-            seed = f"seed {document['seed']}" if group.seeds > 1 else ""
-            yield file_name("mechanism", name, seed), partial(draw_mechanism, document["mechanism"])
+    for run in group.runs:
+        if run.mechanism is not None:
+            seed = f"seed {run.seed}" if group.seeds > 1 else ""
+            yield file_name("mechanism", name, seed), partial(draw_mechanism, run.mechanism)
 
 
 def file_name(*parts: str) -> str:

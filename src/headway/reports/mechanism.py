@@ -19,16 +19,14 @@ from headway.reports.style import (
     PALE,
     RED,
     SMALL,
-    Document,
     axes_at,
-    needed,
     number,
     style,
     text_width,
     write,
 )
+from headway.results.mechanism import Compared, HeadAcrossLengths, Mechanism
 
-Row = Mapping[str, Any]
 Place = tuple[float, float]
 """Inches from the left and from the top."""
 
@@ -46,9 +44,9 @@ LINEAR = 1.0
 
 
 @style()
-def draw_mechanism(found: Document) -> Figure:
+def draw_mechanism(found: Mechanism) -> Figure:
     """Attention and effect of every head against length; full markers are changes, a red frame is the first of them."""
-    heads = needed(found, "heads")
+    heads = found.heads
     across = columns(heads)
     down = -(-len(heads) // across)
     scores = score_styles(found)
@@ -71,32 +69,30 @@ def draw_mechanism(found: Document) -> Figure:
     return figure
 
 
-def title(found: Document) -> str:
-    first = found["first"]
+def title(found: Mechanism) -> str:
+    first = found.first
     if first is None:
         return "Heads against length: none changes"
-    return f"Heads against length: {first['head']} changes first, at {first['length']}"
+    return f"Heads against length: {first.head} changes first, at {first.length}"
 
 
-def remarks(found: Document) -> list[str]:
+def remarks(found: Mechanism) -> list[str]:
     """What a reader must know beside the lines."""
-    large, first = found["large"], found["first"]
-    counts = [row["n"] for row in found["lengths"]]
-    cut = any(row.get("pieces") is not None for row in found["lengths"])
+    large, first = found.large, found.first
+    counts = [row.n for row in found.lengths]
+    cut = any(row.crops is not None for row in found.lengths)
     size = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
     change = ""
     if first is not None:
-        what = f"without it ({first['what']})" if first["about"] == "effect" else words(first["what"])
-        row = next(row for row in found["lengths"] if row["length"] == first["length"])
-        against = f"{'at' if row.get('pieces') is None else 'on pieces of'} {found['reference']}"
-        change = f"{what}: {number(first['before'])} {against}, {number(first['after'])} there"
+        what = f"without it ({first.what})" if first.about == "effect" else words(first.what)
+        change = f"{what}: {number(first.before)} {found.against(first.length)}, {number(first.after)} there"
     return [
         change,
-        f"set: {set_name(found['set'])}, {size} examples a length",
-        f"full markers: changed by more than {large['attention']:g} (effects: {large['effect']:g}), "
-        f"Holm over {found['family']:,} comparisons",
+        f"set: {set_name(found.set_name)}, {size} examples a length",
+        f"full markers: changed by more than {large.attention:g} (effects: {large.effect:g}), "
+        f"Holm over {found.family:,} comparisons",
         "whiskers and bands are 95 % intervals",
-        f"accuracy, dashed: pieces of {found['reference']} out of the same sequences" if cut else "",
+        f"accuracy, dashed: pieces of {found.reference} out of the same sequences" if cut else "",
     ]
 
 
@@ -104,16 +100,16 @@ def words(score: str) -> str:
     return score.replace("_", " ")
 
 
-def columns(heads: Sequence[Row]) -> int:
+def columns(heads: Sequence[HeadAcrossLengths]) -> int:
     """As many cells side by side as the widest layer has heads; of more than six, half of them or a third."""
-    layers = [head["head"].rpartition(".")[0] for head in heads]
+    layers = [head.head.rpartition(".")[0] for head in heads]
     widest = max(layers.count(layer) for layer in layers)
     return -(-widest // -(-widest // MOST_ACROSS))
 
 
-def score_styles(found: Document) -> dict[str, dict[str, Any]]:
+def score_styles(found: Mechanism) -> dict[str, dict[str, Any]]:
     """Colour, marker and dashes of each score that any head has; entropy is grey, as it is no part of an example."""
-    there = dict.fromkeys(score for head in found["heads"] for score in head["scores"])
+    there = dict.fromkeys(score for head in found.heads for score in head.scores)
     parts = [score for score in there if score != "entropy"]
     styles = {
         score: {
@@ -131,14 +127,14 @@ def score_styles(found: Document) -> dict[str, dict[str, Any]]:
 # Panels
 
 
-def accuracy_panel(axes: Axes, found: Document) -> None:
+def accuracy_panel(axes: Axes, found: Mechanism) -> None:
     """Accuracy of the whole model, and where it fails."""
-    rows = found["lengths"]
-    lengths = [row["length"] for row in rows]
-    low, high = zip(*(row["interval"] for row in rows), strict=True)
+    rows = found.lengths
+    lengths = [row.length for row in rows]
+    low, high = zip(*(row.interval for row in rows), strict=True)
     axes.fill_between(lengths, low, high, color=PALE, linewidth=0)
-    axes.plot(lengths, [row["accuracy"] for row in rows], color=INK, marker="o", markersize=3, linewidth=1.1)
-    cut = [(row["length"], row["pieces"]["accuracy"]) for row in rows if row.get("pieces") is not None]
+    axes.plot(lengths, [row.accuracy for row in rows], color=INK, marker="o", markersize=3, linewidth=1.1)
+    cut = [(row.length, row.crops.accuracy) for row in rows if row.crops is not None]
     if cut:
         axes.plot(
             *zip(*cut, strict=True), color=BLUE, marker="s", markersize=2.6, linewidth=0.9, linestyle=(0, (4, 1.5))
@@ -148,11 +144,11 @@ def accuracy_panel(axes: Axes, found: Document) -> None:
     axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
     axes.set_ylabel("accuracy")
     length_axis(axes, found, labelled=True)
-    if found["fails_at"] is not None:
-        axes.axvline(found["fails_at"], color=RED, linewidth=0.8, linestyle=(0, (2, 1.5)))
+    if found.fails_at is not None:
+        axes.axvline(found.fails_at, color=RED, linewidth=0.8, linestyle=(0, (2, 1.5)))
         axes.annotate(
-            f" fails at {found['fails_at']}",
-            (found["fails_at"], 1.0),
+            f" fails at {found.fails_at}",
+            (found.fails_at, 1.0),
             color=RED,
             size=SMALL,
             va="bottom",
@@ -164,8 +160,8 @@ def accuracy_panel(axes: Axes, found: Document) -> None:
 
 def draw_cell(
     figure: Figure,
-    found: Document,
-    head: Row,
+    found: Mechanism,
+    head: HeadAcrossLengths,
     scores: Mapping[str, Mapping[str, Any]],
     place: Place,
     limits: tuple[float, float],
@@ -177,17 +173,17 @@ def draw_cell(
     left, top = place
     upper = axes_at(figure, left, top, WIDE, SCORES)
     lower = axes_at(figure, left, top + SCORES + BETWEEN, WIDE, EFFECT)
-    first = found["first"] is not None and found["first"]["head"] == head["head"]
-    upper.set_title(head["head"], loc="left", y=1, pad=3, weight="bold", color=RED if first else INK)
-    lengths = [row["length"] for row in found["lengths"]]
-    for score, along in head["scores"].items():
+    first = found.first is not None and found.first.head == head.head
+    upper.set_title(head.head, loc="left", y=1, pad=3, weight="bold", color=RED if first else INK)
+    lengths = [row.length for row in found.lengths]
+    for score, along in head.scores.items():
         draw_line(upper, lengths, along, **scores[score])
-    for kind, along in head["effects"].items():
+    for kind, effects in head.effects.items():
         colour, marker, dashes = EFFECTS.get(kind, (INK, "D", "-"))
-        draw_line(lower, lengths, along, color=colour, marker=marker, linestyle=dashes)
+        draw_line(lower, lengths, effects, color=colour, marker=marker, linestyle=dashes)
     for axes in (upper, lower):
         axes.axhline(0, color=GREY, linewidth=0.5, zorder=1)
-    upper.set_ylim(*score_limits(found["heads"]))
+    upper.set_ylim(*score_limits(found.heads))
     upper.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
     lower.set_yscale("symlog", linthresh=LINEAR)
     lower.set_ylim(*limits)
@@ -203,37 +199,37 @@ def draw_cell(
         axes.set_ylabel(label if named else "")
         if first:
             axes.spines[:].set(visible=True, color=RED, linewidth=1.3)
-    lower.set_xlabel(found["unit"] if last else "")
+    lower.set_xlabel(found.unit if last else "")
 
 
-def draw_line(axes: Axes, lengths: Sequence[int], along: Sequence[Row | None], **how: Any) -> None:
+def draw_line(axes: Axes, lengths: Sequence[int], along: Sequence[Compared | None], **how: Any) -> None:
     """Means with their intervals; markers are full where the number has changed."""
     there = [(length, row) for length, row in zip(lengths, along, strict=True) if row is not None]
     places, rows = [length for length, _ in there], [row for _, row in there]
-    axes.vlines(places, *zip(*(row["interval"] for row in rows), strict=True), color=how["color"], linewidth=0.8)
-    axes.plot(places, [row["value"] for row in rows], color=how["color"], linestyle=how["linestyle"], linewidth=0.9)
+    axes.vlines(places, *zip(*(row.interval for row in rows), strict=True), color=how["color"], linewidth=0.8)
+    axes.plot(places, [row.value for row in rows], color=how["color"], linestyle=how["linestyle"], linewidth=0.9)
     for length, row in there:
-        face = how["color"] if row["changed"] else "white"
+        face = how["color"] if row.changed else "white"
         axes.plot(
             [length],
-            [row["value"]],
+            [row.value],
             marker=how["marker"],
             color=how["color"],
             markerfacecolor=face,
-            markersize=4.2 if row["changed"] else 2.6,
+            markersize=4.2 if row.changed else 2.6,
             markeredgewidth=0.7,
             zorder=3,
         )
 
 
-def length_axis(axes: Axes, found: Document, *, labelled: bool) -> None:
+def length_axis(axes: Axes, found: Mechanism, *, labelled: bool) -> None:
     """Lengths in steps of doubling, those that training saw shaded."""
-    lengths = [row["length"] for row in found["lengths"]]
+    lengths = [row.length for row in found.lengths]
     axes.set_xscale("log", base=2)
     low, high = lengths[0] / 1.25, lengths[-1] * 1.25
     axes.set_xlim(low, high)
-    axes.axvspan(low, found["reference"], color=SHADE, linewidth=0, zorder=0)
-    shown = sparse(lengths, found["reference"])
+    axes.axvspan(low, found.reference, color=SHADE, linewidth=0, zorder=0)
+    shown = sparse(lengths, found.reference)
     axes.xaxis.set_major_locator(FixedLocator(shown))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -253,14 +249,14 @@ def sparse(lengths: Sequence[int], reference: int) -> list[int]:
     return shown
 
 
-def score_limits(heads: Sequence[Row]) -> tuple[float, float]:
-    values = [row["value"] for head in heads for along in head["scores"].values() for row in along if row is not None]
+def score_limits(heads: Sequence[HeadAcrossLengths]) -> tuple[float, float]:
+    values = [row.value for head in heads for along in head.scores.values() for row in along if row is not None]
     return min([-0.15, *values]) - 0.05, 1.08
 
 
-def effect_limits(heads: Sequence[Row]) -> tuple[float, float]:
+def effect_limits(heads: Sequence[HeadAcrossLengths]) -> tuple[float, float]:
     """The same for all heads, so that cells compare."""
-    ends = [end for head in heads for along in head["effects"].values() for row in along for end in row["interval"]]
+    ends = [end for head in heads for along in head.effects.values() for row in along for end in row.interval]
     return 1.2 * min(-0.3, *ends), 1.2 * max(1.0, *ends)
 
 

@@ -16,13 +16,13 @@ from matplotlib.ticker import MaxNLocator
 from headway.reports.length_curves import SHADE
 from headway.reports.length_groups import set_style
 from headway.reports.settings import below_heading, first_of, heading, remark_lines
-from headway.reports.style import BLUE, EDGE, GREY, INK, LABEL, PALE, RED, SMALL, Document, axes_at, note, style, write
+from headway.reports.style import BLUE, EDGE, GREY, INK, LABEL, PALE, RED, SMALL, axes_at, note, style, write
+from headway.results.positions import Identities, Pattern, Patterns, Positions, Products, Table
 
 WIDTH = 5.0
 """Inches of every figure here."""
 VECTORS = {"sinusoidal": "sinusoid", "learned": "learned", "start": "learned, at step 0"}
 MOST_HEADS = 7
-Entry = Mapping[str, Any]
 
 
 def diverging(largest: float) -> ScalarMappable:
@@ -49,16 +49,15 @@ def picture(axes: Axes, values: Any, scale: ScalarMappable) -> None:
 
 
 @style()
-def learned_table(found: Document) -> Figure:
+def learned_table(found: Positions, table: Table) -> Figure:
     """Every row of the table, how far it moved in training, and a hatched bar along rows that never did."""
-    table = found["table"]
-    values, moved = table["values"], table["moved"]
+    values, moved = table.values, table.moved
     height = float(np.clip(0.035 * len(values), 1.4, 4.2))
-    lines = remark_lines([*found["words"]], WIDTH)
+    lines = remark_lines([*found.words], WIDTH)
     top, left = below_heading(lines) + 0.2, EDGE + 0.5
     wide, mark = 2.55, 0.14
     figure = Figure((WIDTH, top + height + 0.55))
-    heading(figure, f"Learned positions ({found['encoding']}) after step {found['step']:,}", lines)
+    heading(figure, f"Learned positions ({found.encoding}) after step {found.step:,}", lines)
     axes = axes_at(figure, left + mark, top, wide, height)
     scale = diverging(float(np.quantile(np.abs(values), 0.99)) or 1.0)
     picture(axes, values, scale)
@@ -107,22 +106,22 @@ def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 @style()
-def biases(found: Document, longest: int | None = None) -> Figure:
+def biases(found: Positions, longest: int | None = None) -> Figure:
     """What each head adds to a score, by the distance of the key; distances that training met are shaded."""
-    kinds = list(dict.fromkeys(bias["kind"] for bias in found["biases"]))
-    heads = len([bias for bias in found["biases"] if bias["kind"] == kinds[0]])
-    words = [*found["words"], "shaded: distances that training met" if longest else ""]
+    kinds = list(dict.fromkeys(bias.kind for bias in found.biases))
+    heads = len([bias for bias in found.biases if bias.kind == kinds[0]])
+    words = [*found.words, "shaded: distances that training met" if longest else ""]
     lines = remark_lines([*words, first_of(min(heads, MOST_HEADS), heads, "heads")], WIDTH)
     top, high = below_heading(lines) + 0.15, 1.7
     figure = Figure((WIDTH, top + len(kinds) * (high + 0.25) + 0.3))
-    heading(figure, f"Bias by distance ({found['encoding']}) after step {found['step']:,}", lines)
+    heading(figure, f"Bias by distance ({found.encoding}) after step {found.step:,}", lines)
     for place, kind in enumerate(kinds):
         axes = axes_at(figure, EDGE + 0.5, top + place * (high + 0.25), 3.6, high)
         if longest:
             axes.axvspan(-longest + 0.5, longest - 0.5, color=SHADE, linewidth=0, zorder=0)
-        for bias in [one for one in found["biases"] if one["kind"] == kind][:MOST_HEADS]:
-            how: dict[str, Any] = {"linewidth": 1.2, "markersize": 3, "markevery": 8, "label": f"h{bias['head']}"}
-            axes.plot(bias["distances"], bias["values"], **how, **set_style(bias["head"]))
+        for bias in [one for one in found.biases if one.kind == kind][:MOST_HEADS]:
+            how: dict[str, Any] = {"linewidth": 1.2, "markersize": 3, "markevery": 8, "label": f"h{bias.head}"}
+            axes.plot(bias.distances, bias.values, **how, **set_style(bias.head))
         axes.axhline(0, color=GREY, linewidth=0.5, zorder=1)
         axes.set_title(f"{kind} attention" if len(kinds) > 1 else "", loc="left", pad=3, weight="bold")
         axes.tick_params(labelbottom=place == len(kinds) - 1)
@@ -136,14 +135,14 @@ def biases(found: Document, longest: int | None = None) -> Figure:
 
 
 @style()
-def identities(found: Document) -> Figure:
+def identities(found: Positions) -> Figure:
     """Above: what the best rotation leaves of held-out rows. Below: dot products by distance, mean and range."""
-    measured = {key: found["identities"][key] for key in VECTORS if key in found["identities"]}
+    measured = {key: found.identities[key] for key in VECTORS if key in found.identities}
     first = next(iter(measured.values()))
     lines = remark_lines(
         [
-            f"{first['rows']} positions, {first['coordinates']} coordinates",
-            f"the sinusoid's own rotation is exact to {found['rotation_error']:.0e}",
+            f"{first.rows} positions, {first.coordinates} coordinates",
+            f"the sinusoid's own rotation is exact to {found.rotation_error:.0e}",
         ],
         WIDTH,
     )
@@ -158,21 +157,19 @@ def identities(found: Document) -> Figure:
     each = (wide - 0.15 * (len(measured) - 1)) / max(len(measured), 2)
     for place, (key, one) in enumerate(measured.items()):
         axes = axes_at(figure, left + place * (each + 0.15), below, each, 1.4)
-        draw_products(axes, one["products"])
-        axes.set_title(
-            f"{VECTORS[key]}\n{_share(one['products']['within_share'])} not from distance", loc="left", pad=3
-        )
+        draw_products(axes, one.products)
+        axes.set_title(f"{VECTORS[key]}\n{_share(one.products.within_share)} not from distance", loc="left", pad=3)
         axes.set_xlabel("q − p")
     share_range(figure.axes[1:])
     return figure
 
 
-def draw_rotations(axes: Axes, measured: Mapping[str, Entry]) -> None:
+def draw_rotations(axes: Axes, measured: Mapping[str, Identities]) -> None:
     """The share of variance that is left, on a scale of powers of ten; 1 is no better than the mean."""
     lowest = 1e-8
     for index, (key, one) in enumerate(measured.items()):
-        shifts = [entry["shift"] for entry in one["rotations"]]
-        shares = [max(entry["residual_share"], lowest) for entry in one["rotations"]]
+        shifts = [entry.shift for entry in one.rotations]
+        shares = [max(entry.residual_share, lowest) for entry in one.rotations]
         axes.plot(np.log2(shifts), shares, markersize=4, linewidth=1.2, label=VECTORS[key], **set_style(index))
     axes.set_yscale("log")
     axes.set_ylim(lowest / 3, 10)
@@ -181,16 +178,16 @@ def draw_rotations(axes: Axes, measured: Mapping[str, Entry]) -> None:
     axes.minorticks_off()
     axes.axhline(1, color=INK, linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=1)
     note(axes, "no better than the mean", (1, 1), (-2, -3), axes.get_yaxis_transform(), ha="right", va="top")
-    shifts = sorted({entry["shift"] for one in measured.values() for entry in one["rotations"]})
+    shifts = sorted({entry.shift for one in measured.values() for entry in one.rotations})
     axes.set_xticks(np.log2(shifts), [str(shift) for shift in shifts])
     axes.set(xlabel="k", ylabel="left of held-out rows")
     axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderpad=0, handlelength=2.4)
     axes.grid(axis="y", color=PALE, linewidth=0.5)
 
 
-def draw_products(axes: Axes, products: Entry) -> None:
-    axes.fill_between(products["distances"], products["low"], products["high"], color=BLUE, alpha=0.25, linewidth=0)
-    axes.plot(products["distances"], products["mean"], color=BLUE, linewidth=1.2)
+def draw_products(axes: Axes, products: Products) -> None:
+    axes.fill_between(products.distances, products.low, products.high, color=BLUE, alpha=0.25, linewidth=0)
+    axes.plot(products.distances, products.mean, color=BLUE, linewidth=1.2)
     axes.axhline(0, color=GREY, linewidth=0.5, zorder=1)
 
 
@@ -212,14 +209,14 @@ def _share(value: float) -> str:
 
 
 @style()
-def encodings(found: Document) -> Figure:
+def encodings(found: Patterns) -> Figure:
     """A picture for each encoding, a row for each position; nothing is trained."""
-    patterns, sizes = found["patterns"], found["sizes"]
+    patterns, sizes = found.patterns, found.sizes
     beside, size, gap, above = 3, 1.15, 0.55, 0.55
     lines = remark_lines(
         [
             "before training",
-            f"d_model {sizes['d_model']}, {sizes['n_heads']} heads of {sizes['d_head']}",
+            f"d_model {sizes.d_model}, {sizes.n_heads} heads of {sizes.d_head}",
             "rows are positions (of the query, for a bias)",
         ],
         WIDTH + 0.5,
@@ -227,33 +224,33 @@ def encodings(found: Document) -> Figure:
     top, left = below_heading(lines), EDGE + 0.38
     across = left + beside * (size + gap)
     figure = Figure((across, top - (-len(patterns) // beside) * (size + above + 0.3) + 0.12))
-    heading(figure, f"What every encoding does with {sizes['positions']} positions", lines)
+    heading(figure, f"What every encoding does with {sizes.positions} positions", lines)
     for place, pattern in enumerate(patterns):
         line, column = divmod(place, beside)
         start, down = left + column * (size + gap), top + above + line * (size + above + 0.3)
         axes = axes_at(figure, start, down, size, size)
-        words = "\n".join(wrap(pattern["words"], 24))
-        write(figure, start, down - 0.45, pattern["encoding"], weight="bold")
+        words = "\n".join(wrap(pattern.words, 24))
+        write(figure, start, down - 0.45, pattern.encoding, weight="bold")
         write(figure, start, down - 0.31, words, size=SMALL, color=GREY, linespacing=1.1)
         draw_pattern(figure, axes, pattern, (start + size + 0.05, down, size))
         axes.tick_params(labelleft=column == 0, left=column == 0)
     return figure
 
 
-def draw_pattern(figure: Figure, axes: Axes, pattern: Entry, bar: tuple[float, float, float]) -> None:
-    values = pattern["values"]
+def draw_pattern(figure: Figure, axes: Axes, pattern: Pattern, bar: tuple[float, float, float]) -> None:
+    values = pattern.values
     if not values:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(visible=True, color=PALE)
         note(axes, "nothing", (0.5, 0.5), (0, 0), "axes fraction", ha="center", va="center", size=LABEL)
         return
     largest = float(np.abs(values).max())
-    if pattern["hook"] != "bias" or float(np.min(values)) < 0:
+    if pattern.hook != "bias" or float(np.min(values)) < 0:
         scale = diverging(largest)
     else:
         scale = ScalarMappable(Normalize(0, largest), colormaps["viridis"])
     picture(axes, values, scale)
-    axes.set_xlabel(pattern["columns"], size=SMALL, labelpad=1)
+    axes.set_xlabel(pattern.columns, size=SMALL, labelpad=1)
     axes.xaxis.set_major_locator(MaxNLocator(2, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     show_scale(figure, scale, *bar)

@@ -9,7 +9,8 @@
     read(Drop, {"n": 400, "drop": "x"}, "heads.json")
     InputError: heads.json: drop is "x"; a number needed
 
-What a field means and its unit stand beside it, and docs/results-files.md is made from them.
+What a field means and its unit stand beside it, and docs/results-files.md is made from them. A class whose form has
+changed may have a class method `upgrade`, which turns what earlier versions wrote into what is written today.
 """
 
 import json
@@ -65,6 +66,11 @@ def write(value: Any) -> Any:
     return value
 
 
+def member(value: Any, key: str) -> Any:
+    """What a result holds under a name of its JSON; None where it has no such field."""
+    return next((getattr(value, f.name) for f in fields(value) if key_of(f) == key), None)
+
+
 def read(cls: type[R], value: Any, file: str) -> R:
     """The dataclass that a document of this file holds; what does not fit is named by file and path."""
     try:
@@ -99,6 +105,8 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
+    if kind is float and not math.isfinite(value):
+        _refuse(kind, value, where)
     return value
 
 
@@ -108,6 +116,8 @@ def _key(kind: Any, key: str) -> Any:
 
 
 def _read_dataclass(cls: type, value: Any, where: str) -> Any:
+    if hasattr(cls, "upgrade"):
+        value = cls.upgrade(value)
     if not isinstance(value, Mapping):
         _refuse(cls, value, where)
     found = {}
@@ -137,6 +147,9 @@ def _read_tuple(kind: Any, value: Any, where: str) -> Any:
     inner = get_args(kind)
     if not isinstance(value, (list, tuple)):
         _refuse(kind, value, where)
+    plain = inner[-1] is Ellipsis and inner[0] in (int, float) and all(type(item) is inner[0] for item in value)
+    if plain and all(map(math.isfinite, value)):  # tables of learned positions have thousands of numbers
+        return tuple(value)
     kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
     if len(kinds) != len(value):
         _refuse(kind, value, where)

@@ -1,16 +1,13 @@
 """The plain answer of a study of lengths, from its documents alone: how far each cell holds, and what decides it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
 from statistics import fmean, median_low
-from typing import Any
 
+from headway.results.study import Decision, MeasuredRun, RunCounts, Sentence, Shares, StudyCell
 from headway.statistics import ENOUGH_SEEDS, two_way_shares
-from headway.studies.gate import passed
 from headway.studies.plan import ENCODING, POOLING
 from headway.studies.runner import accuracies
 
-Document = Mapping[str, Any]
 MASTERED = 0.99
 """Accuracy at the training lengths from which on a run has learned a set, so that it can lose it past them."""
 MOST_NAMED = 6
@@ -19,95 +16,94 @@ WORTH_EXPLAINING = 0.05
 """Cells whose mean accuracies lie closer together than this do not differ in anything that could be explained."""
 
 
-def measured(cells: Iterable[Document]) -> list[Document]:
-    return [cell for cell in cells if cell["runs"]]
+def measured(cells: Iterable[StudyCell]) -> list[StudyCell]:
+    return [cell for cell in cells if cell.runs]
 
 
-def sets_of(cells: Sequence[Document]) -> list[str]:
+def sets_of(cells: Sequence[StudyCell]) -> list[str]:
     """The sets that were measured, in the documents' order."""
-    return list(dict.fromkeys(row["negatives"] for cell in cells for run in cell["runs"] for row in run["lengths"]))
+    return list(dict.fromkeys(name for cell in cells for run in cell.runs for name in run.sets))
 
 
-def lengths_held(cell: Document, name: str) -> list[int]:
+def lengths_held(cell: StudyCell, name: str) -> list[int]:
     """The length held on a set by every seed that passed the gate and was measured on it."""
-    return [run["held"][name] for run in cell["runs"] if name in run["held"] and passed(run)]
+    return [run.held[name] for run in cell.runs if name in run.held and run.passed]
 
 
-def past_training(run: Document, name: str) -> float | None:
+def past_training(run: MeasuredRun, name: str) -> float | None:
     """The mean of a run's accuracies on a set over the tested lengths that training did not have; None without any."""
-    found = accuracies(run, name)
-    past = [value for length, value in found.items() if length > run["training"]["longest"]]
+    past = [value for length, value in accuracies(run, name).items() if length > run.training.longest]
     return fmean(past) if past else None
 
 
-def at_training(run: Document, name: str) -> float | None:
+def at_training(run: MeasuredRun, name: str) -> float | None:
     """The mean of a run's accuracies on a set over the tested training lengths; None without any."""
-    own = [row["accuracy"] for row in run["lengths"] if row["negatives"] == name and row["trained"]]
+    own = [row.accuracy for row in run.of_set(name).values() if row.trained]
     return fmean(own) if own else None
 
 
-def mastered(run: Document, name: str) -> bool:
+def mastered(run: MeasuredRun, name: str) -> bool:
     """Whether a run has learned a set at its training lengths; else its accuracy past them says nothing of length.
 
     It must have passed the gate, which is about the examples it was trained on; and have learned this set, whose
     examples may be others: a model that is right on random sums of 13 digits need not be on 9999999999999 + 1.
     """
     reached = at_training(run, name)
-    return passed(run) and reached is not None and reached >= MASTERED
+    return run.passed and reached is not None and reached >= MASTERED
 
 
-def mean_past_training(cell: Document, name: str) -> float | None:
+def mean_past_training(cell: StudyCell, name: str) -> float | None:
     """The same, in the mean of a cell's seeds that passed the gate."""
-    found = [mean for run in cell["runs"] if passed(run) and (mean := past_training(run, name)) is not None]
+    found = [mean for run in cell.runs if run.passed and (mean := past_training(run, name)) is not None]
     return fmean(found) if found else None
 
 
-def answer(cells: Sequence[Document]) -> list[str]:
+def answer(cells: Sequence[StudyCell]) -> list[Sentence]:
     """What a reader should know, a sentence a line."""
     there = measured(cells)
     if not there:
-        return ["nothing was measured"]
-    lines = gated(there)
-    lines += [furthest(there, name) for name in sets_of(there)]
-    lines += decided(there)
-    lines += constants(there)
-    lines += [why for cell in there for run in cell["runs"] for why in explanation(run)]
-    fewest = min(len(cell["runs"]) for cell in there)
+        return [Sentence(kind="other", text="nothing was measured")]
+    found = [Sentence(kind="gate", text=text) for text in gated(there)]
+    found += [Sentence(kind="furthest", set_name=name, text=furthest(there, name)) for name in sets_of(there)]
+    found += [decision_sentence(one) for one in decisions(there)]
+    found += [Sentence(kind="constant", text=text) for text in constants(there)]
+    found += [why for cell in there for run in cell.runs for why in explanation(run)]
+    fewest = min(len(cell.runs) for cell in there)
     if fewest < ENOUGH_SEEDS:
-        seeds = f"{fewest} seed{'s' * (fewest > 1)}"
-        lines.append(f"with {seeds} of a combination all of this is descriptive")
-    return lines
+        text = f"with {fewest} seed{'s' * (fewest > 1)} of a combination all of this is descriptive"
+        found.append(Sentence(kind="descriptive", text=text))
+    return found
 
 
-def explanation(run: Document) -> list[str]:
+def explanation(run: MeasuredRun) -> list[Sentence]:
     """What its mechanism says, for a run that was asked why it fails."""
-    found = run.get("mechanism")
-    if not found:
+    found = run.mechanism
+    if found is None:
         return []
-    start = f"why {PurePath(run['run']).name} fails" if found["fails_at"] else PurePath(run["run"]).name
-    return [f"{start}: {' '.join(found['words'])}"]
+    start = f"why {run.name} fails" if found.fails_at else run.name
+    return [Sentence(kind="mechanism", set_name=found.set_name, text=f"{start}: {' '.join(found.words)}")]
 
 
 # Who counts
 
 
-def gated(cells: Sequence[Document]) -> list[str]:
+def gated(cells: Sequence[StudyCell]) -> list[str]:
     """How many runs passed the gate, and which combinations did not, with what they reached; nothing without a gate."""
-    judged = {cell["cell"]: [one for run in cell["runs"] if (one := run.get("mastery"))] for cell in cells}
+    judged = {cell.cell: [run.mastery for run in cell.runs if run.mastery is not None] for cell in cells}
     every = [one for found in judged.values() for one in found]
     if not every:
         return []
-    count = sum(one["mastered"] for one in every)
-    gate = every[0]["gate"]
+    count = sum(one.mastered for one in every)
+    gate = every[0].gate
     words = f"{count:,} of {len(every):,} runs mastered their training lengths (at least {gate:.1%} of validation)"
-    out = {
-        name: [one["accuracy"] for one in found if not one["mastered"]]
-        for name, found in judged.items()
-        if not all(one["mastered"] for one in found)
-    }
-    if not out:
+    out = {name: [one.accuracy for one in found if not one.mastered] for name, found in judged.items()}
+    names = [
+        f"{name} ({reached_text(values)}, {len(values)} of {len(judged[name])})"
+        for name, values in out.items()
+        if values
+    ]
+    if not names:
         return [words]
-    names = [f"{name} ({reached_text(values)}, {len(values)} of {len(judged[name])})" for name, values in out.items()]
     return [f"{words}; nothing is said of the length of those that did not (accuracy, seeds): {', '.join(names)}"]
 
 
@@ -119,29 +115,29 @@ def reached_text(values: Sequence[float]) -> str:
 # How far
 
 
-def furthest(cells: Sequence[Document], name: str) -> str:
+def furthest(cells: Sequence[StudyCell], name: str) -> str:
     """Which cells hold furthest on a set, by the lower median over seeds, and how many come how far."""
     cells = [cell for cell in cells if lengths_held(cell, name)]
     if not cells:
         return f"{name}: no run mastered its training lengths, so nothing is said of length"
-    longest = cells[0]["runs"][0]["training"]["longest"]
+    longest = cells[0].runs[0].training.longest
     best = max(median_low(lengths_held(cell, name)) for cell in cells)
     if best <= longest:
         return none_past_training(cells, name, longest)
     winners = [cell for cell in cells if median_low(lengths_held(cell, name)) == best]
-    tested = max(length for run in winners[0]["runs"] for length in accuracies(run, name))
-    names = "; ".join(f"{cell['cell']} ({seeds_text(lengths_held(cell, name))})" for cell in winners)
+    tested = max(length for run in winners[0].runs for length in run.of_set(name))
+    names = "; ".join(f"{cell.cell} ({seeds_text(lengths_held(cell, name))})" for cell in winners)
     limit = ", the longest that was tested" if best == tested else ""
     return f"{name}: held to {best:,g}{limit}, {best / longest:g} times the training length, in the median: {names}"
 
 
-def none_past_training(cells: Sequence[Document], name: str, longest: int) -> str:
+def none_past_training(cells: Sequence[StudyCell], name: str, longest: int) -> str:
     """That no cell's median is past training, how many seeds are all the same, and the best mean accuracy there."""
     seeds = [length for cell in cells for length in lengths_held(cell, name)]
     past = sum(length > longest for length in seeds)
     some = f" ({past:,} of {len(seeds):,} seeds do)" if past else ""
     text = f"{name}: in the median no combination holds past {longest}, the longest training length{some}"
-    means = {cell["cell"]: mean for cell in cells if (mean := mean_past_training(cell, name)) is not None}
+    means = {cell.cell: mean for cell in cells if (mean := mean_past_training(cell, name)) is not None}
     if not means:
         return f"{text}; no longer length was tested"
     first = max(means, key=means.__getitem__)
@@ -158,22 +154,17 @@ def seeds_text(values: Sequence[int]) -> str:
 # What decides
 
 
-def decided(cells: Sequence[Document]) -> list[str]:
-    """For each arm that varies both: what encoding and pooling do to accuracy past training, of runs that mastered."""
-    return [decision_text(one) for one in decisions(cells)]
-
-
-def decisions(cells: Sequence[Document]) -> list[dict[str, Any]]:
+def decisions(cells: Sequence[StudyCell]) -> list[Decision]:
     """Encoding against pooling in every arm and on every set, of the runs that mastered the training lengths.
 
     Shares are of the sum of squares between the cells of one seed, with each seed as a unit of its own; the rest is
     what the two do only in combination. They are given from the seeds whose every combination mastered.
     """
     found = []
-    for arm in dict.fromkeys(cell["arm"] for cell in cells):
-        grid = [cell for cell in cells if cell["arm"] == arm and {ENCODING, POOLING} <= cell["settings"].keys()]
-        varied = all(len({cell["settings"][key] for cell in grid}) > 1 for key in (ENCODING, POOLING))
-        found += [{"arm": arm, "set": name, **comparison(grid, name)} for name in sets_of(grid) if varied]
+    for arm in dict.fromkeys(cell.arm for cell in cells):
+        grid = [cell for cell in cells if cell.arm == arm and {ENCODING, POOLING} <= cell.settings.keys()]
+        if all(len({cell.settings[key] for cell in grid}) > 1 for key in (ENCODING, POOLING)):
+            found += [comparison(arm, grid, name) for name in sets_of(grid)]
     return found
 
 
@@ -181,41 +172,56 @@ Table = dict[tuple[str, str], float]
 """(encoding, pooling) -> mean accuracy past training, of one seed."""
 
 
-def complete_tables(grid: Sequence[Document], name: str) -> dict[int, Table]:
+def complete_tables(grid: Sequence[StudyCell], name: str) -> dict[int, Table]:
     """For each seed whose every combination mastered the set: its table."""
     tables: dict[int, Table] = {}
+    places = set()
     for cell in grid:
-        place = (cell["settings"][ENCODING], cell["settings"][POOLING])
-        for run in cell["runs"]:
+        place = (cell.settings[ENCODING], cell.settings[POOLING])
+        places.add(place)
+        for run in cell.runs:
             mean = past_training(run, name)
             if mean is not None and mastered(run, name):
-                tables.setdefault(run["seed"], {})[place] = mean
-    size = len({(cell["settings"][ENCODING], cell["settings"][POOLING]) for cell in grid})
-    return {seed: table for seed, table in tables.items() if len(table) == size}
+                tables.setdefault(run.seed, {})[place] = mean
+    return {seed: table for seed, table in tables.items() if len(table) == len(places)}
 
 
-def comparison(grid: Sequence[Document], name: str) -> dict[str, Any]:
+def comparison(arm: str, grid: Sequence[StudyCell], name: str) -> Decision:
     """What the runs that mastered a set have past training, by encoding and by pooling, and who did not master it."""
-    tested = [(cell, run) for cell in grid for run in cell["runs"] if past_training(run, name) is not None]
-    learned = [(cell["settings"], past_training(run, name) or 0.0) for cell, run in tested if mastered(run, name)]
-    reached = [value for _, run in tested if (value := at_training(run, name)) is not None]
+    tested = [
+        (cell.settings, run, mean)
+        for cell in grid
+        for run in cell.runs
+        if (mean := past_training(run, name)) is not None
+    ]
+    learned = [(settings, mean) for settings, run, mean in tested if mastered(run, name)]
+    reached = [value for _, run, _ in tested if (value := at_training(run, name)) is not None]
     tables = complete_tables(grid, name)
-    shares = [two_way_shares(as_table(table)) for table in tables.values()]
-    parts = enumerate(("encoding", "pooling", "together"))
-    return {
-        "gate": MASTERED,
-        "runs": len(tested),
-        "mastered": len(learned),
-        "best_at_training": max(reached, default=None),
-        "not_mastered": not_mastered(grid, name),
-        "lowest": min((mean for _, mean in learned), default=None),
-        "highest": max((mean for _, mean in learned), default=None),
-        "encoding": by_value(learned, ENCODING),
-        "pooling": by_value(learned, POOLING),
-        "runs_by": {key: counts_by(learned, path) for key, path in (("encoding", ENCODING), ("pooling", POOLING))},
-        "seeds": list(tables),
-        "shares": {key: [share[place] for share in shares] for place, key in parts} if shares else None,
-    }
+    means = [mean for _, mean in learned]
+    return Decision(
+        arm=arm,
+        set_name=name,
+        gate=MASTERED,
+        runs=len(tested),
+        mastered=len(learned),
+        best_at_training=max(reached, default=None),
+        not_mastered=not_mastered(grid, name),
+        lowest=min(means, default=None),
+        highest=max(means, default=None),
+        encoding=by_value(learned, ENCODING),
+        pooling=by_value(learned, POOLING),
+        runs_by=RunCounts(encoding=counts_by(learned, ENCODING), pooling=counts_by(learned, POOLING)),
+        seeds=tuple(tables),
+        shares=shares_of(tables.values()),
+    )
+
+
+def shares_of(tables: Iterable[Table]) -> Shares | None:
+    shares = [two_way_shares(as_table(table)) for table in tables]
+    if not shares:
+        return None
+    encoding, pooling, together = (tuple(own) for own in zip(*shares, strict=True))
+    return Shares(encoding=encoding, pooling=pooling, together=together)
 
 
 def as_table(table: Table) -> list[list[float]]:
@@ -223,13 +229,13 @@ def as_table(table: Table) -> list[list[float]]:
     return [[table[one, other] for other in poolings] for one in encodings]
 
 
-def not_mastered(grid: Sequence[Document], name: str) -> dict[str, list[float]]:
+def not_mastered(grid: Sequence[StudyCell], name: str) -> dict[str, tuple[float, ...]]:
     """For every combination: the accuracy at training lengths of its runs that did not master the set."""
     found = {}
     for cell in grid:
-        values = [at_training(run, name) for run in cell["runs"] if not mastered(run, name)]
-        if known := [value for value in values if value is not None]:
-            found[cell["label"] if "label" in cell else cell["cell"]] = known
+        values = [at_training(run, name) for run in cell.runs if not mastered(run, name)]
+        if known := tuple(value for value in values if value is not None):
+            found[cell.label or cell.cell] = known
     return found
 
 
@@ -246,46 +252,55 @@ def counts_by(learned: Learned, path: str) -> dict[str, int]:
     return {one: sum(settings[path] == one for settings, _ in learned) for one in by_value(learned, path)}
 
 
-def decision_text(found: Document) -> str:
+def decision_sentence(found: Decision) -> Sentence:
     """How much each explains where every combination mastered the set; otherwise the means of those that did."""
-    where = f"{found['arm']}, on {found['set']}"
-    if not found["mastered"]:
-        best = found["best_at_training"]
-        return (
-            f"{where}: none of {found['runs']:,} runs mastered the training lengths "
-            f"(at least {found['gate']:.0%} there; the best has {0 if best is None else best:.3f}), "
+    where = f"{found.arm}, on {found.set_name}"
+    if found.lowest is None or found.highest is None:
+        text = (
+            f"none of {found.runs:,} runs mastered the training lengths "
+            f"(at least {found.gate:.0%} there; the best has {found.best_at_training or 0:.3f}), "
             "so nothing is said of what decides the length"
         )
-    gate = f"{found['mastered']:,} of {found['runs']:,} runs mastered the training lengths"
-    low, high = found["lowest"], found["highest"]
-    if high - low < WORTH_EXPLAINING:
-        return f"{where}: nothing decides; {gate}, and those have {low:.3f} to {high:.3f} past training{without(found)}"
-    levels = "; ".join(
-        ", ".join(f"{one} {mean:.3f} ({found['runs_by'][key][one]})" for one, mean in by_size(found[key]))
-        for key in ("pooling", "encoding")
-    )
-    means = f"mean accuracy of those past training (runs): {levels}"
-    if found["shares"] is None:
-        return f"{where}: {gate}; {means}{without(found)}"
-    words = {"encoding": "the encoding", "pooling": "the pooling", "together": "only the two in combination"}
-    parts = {key: fmean(values) for key, values in found["shares"].items()}
-    shares = ", ".join(f"{words[key]} {100 * parts[key]:.0f} %" for key in sorted(parts, key=lambda key: -parts[key]))
-    return f"{where}: {more_text(found)}; of the differences past training {shares}; {gate}; {means}{without(found)}"
+        return Sentence(kind="decision", set_name=found.set_name, text=f"{where}: {text}")
+    gate = f"{found.mastered:,} of {found.runs:,} runs mastered the training lengths"
+    if found.highest - found.lowest < WORTH_EXPLAINING:
+        text = f"nothing decides; {gate}, and those have {found.lowest:.3f} to {found.highest:.3f} past training"
+        return Sentence(kind="nothing decides", set_name=found.set_name, text=f"{where}: {text}{without(found)}")
+    levels = f"{level_text(found.pooling, found.runs_by.pooling)}; {level_text(found.encoding, found.runs_by.encoding)}"
+    text = f"{gate}; mean accuracy of those past training (runs): {levels}"
+    if found.shares is not None:
+        text = f"{more_text(found.shares)}; of the differences past training {shares_text(found.shares)}; {text}"
+    return Sentence(kind="decision", set_name=found.set_name, text=f"{where}: {text}{without(found)}")
 
 
-def without(found: Document) -> str:
+def level_text(means: Mapping[str, float], runs: Mapping[str, int]) -> str:
+    """`max 0.900 (4), mean 0.500 (4)`: the largest mean first."""
+    ranked = sorted(means.items(), key=lambda one: -one[1])
+    return ", ".join(f"{one} {mean:.3f} ({runs[one]})" for one, mean in ranked)
+
+
+def shares_text(shares: Shares) -> str:
+    parts = {
+        "the encoding": fmean(shares.encoding),
+        "the pooling": fmean(shares.pooling),
+        "only the two in combination": fmean(shares.together),
+    }
+    return ", ".join(f"{words} {100 * parts[words]:.0f} %" for words in sorted(parts, key=lambda one: -parts[one]))
+
+
+def without(found: Decision) -> str:
     """Which combinations have runs that did not master the set, with their accuracy at training lengths."""
     names = [
         f"{name} ({min(values):.3f})" if len(values) == 1 else f"{name} ({min(values):.3f} to {max(values):.3f})"
-        for name, values in found["not_mastered"].items()
+        for name, values in found.not_mastered.items()
     ]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"; did not master them: {', '.join(names[:MOST_NAMED])}{more}" if names else ""
 
 
-def more_text(found: Document) -> str:
+def more_text(shares: Shares) -> str:
     """Which of the two explains more, if it does so in every seed."""
-    pairs = list(zip(found["shares"]["pooling"], found["shares"]["encoding"], strict=True))
+    pairs = list(zip(shares.pooling, shares.encoding, strict=True))
     seeds = f"each of {len(pairs)} seeds" if len(pairs) > 1 else "the one seed"
     if all(pooling > encoding for pooling, encoding in pairs):
         return f"the pooling explains more than the encoding in {seeds}"
@@ -294,23 +309,19 @@ def more_text(found: Document) -> str:
     return "neither pooling nor encoding explains more in every seed"
 
 
-def by_size(means: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(means.items(), key=lambda one: -one[1])
-
-
 # Who answers one class
 
 
-def constants(cells: Sequence[Document]) -> list[str]:
+def constants(cells: Sequence[StudyCell]) -> list[str]:
     """The cells in which a seed gives one answer whatever it sees: their accuracy there says nothing of the task."""
     parts = []
     for cell in cells:
-        found = [run["constant"] for run in cell["runs"] if run["constant"]]
+        found = [run.constant for run in cell.runs if run.constant is not None]
         if found:
-            starts = sorted({one["from"] for one in found})
+            starts = sorted({one.start for one in found})
             start = f"{starts[0]:,}" if len(starts) == 1 else f"{starts[0]:,} to {starts[-1]:,}"
-            answers = " or ".join(sorted({str(one["answer"]) for one in found}))
-            parts.append(f"{cell['cell']} ({answers}, from {start} on, {len(found)} of {len(cell['runs'])} seeds)")
+            answers = " or ".join(sorted({one.answer for one in found}))
+            parts.append(f"{cell.cell} ({answers}, from {start} on, {len(found)} of {len(cell.runs)} seeds)")
     if not parts:
         return []
     return [f"one answer whatever is asked, so that accuracy is the share of that class: {'; '.join(parts)}"]

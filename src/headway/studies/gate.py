@@ -8,42 +8,36 @@ judged by the checkpoint that counts, on the same set.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.results.study import Mastery
 from headway.runs import RunDirectory
 
-Document = Mapping[str, Any]
 GATE = 0.999
 """Share of the validation set, which has training lengths, from which on a run has mastered them."""
 
 
-def mastery_of(run: RunDirectory) -> dict[str, Any]:
+def mastery_of(run: RunDirectory) -> Mastery:
     """Whether a finished run passed the gate, from which step on, and the accuracy of the checkpoint that counts."""
     settings, state = run.config().train, run.newest_state()
     gate, accuracy = settings.stop_accuracy, state["best"]["accuracy"]
     if gate is not None:
         step = state.get("mastered_at")
-        return {"gate": gate, "stops": True, "mastered": step is not None, "step": step, "accuracy": accuracy}
+        return Mastery(gate=gate, stops=True, mastered=step is not None, step=step, accuracy=accuracy)
     step = first_reaching(run.metrics(), GATE) if accuracy >= GATE else None
-    return {"gate": GATE, "stops": False, "mastered": accuracy >= GATE, "step": step, "accuracy": accuracy}
+    return Mastery(gate=GATE, stops=False, mastered=accuracy >= GATE, step=step, accuracy=accuracy)
 
 
-def first_reaching(metrics: Sequence[Document], gate: float) -> int | None:
+def first_reaching(metrics: Sequence[Mapping[str, Any]], gate: float) -> int | None:
     """The first step whose validation accuracy reached the gate."""
     steps = (row["step"] for row in metrics if "validation" in row and row["validation"]["accuracy"] >= gate)
     return next(steps, None)
 
 
-def passed(run: Document) -> bool:
-    """Whether a run of a study's document passed the gate; one of an earlier version, which had none, did."""
-    mastery = run.get("mastery")
-    return mastery is None or bool(mastery["mastered"])
-
-
-def mastered_text(mastery: Document | None) -> str:
+def mastered_text(mastery: Mastery | None) -> str:
     """`yes`, or `no (0.312)` with the accuracy that it reached."""
     if mastery is None:
         return "–"
-    return "yes" if mastery["mastered"] else f"no ({mastery['accuracy']:.3f})"
+    return "yes" if mastery.mastered else f"no ({mastery.accuracy:.3f})"
 
 
-def steps_text(mastery: Document | None) -> str:
-    return "–" if mastery is None or mastery["step"] is None else f"{mastery['step']:,}"
+def steps_text(mastery: Mastery | None) -> str:
+    return "–" if mastery is None or mastery.step is None else f"{mastery.step:,}"

@@ -7,10 +7,12 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from headway.errors import InputError
+from headway.results.lengths import Lengths as LengthsResult
+from headway.results.schema import read
 from headway.runs import RunDirectory
 from headway.studies.plan import Study
 
@@ -18,30 +20,31 @@ if TYPE_CHECKING:
     from headway.tasks import Task
 
 Document = dict[str, Any]
+Found = TypeVar("Found")
 Tell = Callable[[float], None]
 """Told of the share that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class Piece(ABC):
+class Piece(ABC, Generic[Found]):
     """One analysis of one run of a study; `what` names it, `file` is where the run keeps it."""
 
     run: RunDirectory
     study: Study
     what: ClassVar[str]
     file: ClassVar[str]
-    holds: ClassVar[Mapping[str, type]]
-    """What is later read of it."""
+    holds: ClassVar[Mapping[str, type]] = {}
+    """What is later read of a document without a type."""
 
-    def known(self) -> Document | None:
+    def known(self) -> Found | None:
         """What was found before with these settings, or None; a file that is damaged or cut short is made anew."""
         try:
             found = self.run.read_analysis(self.file) if self.run.exists() else None
             fitting = None if found is None else self.fitting(found)
         except (InputError, AttributeError, KeyError, TypeError):  # JSON, but not of this form
             return None
-        whole = fitting is not None and all(isinstance(fitting.get(key), kind) for key, kind in self.holds.items())
-        return fitting if whole else None
+        document = fitting if isinstance(fitting, dict) else {}
+        return fitting if all(isinstance(document.get(key), kind) for key, kind in self.holds.items()) else None
 
     def task(self) -> "Task":
         from headway.tasks import make_task
@@ -49,11 +52,11 @@ class Piece(ABC):
         return make_task(self.run.config().task)
 
     @abstractmethod
-    def fitting(self, found: Document) -> Document | None:
+    def fitting(self, found: Document) -> Found | None:
         """The part of the file that this piece would make, if it was made so."""
 
     @abstractmethod
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> Found:
         """Make it and keep it with the run."""
 
     @abstractmethod
@@ -62,7 +65,7 @@ class Piece(ABC):
 
 
 @dataclass(frozen=True)
-class Accuracy(Piece):
+class Accuracy(Piece[Document]):
     """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
 
     what: ClassVar[str] = "evaluation"
@@ -90,36 +93,31 @@ class Accuracy(Piece):
 
 
 @dataclass(frozen=True)
-class Lengths(Piece):
+class Lengths(Piece[LengthsResult]):
     """Accuracy against length."""
 
     what: ClassVar[str] = "lengths"
     file: ClassVar[str] = "lengths"
-    holds: ClassVar[Mapping[str, type]] = {"lengths": list, "held": dict, "training": dict, "positions": dict}
 
-    def fitting(self, found: Document) -> Document | None:
-        from headway.length_analysis.measure import FORM
+    def fitting(self, found: Document) -> LengthsResult | None:
+        measured = read(LengthsResult, found, "lengths.json")
+        wanted = (self.run.best_step, self.study.n, self.study.whole, tuple(sorted(set(self.study.at))))
+        have = (measured.checkpoint.step, measured.n, measured.whole, measured.asked)
+        return measured if have == wanted and measured.positions is not None else None
 
-        if found.get("form") != FORM or "checkpoint" not in found:
-            return None
-        wanted = (self.run.best_step, self.study.n, self.study.whole, sorted(set(self.study.at)))
-        have = (found["checkpoint"]["step"], found["n"], found.get("whole"), found.get("at"))
-        return found if have == wanted else None
-
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> LengthsResult:
         from headway.evaluation import load
         from headway.length_analysis.measure import measure_lengths
 
         trained = load(self.run, device=device)
-        measured = measure_lengths(
+        found = measure_lengths(
             trained,
             at=self.study.at,
             n=self.study.n,
             whole=self.study.whole,
             report=lambda done, total: tell(done / total),
         )
-        found: Document = measured.to_json()
-        self.run.replace_analysis(self.file, found, trained.step)
+        self.run.replace_analysis(self.file, found.to_json(), trained.step)
         return found
 
     def passes(self) -> int:
@@ -132,26 +130,28 @@ class Why(Lengths):
 
     what: ClassVar[str] = "why it fails"
 
-    def fitting(self, found: Document) -> Document | None:
+    def fitting(self, found: Document) -> LengthsResult | None:
         measured = super().fitting(found)
-        return measured if measured and measured.get("mechanism") else None
+        return measured if measured is not None and measured.mechanism is not None else None
 
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> LengthsResult:
         from headway.evaluation import load
         from headway.length_analysis.mechanism import mechanism
-        from headway.studies.runner import accuracies, main_set
+        from headway.studies.runner import main_set
 
-        document = self.run.read_analysis(self.file) or {}
-        longest, chosen = document["training"]["longest"], main_set(document)
-        lengths = [length for length in sorted(accuracies(document, chosen)) if length >= longest]
+        measured = self.run.read_result(LengthsResult, self.file)
+        if measured is None:
+            raise InputError(f"{self.run.path} was not measured against length")
+        chosen = main_set(measured)
+        lengths = [length for length in sorted(measured.of_set(chosen)) if length >= measured.training.longest]
         trained = load(self.run, device=device)
-        found = mechanism(trained, lengths, sets=chosen, report=lambda done, total: tell(done / total)).to_json()
-        self.run.add_to_analysis(self.file, {"mechanism": found}, trained.step)
-        return {**document, "mechanism": found}
+        found = mechanism(trained, lengths, sets=chosen, report=lambda done, total: tell(done / total))
+        self.run.add_to_analysis(self.file, {"mechanism": found.to_json()}, trained.step)
+        return replace(measured, mechanism=found)
 
 
 @dataclass(frozen=True)
-class Heads(Piece):
+class Heads(Piece[Document]):
     """The analysis of heads, as `headway heads RUN` makes it."""
 
     what: ClassVar[str] = "heads"
@@ -186,7 +186,7 @@ class Heads(Piece):
 
 
 @dataclass(frozen=True)
-class Diagnosis(Piece):
+class Diagnosis(Piece[Document]):
     """The doctor's findings on one run; made again when what the run was found to do has changed."""
 
     what: ClassVar[str] = "doctor"
@@ -195,10 +195,14 @@ class Diagnosis(Piece):
 
     def seen(self) -> Document:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
-        from headway.diagnosis.subject import read_findings
+        from headway.diagnosis.subject import read_findings, read_lengths
         from headway.diagnosis.visit import CHECKS
 
-        documents = {name: read_findings(self.run, name)[0] for name in ("heads", "lengths")}
+        lengths = read_lengths(self.run)[0]
+        documents = {
+            "heads": read_findings(self.run, "heads")[0],
+            "lengths": None if lengths is None else lengths.to_json(),
+        }
         return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
 
     def fitting(self, found: Document) -> Document | None:

@@ -6,6 +6,8 @@ from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from headway.errors import InputError, suggestion
+from headway.results.schema import write
+from headway.results.study import ArmRecord
 from headway.studies.gate import GATE
 
 if TYPE_CHECKING:
@@ -116,30 +118,26 @@ class Plan:
                 raise InputError(f"--arms {name!r}; {suggestion(name, known)}")
         return replace(self, cells=tuple(cell for cell in self.cells if cell.arm in names))
 
-    def arms(self) -> list[dict[str, Any]]:
-        """Every arm in plain words: what is set and varied, with which seeds, and what is refused."""
-        return [
-            {
-                "name": arm.name,
-                "recipe": arm.recipe,
-                "set": dict(arm.set),
-                "vary": {key: as_json(values) for key, values in arm.vary.items()},
-                "seeds": [trial.seed for trial in next(cell for cell in self.cells if cell.arm == arm.name).trials],
-                "refused": dict(self.refused[arm.name]),
-            }
+    def arms(self) -> tuple[ArmRecord, ...]:
+        """Every arm: what is set and varied, with which seeds, and what is refused."""
+        seeds = {cell.arm: tuple(trial.seed for trial in cell.trials) for cell in reversed(self.cells)}
+        return tuple(
+            ArmRecord(
+                name=arm.name,
+                recipe=arm.recipe,
+                set=arm.set,
+                vary=arm.vary,
+                seeds=seeds[arm.name],
+                refused=self.refused[arm.name],
+            )
             for arm in self.study.arms
-        ]
+        )
 
     def to_json(self, experiment: str, preset: str) -> dict[str, Any]:
         """Everything that decides what is trained and measured."""
         measured = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
         measured["whole"] = self.study.whole
-        return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": self.arms()}
-
-
-def as_json(values: Sequence[Any] | Mapping[str, Mapping[str, Any]]) -> Any:
-    """Values as a list, named settings as a table."""
-    return {name: dict(table) for name, table in values.items()} if isinstance(values, Mapping) else list(values)
+        return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": write(self.arms())}
 
 
 def plan_study(study: Study, seeds: Sequence[int] | None = None) -> Plan:

@@ -1,16 +1,17 @@
 """From a plan to its findings: what is left to train, who is asked why it fails, and what the cells hold."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headway.results.lengths import Lengths
+from headway.results.study import BestValidation, MeasuredRun, StudyCell, Training
 from headway.runs import RunDirectory, StudyDirectory
-from headway.studies.gate import mastery_of, passed
+from headway.studies.gate import mastery_of
 from headway.studies.plan import Cell, Plan
 
 if TYPE_CHECKING:
     from headway.sweeps.plan import Trial
 
-Document = dict[str, Any]
 RIGHT = 0.99
 """A run that is less often right at the longest training length has not learned the task, and cannot lose it."""
 LOST = 0.1
@@ -31,50 +32,56 @@ def left_to_train(cells: Sequence[Cell], directory: StudyDirectory) -> "list[Tri
     return found
 
 
-def training_of(run: RunDirectory) -> Document:
+def training_of(run: RunDirectory) -> Training:
     """What the training of a finished run took. The seeds of a stack took their seconds together, not one by one."""
     state, circumstances = run.newest_state(), run.provenance()
-    metrics = {"validation_loss": state["best"]["loss"], "validation_accuracy": state["best"]["accuracy"]}
-    return {
-        "run": str(run.path),
-        "steps": state["step"],
-        "seconds": state["seconds"],
-        "metrics": {**metrics, "best_step": state["best"]["step"]},
-        "stopped_early": state["stopped_early"],
-        "mastery": mastery_of(run),
-        "device": circumstances.get("gpu") or circumstances.get("device"),
-    }
+    best = state["best"]
+    return Training(
+        run=str(run.path),
+        steps=state["step"],
+        seconds=state["seconds"],
+        metrics=BestValidation(
+            validation_loss=best["loss"], validation_accuracy=best["accuracy"], best_step=best["step"]
+        ),
+        stopped_early=state["stopped_early"],
+        mastery=mastery_of(run),
+        device=circumstances.get("gpu") or circumstances.get("device"),
+    )
+
+
+def judged(found: Lengths, run: RunDirectory) -> MeasuredRun:
+    """What was measured of a run, and whether it passed the gate."""
+    return MeasuredRun.of(found, mastery_of(run))
 
 
 # Which runs are asked why they fail
 
 
-def main_set(document: Mapping[str, Any]) -> str:
+def main_set(found: Lengths) -> str:
     """The set whose unsorted sequences are like those of training; the strictest one where both kinds were trained."""
-    sets = list(dict.fromkeys(row["negatives"] for row in document["lengths"]))
-    trained = str(document.get("negatives_trained"))
+    sets, trained = found.sets, found.negatives_trained
     return trained if trained in sets else "adjacent" if "adjacent" in sets else sets[0]
 
 
-def accuracies(document: Mapping[str, Any], name: str) -> dict[int, float]:
+def accuracies(found: Lengths, name: str) -> dict[int, float]:
     """Length -> accuracy on a set."""
-    return {row["length"]: row["accuracy"] for row in document["lengths"] if row["negatives"] == name}
+    return {length: row.accuracy for length, row in found.of_set(name).items()}
 
 
-def loss_of(document: Mapping[str, Any]) -> float:
+def loss_of(run: MeasuredRun) -> float:
     """Accuracy lost from the longest training length to the worst one past it; 0 where the task was not learned."""
-    if not passed(document):
+    if not run.passed:
         return 0.0
-    found, longest = accuracies(document, main_set(document)), document["training"]["longest"]
+    found, longest = accuracies(run, main_set(run)), run.training.longest
     inside = [length for length in found if length <= longest]
     before = found[max(inside)] if inside else 0.0
     past = [share for length, share in found.items() if length > longest]
     return before - min(past) if past and before >= RIGHT else 0.0
 
 
-def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, Document], how: str) -> list[str]:
+def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, MeasuredRun], how: str) -> list[str]:
     """Of each cell the run that loses most, where it loses anything worth the question; or the one; or every one."""
-    lost = {name: loss_of(document) for name, document in measured.items()}
+    lost = {name: loss_of(run) for name, run in measured.items()}
     if how == "every":
         return [name for names in cells for name in names if lost[name] >= LOST]
     losing = [max(names, key=lost.__getitem__) for names in cells if names]
@@ -88,29 +95,29 @@ def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, Document], 
 
 
 def findings(
-    plan: Plan, directory: StudyDirectory, measured: Mapping[str, Document], failed: Mapping[str, str]
-) -> list[Document]:
+    plan: Plan, directory: StudyDirectory, measured: Mapping[str, MeasuredRun], failed: Mapping[str, str]
+) -> list[StudyCell]:
     """One record a cell: its runs' documents, what they say together, what training took, and what failed."""
     from headway.length_analysis.together import together
 
     found = []
     for cell in plan.cells:
         names = [trial.name for trial in cell.trials]
-        training = {name: training_of(directory.run(name)) for name in names if name in measured}
-        runs = [{**measured[name], "mastery": one["mastery"]} for name, one in training.items()]
+        there = [name for name in names if name in measured]
+        runs = tuple(measured[name] for name in there)
         found.append(
-            {
-                "cell": cell.name,
-                "label": cell.label,
-                "arm": cell.arm,
-                "settings": dict(cell.settings),
-                "encoding": cell.config.model.encoding.name,
-                "pooling": None if cell.config.model.pooling is None else cell.config.model.pooling.name,
-                "planned": len(names),
-                "failed": {name: failed[name] for name in names if name in failed},
-                "training": list(training.values()),
-                "together": together(runs) if runs else None,
-                "runs": runs,
-            }
+            StudyCell(
+                cell=cell.name,
+                label=cell.label,
+                arm=cell.arm,
+                settings=dict(cell.settings),
+                encoding=cell.config.model.encoding.name,
+                pooling=None if cell.config.model.pooling is None else cell.config.model.pooling.name,
+                planned=len(names),
+                failed={name: failed[name] for name in names if name in failed},
+                training=tuple(training_of(directory.run(name)) for name in there),
+                together=together(runs) if runs else None,
+                runs=runs,
+            )
         )
     return found

@@ -1,17 +1,16 @@
 """How far past its training lengths each run holds, and why it fails where it was asked."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
 from headway.reports.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
-from headway.reports.evidence import Evidence, listed, percent, written
+from headway.reports.evidence import Evidence, Form, listed, percent, whole, written
 from headway.reports.length_groups import groups_of, set_name
 from headway.reports.lengths import planned
 from headway.reports.mechanism import draw_mechanism
 from headway.reports.sections.accuracy import figure_name
+from headway.results.study import MeasuredRun, StudyCell
 
 MOST_RUNS_IN_WORDS = 4
 """More are told by tables alone."""
@@ -57,11 +56,12 @@ def section(evidence: Evidence) -> Section | None:
 
 def sets_of(evidence: Evidence, runs: list[str]) -> list[str]:
     """The sets that were measured, in the documents' order."""
-    return list(dict.fromkeys(row["negatives"] for run in runs for row in evidence.get(f"{run}/lengths/lengths")))
+    return list(dict.fromkeys(name for run in runs for name in evidence.lengths(run).sets))
 
 
 def sentences(evidence: Evidence, run: str) -> list[Markup]:
-    place = f"{run}/lengths"
+    place, found = f"{run}/lengths", evidence.lengths(run)
+    said = range(0 if found.positions is None else len(found.positions.words))
     return written(
         lambda: Markup(
             "{} was trained on {} to {} {}; measured at step {}, chosen by {}, on {} examples a set and length."
@@ -69,33 +69,29 @@ def sentences(evidence: Evidence, run: str) -> list[Markup]:
             evidence.text(f"{run}/name", "code"),
             evidence.number(f"{place}/training/shortest"),
             evidence.number(f"{place}/training/longest"),
-            evidence.get(f"{place}/unit"),
+            found.unit,
             evidence.number(f"{place}/checkpoint/step"),
             evidence.text(f"{place}/checkpoint/chosen_on"),
             evidence.number(f"{place}/n"),
         ),
-        *(partial(held, evidence, run, name) for name in evidence.find(f"{place}/held", {})),
+        *(partial(held, evidence, run, name) for name in found.held),
         lambda: constant(evidence, run),
-        *(
-            partial(evidence.text, f"{place}/positions/words/{i}")
-            for i in range(len(evidence.find(f"{place}/positions/words", [])))
-        ),
+        *(partial(evidence.text, f"{place}/positions/words/{index}") for index in said),
     )
 
 
 def held(evidence: Evidence, run: str, name: str) -> Markup:
     """How far a run holds on a set, and which shorter lengths it does not hold."""
-    place = f"{run}/lengths"
+    place, found = f"{run}/lengths", evidence.lengths(run)
     reached, longest = f"{place}/held/{name}", f"{place}/training/longest"
     words = set_name(name)
-    if evidence.get(reached) == 0:
+    if found.held[name] == 0:
         return Markup("On {} it holds at no length.").format(words)
     times = Markup("")
-    if evidence.get(reached) > evidence.get(longest):
+    if found.held[name] > found.training.longest:
         times = Markup(", {} times the longest training length").format(evidence.ratio(reached, longest))
-    tested = max(row["length"] for row in evidence.get(f"{place}/lengths") if row["negatives"] == name)
-    limit = ", the longest that was tested" if tested == evidence.get(reached) else ""
-    gaps = [f"{place}/not_held/{name}/{index}" for index in range(len(evidence.find(f"{place}/not_held/{name}", [])))]
+    limit = ", the longest that was tested" if max(found.of_set(name)) == found.held[name] else ""
+    gaps = [f"{place}/not_held/{name}/{index}" for index in range(len(found.not_held.get(name, ())))]
     but = Markup(", but not at {}").format(listed([evidence.number(gap) for gap in gaps])) if gaps else ""
     return Markup("On {} it holds to {}{}{}{}.").format(words, evidence.number(reached), times, limit, but)
 
@@ -110,15 +106,13 @@ def constant(evidence: Evidence, run: str) -> Markup | None:
 def table(evidence: Evidence, runs: list[str], name: str) -> Table:
     """Accuracy of every run at the longest training length and past it; `*` marks one answer throughout."""
     indices = {run: index_rows(evidence, run, name) for run in runs}
-    longest = min(evidence.get(f"{run}/lengths/training/longest") for run in runs)
+    longest = min(evidence.lengths(run).training.longest for run in runs)
     there = sorted({length for rows in indices.values() for length in rows if length >= longest})
     rows = []
     for run in runs:
         cells = [Cell(evidence.text(f"{run}/name", "code"))]
         cells += [accuracy_cell(evidence, run, indices[run].get(length)) for length in there]
-        reached = f"{run}/lengths/held/{name}"
-        known = evidence.has(reached)
-        cells.append(Cell(evidence.number(reached), evidence.get(reached)) if known else Cell(Markup("–")))
+        cells.append(number_cell(evidence, f"{run}/lengths/held/{name}"))
         rows.append(cells)
     places = {length: f"{run}/lengths/lengths/{index}/length" for run in runs for length, index in indices[run].items()}
     heads = [Column(evidence.number(places[length])) for length in there]
@@ -126,24 +120,31 @@ def table(evidence: Evidence, runs: list[str], name: str) -> Table:
     return Table(f"Accuracy against length: {set_name(name)} (* always the same answer)", columns, rows)
 
 
+def number_cell(evidence: Evidence, place: str, form: Form = whole) -> Cell:
+    """A number, or a dash where there is none."""
+    return Cell(evidence.number(place, form), evidence.get(place)) if evidence.has(place) else Cell(Markup("–"))
+
+
+def study_cells(evidence: Evidence) -> dict[str, StudyCell]:
+    """Where a study's combinations stand, and what they hold."""
+    study = evidence.length_study
+    return {f"study/lengths/cells/{index}": cell for index, cell in enumerate(() if study is None else study.cells)}
+
+
 def mastery(evidence: Evidence) -> list[Block]:
     """Which runs of a study passed the gate, from which step on, and what the others reached."""
-    rows = []
-    for cell in (f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))):
-        for place in (f"{cell}/runs/{index}" for index in range(len(evidence.find(f"{cell}/runs", [])))):
-            found: Any = evidence.find(f"{place}/mastery")
-            if not found:
-                continue
-            known = found["step"] is not None
-            rows.append(
-                [
-                    Cell(evidence.text(f"{cell}/cell")),
-                    Cell(evidence.number(f"{place}/seed"), evidence.get(f"{place}/seed")),
-                    Cell(Markup("yes") if found["mastered"] else Markup("no")),
-                    Cell(evidence.number(f"{place}/mastery/step"), found["step"]) if known else Cell(Markup("–")),
-                    Cell(evidence.number(f"{place}/mastery/accuracy", percent), found["accuracy"]),
-                ]
-            )
+    rows = [
+        [
+            Cell(evidence.text(f"{place}/cell")),
+            number_cell(evidence, f"{place}/runs/{index}/seed"),
+            Cell(Markup("yes") if run.mastery.mastered else Markup("no")),
+            number_cell(evidence, f"{place}/runs/{index}/mastery/step"),
+            number_cell(evidence, f"{place}/runs/{index}/mastery/accuracy", percent),
+        ]
+        for place, cell in study_cells(evidence).items()
+        for index, run in enumerate(cell.runs)
+        if run.mastery is not None
+    ]
     if not rows:
         return []
     columns = [Column("combination", numeric=False), Column("seed"), Column("mastered", numeric=False)]
@@ -153,36 +154,35 @@ def mastery(evidence: Evidence) -> list[Block]:
 
 def over_seeds(evidence: Evidence, name: str) -> list[Block]:
     """A study's combinations on a set: the median over seeds at each length, and its interval."""
-    cells = [f"study/lengths/cells/{index}" for index in range(len(evidence.find("study/lengths/cells", [])))]
-    places = {cell: seed_rows(evidence, cell, name) for cell in cells}
+    places = {place: seed_rows(place, cell, name) for place, cell in study_cells(evidence).items()}
     there = sorted({length for rows in places.values() for length in rows})
     if not there:
         return []
     rows = [
         [
             Cell(evidence.text(f"{cell}/cell")),
-            Cell(evidence.number(f"{cell}/together/n_seeds"), evidence.get(f"{cell}/together/n_seeds")),
-            *(median_cell(evidence, places[cell].get(length)) for length in there),
-            Cell(
-                evidence.number(f"{cell}/together/sets/{name}/median"),
-                evidence.get(f"{cell}/together/sets/{name}/median"),
-            ),
+            number_cell(evidence, f"{cell}/together/n_seeds"),
+            *(median_cell(evidence, own.get(length)) for length in there),
+            number_cell(evidence, f"{cell}/together/sets/{name}/median"),
         ]
-        for cell in cells
-        if places[cell]
+        for cell, own in places.items()
+        if own
     ]
-    first = {length: path for places_of in places.values() for length, path in places_of.items()}
+    first = {length: path for own in places.values() for length, path in own.items()}
     columns = [Column("combination", numeric=False), Column("seeds")]
     columns += [Column(evidence.number(f"{first[length]}/length")) for length in there]
     return [Table(f"Medians over seeds: {set_name(name)}", [*columns, Column("length held, median")], rows)]
 
 
-def seed_rows(evidence: Evidence, cell: str, name: str) -> dict[int, str]:
+def seed_rows(place: str, cell: StudyCell, name: str) -> dict[int, str]:
     """Length -> where a combination's numbers stand, from the longest training length on."""
-    rows = evidence.find(f"{cell}/together/lengths", [])
-    own = {row["length"]: f"{cell}/together/lengths/{i}" for i, row in enumerate(rows) if row["negatives"] == name}
-    trained = [row["length"] for row in rows if row["trained"]]
-    return {length: path for length, path in own.items() if length >= max(trained, default=0)}
+    rows = () if cell.together is None else cell.together.rows
+    longest = max((row.length for row in rows if row.trained), default=0)
+    return {
+        row.length: f"{place}/together/lengths/{index}"
+        for index, row in enumerate(rows)
+        if row.set_name == name and row.length >= longest
+    }
 
 
 def median_cell(evidence: Evidence, place: str | None) -> Cell:
@@ -199,8 +199,7 @@ def median_cell(evidence: Evidence, place: str | None) -> Cell:
 
 def index_rows(evidence: Evidence, run: str, name: str) -> dict[int, int]:
     """Length -> where its row of a set stands."""
-    rows = evidence.get(f"{run}/lengths/lengths")
-    return {row["length"]: index for index, row in enumerate(rows) if row["negatives"] == name}
+    return {row.length: index for index, row in enumerate(evidence.lengths(run).rows) if row.set_name == name}
 
 
 def accuracy_cell(evidence: Evidence, run: str, index: int | None) -> Cell:
@@ -217,34 +216,16 @@ def accuracy_cell(evidence: Evidence, run: str, index: int | None) -> Cell:
 
 def figures(evidence: Evidence, runs: list[str]) -> list[Block]:
     """Every figure of lengths, of all runs at once; runs of one cell of a study are one group."""
-    judged = mastery_by_run(evidence)
-    documents = [{**evidence.get(f"{run}/lengths"), **judged.get(evidence.get(f"{run}/name"), {})} for run in runs]
-    cells = cells_of(evidence)
-    names = [cells.get(evidence.get(f"{run}/name")) for run in runs]
-    groups = groups_of(documents, None if None in names else [str(name) for name in names])
+    cells = {run.name: (cell.cell, run.mastery) for cell in study_cells(evidence).values() for run in cell.runs}
+    known = [cells.get(evidence.get(f"{run}/name"), (None, None)) for run in runs]
+    measured = [MeasuredRun.of(evidence.lengths(run), one[1]) for run, one in zip(runs, known, strict=True)]
+    names = [name for name, _ in known if name is not None]
+    groups = groups_of(measured, names if len(names) == len(runs) else None)
     return [
         Figure(name, alt_of(name), draw, colours=name.startswith(COLOURED))
         for name, draw in planned(groups)
         if not name.startswith("mechanism")
     ]
-
-
-def mastery_by_run(evidence: Evidence) -> dict[str, dict[str, Any]]:
-    """What a study's document says of each run's mastery, by the run's name."""
-    found = {}
-    for run in (run for cell in evidence.find("study/lengths/cells", []) for run in cell["runs"]):
-        if run.get("mastery"):
-            found[run["run"].rstrip("/").rpartition("/")[2]] = {"mastery": run["mastery"]}
-    return found
-
-
-def cells_of(evidence: Evidence) -> Mapping[str, str]:
-    """The cell of a study that each run belongs to, by the run's name."""
-    found = {}
-    for cell in evidence.find("study/lengths/cells", []):
-        for run in cell["runs"]:
-            found[run["run"].rstrip("/").rpartition("/")[2]] = cell["cell"]
-    return found
 
 
 def alt_of(name: str) -> str:
@@ -255,10 +236,10 @@ def alt_of(name: str) -> str:
 
 def mechanism(evidence: Evidence, run: str) -> list[Section]:
     """Why a run fails at some length, in the words of its mechanism."""
-    found: Any = evidence.find(f"{run}/lengths/mechanism")
-    if not found:
+    found = evidence.lengths(run).mechanism
+    if found is None:
         return []
-    words = [evidence.text(f"{run}/lengths/mechanism/words/{index}") for index in range(len(found["words"]))]
+    words = [evidence.text(f"{run}/lengths/mechanism/words/{index}") for index in range(len(found.words))]
     drawn = Figure(
         figure_name(evidence, run, "mechanism"), ALT["mechanism"], partial(draw_mechanism, found), colours=True
     )

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from headway.reports.blocks import Block, Cell, Column, Command, Paragraph, Section, Table
 from headway.reports.evidence import Evidence, switch
+from headway.results.lengths import Lengths
 
 FIELDS = ("time", "commit", "device", "gpu", "machine", "cores", "threads", "command")
 EXAMPLES = 2_000
@@ -132,7 +133,7 @@ def run_commands(evidence: Evidence, run: str) -> list[str | None]:
     if evidence.has(f"{run}/heads"):
         found.append(f"heads {place}{heads_options(evidence.find(f'{run}/heads/settings', {}))}")
     if evidence.has(f"{run}/lengths"):
-        found.append(f"lengths {place}{lengths_options(evidence.get(f'{run}/lengths'))}")
+        found.append(f"lengths {place}{lengths_options(evidence.lengths(run))}")
     if evidence.has(f"{run}/doctor"):
         found.append(f"doctor {place}")
     return [trained, *(f"headway {one}" for one in found)]
@@ -151,11 +152,9 @@ def heads_options(settings: dict[str, Any]) -> str:
     return chosen + (" --thorough" if settings.get("thorough") else "")
 
 
-def lengths_options(document: dict[str, Any]) -> str:
+def lengths_options(found: Lengths) -> str:
     """The same for lengths."""
-    at, n = document.get("at"), document.get("n", EXAMPLES)
-    chosen = f" --at {','.join(map(str, at))}" if at else ""
-    chosen += f" --n {n}" if n != EXAMPLES else ""
-    whole = document.get("whole", WHOLE)
-    chosen += f" --whole {whole}" if whole != WHOLE else ""
-    return chosen + (" --mechanism" if document.get("mechanism") else "")
+    chosen = f" --at {','.join(map(str, found.asked))}" if found.asked else ""
+    chosen += f" --n {found.n}" if found.n != EXAMPLES else ""
+    chosen += f" --whole {found.whole}" if found.whole not in (None, WHOLE) else ""
+    return chosen + (" --mechanism" if found.mechanism is not None else "")

@@ -24,8 +24,9 @@ def section(evidence: Evidence) -> Section | None:
         blocks = [*paragraph(sentences(evidence)), table(evidence)]
     failed = failures(evidence)
     blocks += [Listing(failed)] * bool(failed)
-    spoken = evidence.find("study/lengths/answer", [])
-    blocks += [Listing([evidence.text(f"study/lengths/answer/{index}") for index in range(len(spoken))])] * bool(spoken)
+    study = evidence.length_study
+    spoken = range(0 if study is None else len(study.answer))
+    blocks += [Listing([evidence.text(f"study/lengths/answer/{index}/text") for index in spoken])] * bool(spoken)
     return Section("seeds", "Every run", blocks)
 
 

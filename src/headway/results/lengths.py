@@ -1,0 +1,225 @@
+"""lengths.json of a run, and what several seeds of one recipe say together: accuracy against length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+from headway.errors import InputError
+from headway.results.mechanism import Mechanism
+from headway.results.positions import Positions
+from headway.results.schema import Interval, fact, write
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifficultyBin:
+    """Examples whose difficulty lies in one range of values."""
+
+    low: int = fact("smallest value of the range", key="from")
+    high: int = fact("largest value of the range", key="value")
+    accuracy: float = fact("share of right answers")
+    n: int = fact("examples in the range")
+    wrong: int = fact("wrong answers")
+    interval: Interval = fact("95 % Wilson interval of the accuracy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
+
+    n: int = fact("answers decoded")
+    wrong: int = fact("decoded answers that are wrong")
+    disagreements: int = fact("decoded answers that differ from the teacher-forced pass")
+    real_disagreements: int = fact("those that differ by more than a near-tie of logits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongExample:
+    """A wrong answer in full."""
+
+    example: str = fact("the example with its right answer")
+    answered: str = fact("what the model answered")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthRow:
+    """One set at one length."""
+
+    length: int = fact("length of the examples", unit="the document's unit")
+    set_name: str = fact("set of examples; for sortedness named after its negatives", key="negatives")
+    trained: bool = fact("whether the length is within the training range")
+    n: int = fact("examples measured")
+    whole: bool = fact("whether every member of the set was measured", default=False)
+    exhausted: bool = fact("whether the set had fewer unseen examples than asked for", default=False)
+    wrong: int = fact("wrong answers")
+    accuracy: float = fact("share of right answers (for sequences: exact match)")
+    interval: Interval = fact("95 % Wilson interval of the accuracy")
+    loss: float | None = fact("mean cross-entropy", unit="nats", default=None)
+    balanced_accuracy: float | None = fact("mean of the classes' accuracies; null for sequences", default=None)
+    answer_shares: Mapping[str, float] | None = fact("share of each answer given; null for sequences", default=None)
+    target_shares: Mapping[str, float] | None = fact("share of each right answer; null for sequences", default=None)
+    one_class: bool = fact("whether one class is right for every example", default=False)
+    constant: str | None = fact("the only answer given, where questions have more", default=None)
+    decoded: Decoding | None = fact("check by decoding; null for classifiers", default=None)
+    wrong_examples: tuple[WrongExample, ...] = fact("the first wrong answers", default=())
+    by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by what makes an example hard", default={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """The checkpoint that was measured."""
+
+    step: int = fact("training step", unit="steps")
+    chosen_on: str = fact("why it is this checkpoint")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRange:
+    """Lengths of the training examples."""
+
+    shortest: int = fact("shortest training length", unit="the document's unit")
+    longest: int = fact("longest training length", unit="the document's unit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantAnswer:
+    """One answer whatever is asked."""
+
+    answer: str = fact("the answer")
+    start: int = fact("tested length from which on it is the only one", key="from")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """What was measured of one run against length; `hw.lengths(run)` returns it."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    task: str = fact("task of the run")
+    run: str = fact("directory of the run")
+    seed: int = fact("seed of the run")
+    encoding: str = fact("positional encoding")
+    pooling: str | None = fact("pooling of a classifier", default=None)
+    negatives_trained: str | None = fact("set that training examples resemble", default=None)
+    checkpoint: Checkpoint = fact("checkpoint that was measured")
+    unit: str = fact("what a length counts")
+    training: TrainingRange = fact("training lengths")
+    asked: tuple[int, ...] | None = fact("lengths asked for; null for the task's own", key="at", default=None)
+    n: int = fact("examples asked for, of each set at each length")
+    whole: int | None = fact("sets of at most so many members are measured whole", default=None)
+    threshold: float = fact("accuracy that a length must surely have to be held")
+    confidence: float = fact("confidence of the intervals", default=0.95)
+    rows: tuple[LengthRow, ...] = fact("accuracy of each set at each length", key="lengths")
+    held: Mapping[str, int] = fact("length held on each set", formerly=("certified",))
+    not_held: Mapping[str, tuple[int, ...]] = fact("shorter tested lengths that are not held, by set", default={})
+    length_held: int = fact("smallest length held over the sets", formerly=("certified_length",))
+    certified: Mapping[str, int] = fact("largest length up to which every tested one is held, by set", default={})
+    certified_length: int | None = fact("smallest of these", default=None)
+    constant: ConstantAnswer | None = fact("the one answer of a model that gives only one", default=None)
+    positions: Positions | None = fact("what the positional encoding has learned", default=None)
+    mechanism: Mechanism | None = fact("heads compared across lengths, where that was asked", default=None)
+
+    @property
+    def sets(self) -> list[str]:
+        """The sets that were measured, in the document's order."""
+        return list(dict.fromkeys(row.set_name for row in self.rows))
+
+    def of_set(self, name: str) -> dict[int, LengthRow]:
+        """Length -> row of a set."""
+        return {row.length: row for row in self.rows if row.set_name == name}
+
+    def at(self, length: int, set_name: str | None = None) -> LengthRow:
+        """The row of a set (the first one unless named) at a length."""
+        name = set_name or self.rows[0].set_name
+        rows = {(row.set_name, row.length): row for row in self.rows}
+        if (name, length) not in rows:
+            known = ", ".join(f"{known} at {tested}" for known, tested in rows)
+            raise InputError(f"{name!r} was not measured at {length}; measured: {known}")
+        return rows[name, length]
+
+    @property
+    def is_class(self) -> bool:
+        """Whether answers are classes, so that some accuracy is chance."""
+        return any(row.answer_shares for row in self.rows)
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether decoding differs from the teacher-forced pass, so that no accuracy can be trusted."""
+        return any(row.decoded is not None and row.decoded.real_disagreements > 0 for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    def _repr_html_(self) -> str:
+        tested = sorted({row.length for row in self.rows})
+        lines = []
+        for name, reached in self.held.items():
+            found = {length: f"{row.accuracy:.3f}" for length, row in self.of_set(name).items()}
+            cells = "".join(f"<td>{found.get(length, '')}</td>" for length in tested)
+            lines.append(f"<tr><td>{escape(name)}</td>{cells}<td>{reached}</td></tr>")
+        header = "".join(f"<th>{length}</th>" for length in tested)
+        return f"<table><tr><th>set</th>{header}<th>length held</th></tr>{''.join(lines)}</table>"
+
+
+# Several seeds of one recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOverSeeds:
+    """Lengths held by several seeds."""
+
+    held: tuple[int, ...] = fact("length held of each seed", formerly=("certified",))
+    median: float = fact("median over seeds")
+    interval: Interval | None = fact("95 % interval of the median; null under six seeds", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How many seeds hold to a multiple of the longest training length."""
+
+    times: int = fact("the multiple")
+    length: int = fact("that length", unit="the document's unit")
+    seeds: int = fact("seeds that hold to it")
+    share: float = fact("their share")
+    interval: Interval = fact("95 % Clopper-Pearson interval of the share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetOverSeeds(HeldOverSeeds):
+    """The same on one set, with the multiples that were tested."""
+
+    reach: tuple[Reach, ...] = fact("seeds that hold to multiples of the training length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOverSeeds:
+    """One set at one length, over seeds."""
+
+    length: int = fact("length of the examples", unit="the document's unit")
+    set_name: str = fact("set of examples", key="negatives")
+    trained: bool = fact("whether the length is within the training range")
+    accuracies: tuple[float, ...] = fact("accuracy of each seed")
+    mean: float = fact("mean over seeds")
+    median: float | None = fact("median over seeds; null in documents of earlier versions", default=None)
+    interval: Interval | None = fact("95 % interval of the median; null under six seeds", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSummary:
+    """What several seeds of one recipe say together; the seed is the unit."""
+
+    n_seeds: int = fact("number of seeds")
+    seeds: tuple[int, ...] = fact("the seeds")
+    descriptive: bool = fact("whether there are too few seeds for an interval")
+    constant_seeds: int = fact("seeds that give one answer whatever is asked")
+    length_held: HeldOverSeeds = fact("smallest length held over the sets", formerly=("certified_length",))
+    sets: Mapping[str, SetOverSeeds] = fact("length held on each set")
+    rows: tuple[RowOverSeeds, ...] = fact("accuracy of each set at each length", key="lengths")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralLengths:
+    """lengths.json of several runs that were measured by one command."""
+
+    runs: tuple[Lengths, ...] = fact("each run's document")
+    together: SeedSummary | None = fact("what they say together; null unless they are seeds of one recipe")

@@ -1,0 +1,208 @@
+"""`mechanism` of lengths.json: every head across lengths, the first change, and repairs at the failing length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+from headway.results.schema import Interval, fact, write
+
+RepairKind = Literal["reach", "profile"]
+Claim = Literal["why", "a part of why", "not shown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """Right and wrong answers to some examples."""
+
+    n: int = fact("examples")
+    wrong: int = fact("wrong answers")
+    accuracy: float = fact("share of right answers")
+    interval: Interval = fact("95 % Wilson interval of the accuracy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rise(Counted):
+    """Accuracy after a change, against the accuracy before on the same examples."""
+
+    rise: float = fact("accuracy gained", unit="points")
+    rise_interval: Interval = fact("interval of the gain at the check's confidence", unit="points")
+    failures: int | None = fact("examples that were wrong before; null in documents of earlier versions", default=None)
+    failures_repaired: int | None = fact("those that are right after", default=None)
+    share_repaired: float | None = fact("their share; null where nothing failed", default=None)
+    share_repaired_interval: Interval | None = fact("Wilson interval of that share", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crops(Rise):
+    """Crops of training length out of the same sequences."""
+
+    margin: float = fact("mean margin of the right answer", unit="logits")
+    margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAtLength(Counted):
+    """The whole model at one length."""
+
+    length: int = fact("length of the examples", unit="the document's unit")
+    trained: bool = fact("whether the length is at most the reference")
+    margin: float = fact("mean margin of the right answer", unit="logits")
+    margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
+    n_attention: int = fact("examples whose attention was recorded")
+    crops: Crops | None = fact(
+        "crops of the reference length; null where a crop is no example", key="pieces", default=None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One number of one head at one length, and its change against the reference."""
+
+    value: float = fact("mean over examples, in a form that length alone does not move")
+    interval: Interval = fact("95 % interval of the mean")
+    n: int = fact("examples that have the number")
+    before: float | None = fact("the number at the reference; null at the reference itself")
+    change: float | None = fact("distance from what length alone explains")
+    change_interval: Interval | None = fact("95 % interval of the change")
+    p_holm: float | None = fact("Holm-adjusted p of a change larger than the limit")
+    changed: bool = fact("whether it has changed significantly by more than the limit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Compared):
+    """Where a head attends."""
+
+    share: float = fact("attention on the part; for entropy its share of the largest possible")
+    even: float | None = fact("that share under even attention; null for entropy")
+    share_before: float | None = fact("the share at the reference")
+    even_before: float | None = fact("the even share at the reference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect(Compared):
+    """What is lost when a head is ablated; values are shares of the margin at the reference."""
+
+    accuracy: float = fact("accuracy without the head")
+    drop: float = fact("accuracy lost", unit="points")
+    drop_interval: Interval = fact("95 % interval of the drop", unit="points")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadAcrossLengths:
+    """One head at every length, in the order of the document's lengths."""
+
+    head: str = fact("name of the head")
+    scores: Mapping[str, tuple[Score | None, ...]] = fact("attention scores; null where none was recorded")
+    effects: Mapping[str, tuple[Effect, ...]] = fact("ablation effects by kind of ablation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A number of a head at a length, against the longest training length."""
+
+    head: str = fact("name of the head")
+    about: Literal["attention", "effect"] = fact("kind of number")
+    what: str = fact("the score, or the kind of ablation")
+    length: int = fact("length", unit="the document's unit")
+    before: float = fact("value at the reference")
+    after: float = fact("value at the length")
+    change: float = fact("distance from what length alone explains")
+    interval: Interval = fact("95 % interval of the change")
+    p: float = fact("p of a change larger than the limit")
+    p_holm: float = fact("the same, Holm-adjusted over all comparisons", default=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The smallest changes that count."""
+
+    attention: float = fact("of an attention score")
+    effect: float = fact("of an effect, as a share of the margin at the reference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sham(Rise):
+    """A sham repair: it takes as much away from the same heads without restoring where they attend."""
+
+    repair_above: float = fact("accuracy of the repair above the sham", unit="points")
+    repair_above_interval: Interval = fact("its interval", unit="points")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equivalence:
+    """Whether the repaired accuracy is that of the training length: two one-sided tests."""
+
+    difference: float = fact("repaired accuracy less that of the reference", unit="points")
+    interval: Interval = fact("interval of the difference", unit="points")
+    n: tuple[int, int] = fact("examples of the failing length and of the reference")
+    equivalent: bool = fact("whether the interval lies within the margin")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """Some heads made to attend as at the training length."""
+
+    repair: RepairKind = fact("how attention is repaired")
+    who: str = fact("which heads, in words")
+    heads: tuple[str, ...] = fact("names of the heads")
+    at: Rise = fact("at the failing length")
+    control: Rise = fact("at the reference")
+    sham: Sham | None = fact("the sham repair; null where the repair does not help", default=None)
+    equivalence: Equivalence | None = fact("against the reference; null in earlier versions", default=None)
+    claim: Claim = fact("what the repair shows", default="not shown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Repairs at the first failing length."""
+
+    length: int = fact("the failing length", unit="the document's unit")
+    looking_elsewhere: tuple[str, ...] = fact("heads whose attention changed up to that length", default=())
+    confidence: float = fact("confidence of the intervals, over all repairs", default=0.95)
+    helps: float = fact("gain from which on a repair helps", unit="points", default=1.0)
+    equivalent_within: float = fact("margin of the equivalence test", unit="points", default=2.0)
+    repairs: tuple[Repair, ...] = fact("the repairs tried")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """What was found about the heads of a run against length."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    set_name: str = fact("set of examples", key="set")
+    unit: str = fact("what a length counts")
+    reference: int = fact("longest training length", unit="the document's unit")
+    large: Limits = fact("smallest changes that count")
+    alpha: float = fact("level of the tests", default=0.05)
+    family: int = fact("comparisons that Holm's correction is over")
+    definitions: Mapping[str, str] = fact("what each score means")
+    lengths: tuple[ModelAtLength, ...] = fact("the whole model at each length")
+    heads: tuple[HeadAcrossLengths, ...] = fact("every head at each length")
+    changes: tuple[Change, ...] = fact("significant changes, the first to change first")
+    first: Change | None = fact("the first of them; attention before effects at one length, then the largest")
+    fails_at: int | None = fact("first length significantly worse than the reference and below 99 %")
+    check: Check | None = fact("repairs at that length")
+    words: tuple[str, ...] = fact("why the model fails, in sentences", default=())
+
+    def at(self, length: int) -> ModelAtLength:
+        """The whole model at a length."""
+        return next(row for row in self.lengths if row.length == length)
+
+    def place(self, length: int) -> int:
+        """Where a length stands in the lists of a head."""
+        return [row.length for row in self.lengths].index(length)
+
+    def head(self, name: str) -> HeadAcrossLengths:
+        return next(row for row in self.heads if row.head == name)
+
+    def against(self, length: int) -> str:
+        """What a length is compared with, in words: the reference, or crops of that length."""
+        return f"at {self.reference}" if self.at(length).crops is None else f"on pieces of {self.reference}"
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(sentence)}</p>" for sentence in self.words)

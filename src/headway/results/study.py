@@ -1,0 +1,179 @@
+"""lengths.json of a study: its cells with their runs, what decides the length held, costs, and the answer in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Literal
+
+from headway.results.lengths import Lengths, SeedSummary
+from headway.results.positions import Patterns
+from headway.results.schema import fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mastery:
+    """Whether a run mastered its training lengths."""
+
+    gate: float = fact("validation accuracy from which on a run has mastered")
+    stops: bool = fact("whether training stopped at the gate", default=False)
+    mastered: bool = fact("whether the run reached it")
+    step: int | None = fact("step that reached it", unit="steps")
+    accuracy: float = fact("validation accuracy of the checkpoint that counts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestValidation:
+    """Validation of the checkpoint that counts."""
+
+    validation_loss: float = fact("loss", unit="nats")
+    validation_accuracy: float = fact("accuracy")
+    best_step: int = fact("its step", unit="steps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What the training of a run took."""
+
+    run: str = fact("directory of the run")
+    steps: int = fact("steps trained", unit="steps")
+    seconds: float = fact("time; seeds of one stack took theirs together", unit="seconds")
+    metrics: BestValidation | None = fact("validation of the checkpoint that counts", default=None)
+    stopped_early: bool = fact("whether training stopped before its last step", default=False)
+    mastery: Mastery | None = fact("the gate; null in documents of earlier versions", default=None)
+    device: str | None = fact("GPU, or device", default=None)
+
+    @property
+    def name(self) -> str:
+        return PurePath(self.run).name
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRun(Lengths):
+    """A run's lengths.json, and whether the run counts."""
+
+    mastery: Mastery | None = fact("the gate; null in documents of earlier versions", default=None)
+
+    @property
+    def name(self) -> str:
+        return PurePath(self.run).name
+
+    @classmethod
+    def of(cls, found: Lengths, mastery: Mastery | None) -> "MeasuredRun":
+        """A run's document with what its study says of it."""
+        return cls(**{**vars(found), "mastery": mastery})
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run passed the gate; one of an earlier version, which had none, did."""
+        return self.mastery is None or self.mastery.mastered
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyCell:
+    """The runs of one combination of settings, one a seed."""
+
+    cell: str = fact("arm and varied values")
+    label: str | None = fact("varied values; null in documents of earlier versions", default=None)
+    arm: str = fact("name of the arm")
+    settings: Mapping[str, Any] = fact("varied settings and their values")
+    encoding: str | None = fact("positional encoding", default=None)
+    pooling: str | None = fact("pooling of a classifier", default=None)
+    planned: int | None = fact("runs planned", default=None)
+    failed: Mapping[str, str] = fact("why runs failed, by name", default={})
+    training: tuple[Training, ...] = fact("what training took, a run each")
+    together: SeedSummary | None = fact("what the seeds say together; null without runs")
+    runs: tuple[MeasuredRun, ...] = fact("each run's measurement")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Shares of the sum of squares between the cells of one seed, a number a seed."""
+
+    encoding: tuple[float, ...] = fact("explained by the encoding")
+    pooling: tuple[float, ...] = fact("explained by the pooling")
+    together: tuple[float, ...] = fact("explained by the two in combination only")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCounts:
+    """Runs with each value of a setting."""
+
+    encoding: Mapping[str, int] = fact("runs by encoding")
+    pooling: Mapping[str, int] = fact("runs by pooling")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Encoding against pooling in one arm and on one set, of the runs that mastered the set at training lengths."""
+
+    arm: str = fact("name of the arm")
+    set_name: str = fact("set of examples", key="set")
+    gate: float = fact("accuracy at training lengths from which on a run has mastered the set")
+    runs: int = fact("runs measured past training")
+    mastered: int = fact("those that mastered the set")
+    best_at_training: float | None = fact("best accuracy at training lengths")
+    not_mastered: Mapping[str, tuple[float, ...]] = fact("accuracies of runs that did not master, by combination")
+    lowest: float | None = fact("lowest mean accuracy past training")
+    highest: float | None = fact("highest mean accuracy past training")
+    encoding: Mapping[str, float] = fact("mean accuracy past training by encoding")
+    pooling: Mapping[str, float] = fact("mean accuracy past training by pooling")
+    runs_by: RunCounts = fact("runs behind these means")
+    seeds: tuple[int, ...] = fact("seeds whose every combination mastered the set")
+    shares: Shares | None = fact("explained shares of these seeds; null without any")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What training took in one arm."""
+
+    arm: str = fact("name of the arm")
+    runs: int = fact("runs trained")
+    steps: int = fact("steps of all runs", unit="steps")
+    seconds: float = fact("time; a stack of seeds counts once", unit="seconds")
+    devices: tuple[str, ...] = fact("GPUs or devices")
+
+
+Topic = Literal["gate", "furthest", "decision", "nothing decides", "constant", "mechanism", "descriptive", "other"]
+"""What a sentence is about; `other` for sentences of earlier versions, which did not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A sentence of the answer, with what it is about."""
+
+    kind: Topic = fact("what the sentence is about")
+    set_name: str | None = fact("the set that it is about, if one", key="set", default=None)
+    text: str = fact("the sentence")
+
+    @classmethod
+    def upgrade(cls, document: Any) -> Any:
+        """A sentence of earlier versions is a text alone."""
+        return {"kind": "other", "text": document} if isinstance(document, str) else document
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRecord:
+    """An arm of the study: a recipe, what is changed in it, and what is varied."""
+
+    name: str = fact("name of the arm")
+    recipe: str = fact("name of the recipe")
+    set: Mapping[str, Any] = fact("changed settings")
+    vary: Mapping[str, Any] = fact("varied settings: their values, or named settings")
+    seeds: tuple[int, ...] = fact("the arm's seeds", default=())
+    refused: Mapping[str, str] = fact("encodings that the task refuses, with the reason", default={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthStudy:
+    """analysis/lengths.json of a study."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    experiment: str = fact("name of the experiment")
+    preset: str = fact("size of the experiment")
+    arms: tuple[ArmRecord, ...] = fact("what was trained")
+    n: int = fact("examples of each set at each length")
+    cells: tuple[StudyCell, ...] = fact("one record a combination")
+    decisions: tuple[Decision, ...] = fact("encoding against pooling", default=())
+    costs: tuple[Cost, ...] = fact("what training took", default=())
+    answer: tuple[Sentence, ...] = fact("the answer, a sentence each")
+    patterns: Patterns | None = fact("pictures of every encoding", default=None)
