@@ -29,14 +29,22 @@ LONGEST_SHOWN = 40
 
 
 def fact(
-    meaning: str, *, unit: str = "", key: str | None = None, formerly: tuple[str, ...] = (), default: Any = MISSING
+    meaning: str,
+    *,
+    unit: str = "",
+    key: str | None = None,
+    formerly: tuple[str, ...] = (),
+    default: Any = MISSING,
+    optional: bool = False,
 ) -> Any:
     """A field of a result with its meaning and unit.
 
     `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
-    A field with a default may be missing from a document.
+    A field with a default may be missing from a document. An `optional` one is None by default, and not written then.
     """
-    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly}
+    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly, "optional": optional}
+    if optional:
+        return field(default=None, metadata=metadata)
     if default is MISSING:
         return field(metadata=metadata)
     if isinstance(default, (dict, list)):
@@ -49,6 +57,11 @@ def key_of(f: Field[Any]) -> str:
     return f.metadata.get("key") or f.name
 
 
+def _stays(f: Field[Any]) -> bool:
+    """Whether a field that is None is written, as null."""
+    return not f.metadata.get("optional", False)
+
+
 @cache
 def types_of(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
@@ -57,7 +70,9 @@ def types_of(cls: type) -> dict[str, Any]:
 def write(value: Any) -> Any:
     """The value as plain dictionaries, lists and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {key_of(f): write(getattr(value, f.name)) for f in fields(value)}
+        return {
+            key_of(f): write(item) for f in fields(value) if (item := getattr(value, f.name)) is not None or _stays(f)
+        }
     if isinstance(value, Mapping):
         return {str(key): write(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -137,6 +152,8 @@ def _read_tuple(kind: Any, value: Any, where: str) -> Any:
     inner = get_args(kind)
     if not isinstance(value, (list, tuple)):
         _refuse(kind, value, where)
+    if inner == (float, ...) and all(type(item) is float for item in value):
+        return tuple(value)  # tables of weights hold millions
     kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
     if len(kinds) != len(value):
         _refuse(kind, value, where)
