@@ -7,6 +7,7 @@ from typing import Any
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
 from tests.reports.length_documents import make_lengths
+from tests.results.filling import typed
 from tests.tiny import ADDITION, config
 
 FINDINGS = [
@@ -65,7 +66,7 @@ def heads_document(seed: int = 0, wrong: int = 3) -> dict[str, Any]:
     found["joint"]["sufficient"] = {"heads": names[2:]}
     pair = {"heads": names[:2], "alone": [0.25, 1.5], "together": 37.5, "interaction": 35.75, "p_holm": 1e-9}
     found["joint"]["pairs"] = {"n": 795, "tested": 15, "pairs": [pair, {**pair, "p_holm": 0.7}]}
-    return found
+    return typed(found).to_json()
 
 
 def evaluation_document(wrong: int) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from headway.errors import InputError
 from headway.reports import style
-from headway.reports.figures import anatomy, elimination, importance, interventions, shapley
 from headway.reports.style import VERDICTS
 from tests.reports.documents import make_document
+from tests.reports.drawing import anatomy, elimination, importance, interventions, shapley
 
 FOUND = make_document(n_layers=1, n_heads=3)
 DROPS = {head["head"]: head["ablation"]["zero"] for head in FOUND["heads"]}

@@ -10,10 +10,10 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
-from headway.reports.figures import head_over_examples, head_sheet
 from headway.reports.style import number, where_from
 from headway.reports.weights import example_line, shown
 from tests.reports.documents import make_document
+from tests.reports.drawing import head_over_examples, head_sheet
 
 FOUND = make_document(n_heads=3)
 DECODER_ONLY = make_document(("decoder",), n_layers=1, n_heads=2)

@@ -14,7 +14,7 @@ from headway.sweeps.trial import in_one_line
 if TYPE_CHECKING:
     from headway.reports.writing import Written
     from headway.runs import RunDirectory, StudyDirectory
-    from headway.studies.pieces import Piece
+    from headway.studies.pieces import DocumentPiece, Piece
 
 EXPLORED = 3
 """Runs in the study's explorer: the first ones whose heads were analysed, so that the page stays small."""
@@ -80,7 +80,7 @@ class Work:
         found = zip(left, records, strict=True)
         self.failed |= {trial.name: one["error"] for trial, one in found if "error" in one}
 
-    def do(self, stage: str, pieces: "Sequence[Piece]") -> "list[tuple[Piece, str]]":
+    def do(self, stage: str, pieces: "Sequence[Piece[Any]]") -> "list[tuple[Piece[Any], str]]":
         """Do the pieces of a stage that were not done before; those that failed, and why."""
         from headway.studies.pool import work_off
 
@@ -89,7 +89,7 @@ class Work:
         with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done") as title:
             with progress(title, quiet=self.quiet or not pieces) as meter:
 
-                def note(piece: "Piece", share: float) -> None:
+                def note(piece: "Piece[Any]", share: float) -> None:
                     shares[id(piece)] = share
                     running = [
                         f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares
@@ -103,12 +103,12 @@ class Work:
                     errors += [] if error is None else [(piece, error)]
         return errors
 
-    def measure(self, kind: "type[Piece]") -> dict[str, dict[str, Any]]:
+    def measure(self, kind: "type[DocumentPiece]") -> dict[str, dict[str, Any]]:
         """What was measured of every run that has it, by name; this part's runs are measured and analysed first."""
         from headway.studies.pieces import Heads
 
         study = self.whole.study
-        pieces: list[Piece] = [kind(run, study) for run in self.runs(self.part)]
+        pieces: list[Piece[Any]] = [kind(run, study) for run in self.runs(self.part)]
         pieces += [Heads(run, study) for run in self.runs(self.part) if run.name in study.heads.chosen(self.part.cells)]
         errors = self.do(self.stages.names[1], pieces)
         for piece, error in errors:

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
-from headway.head_analysis.analysis import FORM as HEADS_FORM
 from headway.length_analysis.measure import FORM as LENGTHS_FORM
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.heads import FORM as HEADS_FORM
+from headway.results.heads import HeadAnalysis
 
 OTHER_SEEDS = range(32)
 """Seeds that are tried where the initial weights are not those of the run's own."""
@@ -107,47 +108,60 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
 
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
     """heads.json and lengths.json speak of this run, of a step that it validated, in a form that is read here."""
-    documents = {"heads": seen.subject.heads, "lengths": seen.subject.lengths}
-    there = {name: document for name, document in documents.items() if document is not None}
-    if not there:
+    heads, lengths, best = seen.subject.heads, seen.subject.lengths, seen.subject.best
+    files = [name for name, found in (("heads.json", heads), ("lengths.json", lengths)) if found is not None]
+    if not files:
         return None
-    wrong = [words for name, document in there.items() for words in _foreign(seen, name, document)]
+    wrong = [] if heads is None else list(_foreign_heads(seen, heads))
+    wrong += [] if lengths is None else list(_foreign_lengths(seen, lengths))
     if wrong:
         return error(
             f"{'; '.join(wrong)}.",
             "Run the command again on this run, in place of the file.",
             wrong=wrong,
         )
-    heads, best = documents["heads"], seen.subject.best
-    if heads is not None and best is not None and heads.get("step") not in (None, best):
+    if heads is not None and best not in (None, heads.step):
         return warning(
-            f"heads.json is of step {heads['step']:,}; validation's best is step {best:,}.",
+            f"heads.json is of step {heads.step:,}; validation's best is step {best:,}.",
             "Say which step is meant, or run headway heads again.",
-            step=heads["step"],
+            step=heads.step,
             best=best,
         )
-    return fine(f"{' and '.join(f'{name}.json' for name in there)} speak of this run.", files=list(there))
+    return fine(f"{' and '.join(files)} speak of this run.", files=[name.removesuffix(".json") for name in files])
 
 
-def _foreign(seen: Examination, name: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """Why a document is not this run's, or not one that this version can read."""
-    subject = seen.subject
-    known = {"heads": HEADS_FORM, "lengths": LENGTHS_FORM}[name]
-    if document.get("form") not in (None, known):
-        yield f"{name}.json has form {document['form']!r}, and this version reads {known}"
+def _foreign_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
+    """Why heads.json is not this run's, or not one that this version can read."""
+    if heads.form != HEADS_FORM:
+        yield f"heads.json has form {heads.form!r}, and this version reads {HEADS_FORM}"
         return
-    for key, own in (("seed", subject.seed), ("task", subject.task.name)):
-        if key in document and own is not None and document[key] != own:
-            yield f"{name}.json is of {key} {document[key]!r}, the run has {own!r}"
-    place = document.get("checkpoint", {}) if name == "lengths" else document
+    yield from _other_origin(seen, "heads.json", heads.seed, heads.task)
+    validated = _validated(seen)
+    if validated and heads.step not in validated:
+        yield f"heads.json is of step {heads.step:,}, which this run never validated"
+    yield from _other_heads(seen, heads)
+    yield from _other_baseline(heads, validated.get(heads.step))
+
+
+def _foreign_lengths(seen: Examination, document: Mapping[str, Any]) -> Iterator[str]:
+    """Why lengths.json is not this run's, or not one that this version can read."""
+    if document.get("form") not in (None, LENGTHS_FORM):
+        yield f"lengths.json has form {document['form']!r}, and this version reads {LENGTHS_FORM}"
+        return
+    yield from _other_origin(seen, "lengths.json", document.get("seed"), document.get("task"))
+    place = document.get("checkpoint", {})
     step, validated = place.get("step"), _validated(seen)
     if step is not None and validated and step not in validated:
-        yield f"{name}.json is of step {step:,}, which this run never validated"
-    elif name == "lengths" and place.get("chosen_on") == ON_VALIDATION and subject.best not in (None, step):
-        yield f"lengths.json is of step {step:,}, and validation chose step {subject.best:,}"
-    if name == "heads":
-        yield from _other_heads(seen, document)
-        yield from _other_baseline(document, None if step is None else validated.get(step))
+        yield f"lengths.json is of step {step:,}, which this run never validated"
+    elif place.get("chosen_on") == ON_VALIDATION and seen.subject.best not in (None, step):
+        yield f"lengths.json is of step {step:,}, and validation chose step {seen.subject.best:,}"
+
+
+def _other_origin(seen: Examination, file: str, seed: int | None, task: str | None) -> Iterator[str]:
+    own = seen.subject
+    for key, here, theirs in (("seed", own.seed, seed), ("task", own.task.name, task)):
+        if None not in (here, theirs) and here != theirs:
+            yield f"{file} is of {key} {theirs!r}, the run has {here!r}"
 
 
 def _validated(seen: Examination) -> dict[int, float]:
@@ -155,21 +169,20 @@ def _validated(seen: Examination) -> dict[int, float]:
     return {row["step"]: float(row["validation"]["accuracy"]) for row in seen.subject.metrics if "validation" in row}
 
 
-def _other_heads(seen: Examination, document: Mapping[str, Any]) -> Iterator[str]:
-    own = [str(head) for site in seen.subject.sites for head in site.heads]
-    named = [row.get("head") for row in document["heads"]]
-    if own and set(named) != set(own):
-        strange = sorted({str(head) for head in set(named) ^ set(own)})
+def _other_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
+    own = {str(head) for site in seen.subject.sites for head in site.heads}
+    strange = sorted({head.name for head in heads.heads} ^ own)
+    if own and strange:
         yield f"heads.json and the model have other heads ({', '.join(strange[:3])})"
 
 
-def _other_baseline(document: Mapping[str, Any], validated: float | None) -> Iterator[str]:
+def _other_baseline(heads: HeadAnalysis, validated: float | None) -> Iterator[str]:
     """Accuracy before any ablation against validation's at the same step, on the same kind of examples."""
-    share, n = (document.get("baseline") or {}).get("exact_match"), document.get("n")
-    if share is None or not n or validated is None or document.get("split") not in ("test", "validation"):
+    if not heads.n or validated is None or heads.split not in ("test", "validation"):
         return
-    room = ELSEWHERE + 5 * (0.25 / n) ** 0.5
-    if abs(share - validated) > room:
+    room = ELSEWHERE + 5 * (0.25 / heads.n) ** 0.5
+    if abs(heads.baseline.accuracy - validated) > room:
+        share = heads.baseline.accuracy
         yield f"heads.json begins with {share:.1%} right, and validation at its step had {validated:.1%}"
 
 

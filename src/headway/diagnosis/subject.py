@@ -28,6 +28,7 @@ from headway.head_analysis.variants import heads_of, zero
 from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.randomness import derive
+from headway.results.heads import HeadAnalysis, read_heads
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
@@ -93,7 +94,7 @@ class Subject:
     first_loss: Callable[[], float] | None = None
     sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
-    heads: Mapping[str, Any] | None = None
+    heads: HeadAnalysis | None = None
     lengths: Mapping[str, Any] | None = None
 
 
@@ -137,13 +138,22 @@ def subject_of(trained: Trained) -> Subject:
         first_loss=first_loss_of(trained, splits),
         sites=model.sites,
         metrics=directory.metrics(),
-        heads=read_findings(directory, "heads")[0],
+        heads=head_findings(directory)[0],
         lengths=read_findings(directory, "lengths")[0],
     )
 
 
+def head_findings(directory: RunDirectory) -> tuple[HeadAnalysis | None, str]:
+    """What was found of heads, and an empty text; None, and why, where the file is damaged."""
+    try:
+        found = read_heads(directory)
+    except InputError as problem:
+        return None, str(problem)
+    return (None, f"heads.json of {directory.path} has no heads") if found and not found.heads else (found, "")
+
+
 def read_findings(directory: RunDirectory, name: str) -> tuple[dict[str, Any] | None, str]:
-    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged."""
+    """What was found of lengths, and an empty text; None, and why, where the file is damaged."""
     try:
         found = directory.read_analysis(name)
     except InputError as problem:

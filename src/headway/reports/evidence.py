@@ -7,11 +7,13 @@ up and a test can look up all of them. What is not in the documents raises `Miss
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from headway.results.heads import HeadAnalysis
+from headway.results.schema import member
 from headway.statistics import wilson_interval
 
 Form = Callable[[float], str]
@@ -108,6 +110,8 @@ class Evidence:
         for key in path.split("/"):
             if isinstance(found, Mapping) and key in found:
                 found = found[key]
+            elif is_dataclass(found):
+                found = member(found, key)
             elif isinstance(found, Sequence) and not isinstance(found, str) and key.isdigit() and int(key) < len(found):
                 found = found[int(key)]
             else:
@@ -134,6 +138,11 @@ class Evidence:
     def those_with(self, name: str) -> list[str]:
         """The runs that have some document."""
         return [run for run in self.runs if self.has(f"{run}/{name}")]
+
+    def heads(self, run: str) -> HeadAnalysis:
+        """The analysis of heads of a run that has one."""
+        found: HeadAnalysis = self.get(f"{run}/heads")
+        return found
 
     def number(self, path: str, form: Form = whole) -> Markup:
         """One number, with its place."""
@@ -165,7 +174,7 @@ class Evidence:
         return placed(self.how_many(path, key, value), f"count({path}, {key}={value})", whole)
 
     def how_many(self, path: str, key: str, value: str) -> int:
-        return sum(entry[key] == value for entry in self.get(path))
+        return sum(self.find(f"{path}/{index}/{key}") == value for index in range(len(self.get(path))))
 
     def having(self, name: str) -> Markup:
         """How many runs have some document."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.errors import InputError
 from headway.reports.evidence import METHOD, Evidence
+from headway.results.heads import read_heads
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
 ANALYSES = ("evaluation", "heads", "lengths", "doctor")
@@ -92,7 +93,8 @@ def readable(place: RunDirectory | StudyDirectory, names: Sequence[str]) -> dict
     damaged: dict[str, str] = {}
     for name in names:
         try:
-            if document := place.read_analysis(name):
+            typed = name == "heads" and isinstance(place, RunDirectory)
+            if document := read_heads(place) if typed else place.read_analysis(name):
                 found[name] = document
         except InputError as problem:
             damaged[name] = str(problem)

@@ -1,6 +1,6 @@
 """Which examples fail: accuracy by feature, token and symbol, confusions and the worst examples. Part of heads.json."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.results.schema import Interval, fact
@@ -22,12 +22,20 @@ class ByValue(Share):
 
     value: int | str = fact("the value, or a range such as `3 to 5`")
 
+    @property
+    def label(self) -> str:
+        return str(self.value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ByToken(Share):
     """Accuracy of one token of the answer."""
 
     token: str = fact("name of the answer token")
+
+    @property
+    def label(self) -> str:
+        return self.token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,3 +75,8 @@ class ErrorAnalysis:
     by_symbol: Mapping[str, tuple[BySymbol, ...]] = fact("accuracy by the symbol at each source position")
     confusion: Mapping[str, Confusion] = fact("confusions at each answer position")
     worst: tuple[Answered, ...] = fact("examples with the largest loss, wrong ones first")
+
+    @property
+    def groups(self) -> dict[str, Sequence[ByValue | ByToken]]:
+        """Accuracy by every feature, and by token of the answer."""
+        return {**self.by_feature, "token": self.by_token}

@@ -80,6 +80,28 @@ def write(value: Any) -> Any:
     return value
 
 
+def member(value: Any, key: str) -> Any:
+    """What a result holds under a name of its JSON; None where it has no such field."""
+    return next((getattr(value, f.name) for f in fields(value) if key_of(f) == key), None)
+
+
+def blank(cls: type[R], **given: Any) -> R:
+    """A result in which every fact that is not given is zero, empty or absent: for results that are made up."""
+    kinds = {f.name: types_of(cls)[f.name] for f in fields(cls) if f.default is MISSING}  # type: ignore[arg-type]
+    return cls(**{name: _nothing(kind) for name, kind in kinds.items() if name not in given}, **given)
+
+
+def _nothing(kind: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return blank(kind)
+    if origin is tuple:
+        return () if inner[-1] is Ellipsis else tuple(map(_nothing, inner))
+    if origin in (UnionType, Union):
+        return None if NoneType in inner else _nothing(inner[0])
+    return {} if origin is not None else kind()
+
+
 def read(cls: type[R], value: Any, file: str) -> R:
     """The dataclass that a document of this file holds; what does not fit is named by file and path."""
     try:
@@ -152,8 +174,8 @@ def _read_tuple(kind: Any, value: Any, where: str) -> Any:
     inner = get_args(kind)
     if not isinstance(value, (list, tuple)):
         _refuse(kind, value, where)
-    if inner == (float, ...) and all(type(item) is float for item in value):
-        return tuple(value)  # tables of weights hold millions
+    if inner[-1] is Ellipsis and inner[0] in (int, float) and all(type(item) is inner[0] for item in value):
+        return tuple(value)  # tables of learned positions have thousands of numbers
     kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
     if len(kinds) != len(value):
         _refuse(kind, value, where)

@@ -8,9 +8,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from headway.errors import InputError
+from headway.results.heads import HeadAnalysis, read_heads
 from headway.runs import RunDirectory
 from headway.studies.plan import Study
 
@@ -18,30 +19,31 @@ if TYPE_CHECKING:
     from headway.tasks import Task
 
 Document = dict[str, Any]
+R = TypeVar("R")
 Tell = Callable[[float], None]
 """Told of the share that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class Piece(ABC):
+class Piece(ABC, Generic[R]):
     """One analysis of one run of a study; `what` names it, `file` is where the run keeps it."""
 
     run: RunDirectory
     study: Study
     what: ClassVar[str]
     file: ClassVar[str]
-    holds: ClassVar[Mapping[str, type]]
-    """What is later read of it."""
 
-    def known(self) -> Document | None:
+    def known(self) -> R | None:
         """What was found before with these settings, or None; a file that is damaged or cut short is made anew."""
         try:
-            found = self.run.read_analysis(self.file) if self.run.exists() else None
-            fitting = None if found is None else self.fitting(found)
+            found = self.read() if self.run.exists() else None
+            return None if found is None else self.fitting(found)
         except (InputError, AttributeError, KeyError, TypeError):  # JSON, but not of this form
             return None
-        whole = fitting is not None and all(isinstance(fitting.get(key), kind) for key, kind in self.holds.items())
-        return fitting if whole else None
+
+    @abstractmethod
+    def read(self) -> R | None:
+        """What the run's file holds, or None."""
 
     @property
     def best_step(self) -> int | None:
@@ -55,11 +57,11 @@ class Piece(ABC):
         return make_task(self.run.config().task)
 
     @abstractmethod
-    def fitting(self, found: Document) -> Document | None:
+    def fitting(self, found: R) -> R | None:
         """The part of the file that this piece would make, if it was made so."""
 
     @abstractmethod
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> R:
         """Make it and keep it with the run."""
 
     @abstractmethod
@@ -68,7 +70,23 @@ class Piece(ABC):
 
 
 @dataclass(frozen=True)
-class Accuracy(Piece):
+class DocumentPiece(Piece[Document]):
+    """A piece whose file has no type yet."""
+
+    holds: ClassVar[Mapping[str, type]]
+    """What is later read of it."""
+
+    def read(self) -> Document | None:
+        return self.run.read_analysis(self.file)
+
+    def known(self) -> Document | None:
+        found = super().known()
+        whole = found is not None and all(isinstance(found.get(key), kind) for key, kind in self.holds.items())
+        return found if whole else None
+
+
+@dataclass(frozen=True)
+class Accuracy(DocumentPiece):
     """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
 
     what: ClassVar[str] = "evaluation"
@@ -96,7 +114,7 @@ class Accuracy(Piece):
 
 
 @dataclass(frozen=True)
-class Lengths(Piece):
+class Lengths(DocumentPiece):
     """Accuracy against length."""
 
     what: ClassVar[str] = "lengths"
@@ -157,32 +175,34 @@ class Why(Lengths):
 
 
 @dataclass(frozen=True)
-class Heads(Piece):
+class Heads(Piece[HeadAnalysis]):
     """The analysis of heads, as `headway heads RUN` makes it."""
 
     what: ClassVar[str] = "heads"
     file: ClassVar[str] = "heads"
-    holds: ClassVar[Mapping[str, type]] = {"n": int, "heads": list, "baseline": dict, "joint": dict, "checks": dict}
 
-    @property
-    def settings(self) -> Document:
-        return {"split": "test", "examples": self.study.heads.examples, "thorough": False}
+    def read(self) -> HeadAnalysis | None:
+        return read_heads(self.run)
 
-    def fitting(self, found: Document) -> Document | None:
-        from headway.head_analysis.analysis import FORM, RULES
+    def fitting(self, found: HeadAnalysis) -> HeadAnalysis | None:
+        from headway.head_analysis.analysis import RULES
 
-        earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
-        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.best_step, "rules": RULES}
-        return found if same else None
+        have = found.settings
+        if have is None or (have.step, have.rules, have.maps) != (self.best_step, RULES, None):
+            return None
+        wanted = ("test", self.study.heads.examples, False)
+        return found if (have.split, have.examples, have.thorough) == wanted else None
 
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> HeadAnalysis:
         from headway.evaluation import load
-        from headway.head_analysis.analysis import PARTS, analyse_and_keep
+        from headway.head_analysis.analysis import PARTS, analyse_and_keep, settings_of
 
         def note(part: str, done: int, total: int) -> None:
             tell((PARTS.index(part) + done / total) / len(PARTS))
 
-        return analyse_and_keep(load(self.run, device=device), self.settings, note)
+        trained = load(self.run, device=device)
+        settings = settings_of(trained, split="test", examples=self.study.heads.examples, thorough=False)
+        return analyse_and_keep(trained, settings, note)
 
     def passes(self) -> int:
         # An analysis takes about a dozen passes a head over its examples, most of them in part.
@@ -192,7 +212,7 @@ class Heads(Piece):
 
 
 @dataclass(frozen=True)
-class Diagnosis(Piece):
+class Diagnosis(DocumentPiece):
     """The doctor's findings on one run; made again when what the run was found to do has changed."""
 
     what: ClassVar[str] = "doctor"
@@ -201,11 +221,15 @@ class Diagnosis(Piece):
 
     def seen(self) -> Document:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
-        from headway.diagnosis.subject import read_findings
+        from headway.diagnosis.subject import head_findings, read_findings
         from headway.diagnosis.visit import CHECKS
 
-        documents = {name: read_findings(self.run, name)[0] for name in ("heads", "lengths")}
-        return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
+        heads = head_findings(self.run)[0]
+        return {
+            "checks": [check.name for check in CHECKS],
+            "heads": digest(None if heads is None else heads.to_json()),
+            "lengths": digest(read_findings(self.run, "lengths")[0]),
+        }
 
     def fitting(self, found: Document) -> Document | None:
         same = (found.get("step"), found.get("seen")) == (self.best_step, self.seen())

@@ -26,11 +26,11 @@ WORTH = 0.8
 LOOK_EVERY = 0.2
 """Seconds between two looks at how far the processes are."""
 
-Note = Callable[[Piece, float], None]
+Note = Callable[[Piece[Any], float], None]
 """Told of a piece that runs, and the share of it that is done."""
 
 
-def work_off(pieces: Sequence[Piece], *, device: str, note: Note) -> Iterator[tuple[Piece, str | None]]:
+def work_off(pieces: Sequence[Piece[Any]], *, device: str, note: Note) -> Iterator[tuple[Piece[Any], str | None]]:
     """Do what was not done before; yields each piece as it ends, and why it failed if it did.
 
     A GPU takes one after the other. On a CPU several at once, each with its share of the cores, are faster than one
@@ -61,7 +61,7 @@ def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
     return max(costs) <= sum(costs) / (WORTH * workers)
 
 
-def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
+def attempt(piece: Piece[Any], device: str, tell: Tell) -> str | None:
     """Do a piece; why it failed in one line, or None. Only what ends the whole study is raised."""
     try:
         with stopping_when_full(piece.run.path):
@@ -73,13 +73,13 @@ def attempt(piece: Piece, device: str, tell: Tell) -> str | None:
         return in_one_line(problem)
 
 
-def in_processes(left: Sequence[Piece], workers: int, note: Note) -> Iterator[tuple[Piece, str | None]]:
+def in_processes(left: Sequence[Piece[Any]], workers: int, note: Note) -> Iterator[tuple[Piece[Any], str | None]]:
     """Work the pieces off in processes. When this ends early, by Ctrl-C say, what runs is given up."""
     context = get_context("spawn")
     news, stop, running = context.Queue(), context.Event(), context.Value("i", workers, lock=False)
     start = partial(begin_process, available_cores(), news, stop, running)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=start) as pool:
-        waiting: dict[Future[str | None], Piece] = {}
+        waiting: dict[Future[str | None], Piece[Any]] = {}
         coming = iter(enumerate(left))
         try:
             while True:
@@ -134,7 +134,7 @@ def take_share() -> None:
         torch.set_num_threads(threads)
 
 
-def attempt_there(place: int, piece: Piece) -> str | None:
+def attempt_there(place: int, piece: Piece[Any]) -> str | None:
     def tell(share: float) -> None:
         if _line["stop"].is_set():
             raise Interrupted("stopped")
