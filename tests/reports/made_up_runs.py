@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from headway.head_analysis.ablation import KINDS
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
 from tests.reports.length_documents import make_lengths
@@ -52,6 +53,7 @@ def heads_document(seed: int = 0, wrong: int = 3) -> dict[str, Any]:
     names = [head["head"] for head in found["heads"]]
     for index, head in enumerate(found["heads"]):
         head["scores"] = {"diagonal": None if index == 1 else 0.1 + 0.07 * index}
+    found["prunable"] = {kind: {} for kind in KINDS}
     rows = [(1.0, 1, 0.25), (5.0, 3, 3.5)]
     found["joint"]["removable"] = [
         {

@@ -247,4 +247,4 @@ class Analysed(Protocol):
 def read_heads(run: Analysed) -> HeadAnalysis | None:
     """What `headway heads` found about a run, or None; a file that does not fit is refused with the path inside it."""
     found = run.read_analysis("heads")
-    return None if found is None else HeadAnalysis.from_json(found, str(run.path / "analysis" / "heads.json"))
+    return None if not found else HeadAnalysis.from_json(found, str(run.path / "analysis" / "heads.json"))
