@@ -15,7 +15,11 @@ from headway.cli.main import run
 from headway.head_analysis import analysis, checks, together, verdicts
 from headway.head_analysis.checks import Checks
 from headway.reports import figures
+from headway.results.heads import Baseline, Drop
+from headway.results.patching import Patching
+from headway.results.schema import blank, read
 from headway.runs import RunDirectory
+from tests.results.filling import filled
 from tests.tiny_recipes import write_recipe
 
 SIZES = "--set data.validation=24 --set data.test=30"
@@ -180,6 +184,10 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     assert "not shown to cost so little" in text
 
 
+def patching(contrast: dict[str, Any]) -> Patching:
+    return read(Patching, filled(Patching, {"contrasts": [contrast]}), "heads.json")
+
+
 def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
     heads = ["enc0.self.h0", "dec0.cross.h1"]
     groups = {**{head: [head] for head in heads}, "encoder.0.self": heads[:1], "all cross": heads[1:]}
@@ -188,7 +196,7 @@ def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
         for who, members in groups.items()
     ]
     contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
-    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    (line,) = heads_command._interventions(patching(contrast))
     assert (
         line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41% (12% to 75%), enc0.self.h0 38% (12% to 75%)"
     )
@@ -207,7 +215,7 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         {"who": "all cross", **third, "digits": third, "reading": "not moved"},
     ]
     contrast = {"name": "carry", "usable": 90, "n": 100, "rows": rows, "strongest": strongest}
-    lines = heads_command._interventions({"contrasts": [contrast | {"control": {"usable": 80, "rows": controls}}]})
+    lines = heads_command._interventions(patching(contrast | {"control": {"usable": 80, "rows": controls}}))
     assert lines == [
         "carry (n = 40, chosen on 50 others) is moved by dec0.cross.h1 90% (80% to 95%) "
         "[control 0% (0% to 4%): carry alone]",
@@ -215,17 +223,17 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         "unspecific; all cross 50%: not moved",
     ]
     strongest.pop("cross")
-    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    (line,) = heads_command._interventions(patching(contrast))
     assert line == "carry (n = 40, chosen on 50 others) is moved by no single head surely (at most 10%, 4% to 20%)"
 
 
 def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
-    drop = {"margin_change": -1.25, "margin_change_interval": (-1.5, -1.0)}
+    drop = blank(Drop, margin_change=-1.25, margin_change_interval=(-1.5, -1.0))
     assert heads_command._margin(drop) == " -1.25 (-1.50 to -1.00)"
-    assert heads_command._margin({}) == "-"
-    (line,) = heads_command._margin_line({"margin": 4.5, "margin_interval": (4.25, 4.75)})
+    assert heads_command._margin(blank(Drop)) == "-"
+    (line,) = heads_command._margin_line(blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
     assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
-    assert heads_command._margin_line({}) == []
+    assert heads_command._margin_line(blank(Baseline)) == []
 
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:

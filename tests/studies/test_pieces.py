@@ -72,8 +72,9 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
     assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
     found = heads.known()
     assert found is not None
-    assert found["n"] == 20
-    run.replace_analysis("heads", {**found, "settings": {**found["settings"], "step": 999}})
+    assert found.n == 20
+    assert found.settings is not None
+    run.replace_analysis("heads", replace(found, settings=replace(found.settings, step=999)).to_json())
     run.add_to_analysis("evaluation", {"all": {**(accuracy.known() or {}), "step": 999}})
     assert heads.known() is None
     assert accuracy.known() is None

@@ -144,8 +144,10 @@ def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
     """What the run holds, if it was made with these settings; the number of attention maps may differ."""
     from dataclasses import replace
 
-    from headway.results.heads import read_heads
+    from headway.results.heads import FORM, read_heads
 
+    if (trained.directory.read_analysis("heads") or {}).get("form") != FORM:
+        return None
     found = read_heads(trained.directory)
     if found is None or found.settings is None:
         return None

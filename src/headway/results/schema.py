@@ -132,9 +132,9 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         }
     if kind is Any:
         return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and is_number(value):
         return float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if kind is float or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
     return value
 
