@@ -15,7 +15,7 @@ from headway.cli.main import run
 from headway.head_analysis import analysis, checks, together, verdicts
 from headway.head_analysis.checks import Checks
 from headway.reports import figures
-from headway.results.heads import Baseline, Drop
+from headway.results.heads import Baseline, Drop, HeadAnalysis
 from headway.results.patching import Patching
 from headway.results.schema import blank, read
 from headway.runs import RunDirectory
@@ -319,7 +319,7 @@ def test_an_unreadable_document_is_named_and_again_replaces_it(shell: Shell) -> 
 def test_figures_are_drawn_into_the_run(shell: Shell) -> None:
     shell("heads zero --quiet")
     names = {path.name for path in Path("zero/report/figures").iterdir()}
-    planned = {name for name, _ in figures.planned(stored("zero"))}
+    planned = {name for name, _ in figures.planned(HeadAnalysis.from_json(stored("zero")))}
     assert names == {f"{name}.{ending}" for name in planned for ending in ("png", "svg")}
     assert {"elimination", "shapley", "anatomy", "importance-zero", "interventions-inversion"} <= planned
     assert all(path.stat().st_size > 1_000 for path in Path("zero/report/figures").iterdir())

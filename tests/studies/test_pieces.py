@@ -79,7 +79,7 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
     assert heads.known() is None
     assert accuracy.known() is None
     # JSON, but not of this form: it is made anew, and so is a file that was cut off.
-    run.replace_analysis("heads", {key: found[key] for key in ("form", "settings")})
+    run.replace_analysis("heads", {key: found.to_json()[key] for key in ("form", "settings")})
     assert heads.known() is None
     place = run.path / "analysis" / "evaluation.json"
     for content in ('{"all": 5}', '{"all": {"step": 2}}', "[1]", '{"all": {"exa'):
