@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomness": set(),
     "config": {"errors"},
     "statistics": set(),
-    "checked": set(),
+    "checked": {"results"},
     "storage": {"errors"},
     "results": {"errors"},
     "origin": {"errors"},
@@ -26,26 +26,38 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
-    "reports": BASE | {"checked", "config", "pages", "runs", "statistics"},
+    "reports": BASE | {"checked", "config", "pages", "results", "runs", "statistics"},
     "explorer": BASE
-    | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "runs", "storage", "tasks"}
+    | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "results", "runs", "storage", "tasks"}
     | {"checked"}
     | {"__init__"},
     "pages": set(),
     "head_analysis": BASE | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "length_analysis": BASE
-    | {"config", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"},
+    | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"checked", "head_analysis", "length_analysis"},
+    | {"checked", "head_analysis", "length_analysis", "results"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
     "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
-    | {"checked", "sweeps", "head_analysis", "diagnosis", "processes"},
+    | {"checked", "sweeps", "head_analysis", "diagnosis", "processes", "results"},
     "cli": BASE
-    | {"api", "config", "batches", "tasks", "model", "evaluation", "training", "origin", "runs", "statistics"}
+    | {
+        "api",
+        "config",
+        "batches",
+        "tasks",
+        "model",
+        "evaluation",
+        "training",
+        "origin",
+        "results",
+        "runs",
+        "statistics",
+    }
     | {"checked", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {"api", "diagnosis", "evaluation", "explorer", "head_analysis", "length_analysis", "reports", "sweeps"},

@@ -8,8 +8,9 @@ import pytest
 
 import headway as hw
 from headway.errors import InputError
+from headway.evaluation import Trained
 from headway.explorer.export import export_run
-from headway.head_analysis.analysis import analyse_and_keep
+from headway.head_analysis.analysis import analyse_and_keep, settings_of
 from headway.reports.gathering import gather
 from headway.runs import RunDirectory
 from headway.studies.pieces import Heads
@@ -17,7 +18,9 @@ from headway.studies.plan import Study
 from headway.training import train
 from tests.tiny import ADDITION, config
 
-SETTINGS = {"split": "test", "examples": 20, "thorough": False}
+
+def analyse(trained: Trained) -> None:
+    analyse_and_keep(trained, settings_of(trained, split="test", examples=20, thorough=False))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
     runs = [RunDirectory(folder / str(seed)) for seed in (0, 1)]
     for seed, run in enumerate(runs):
         train(config(ADDITION, seed, task={"digits": 2}, data={"test": 20}), run.path, device="cpu")
-        analyse_and_keep(hw.load(run.path, device="cpu"), SETTINGS)
+        analyse(hw.load(run.path, device="cpu"))
     return runs
 
 
@@ -43,7 +46,7 @@ def foreign(analysed: list[RunDirectory], tmp_path: Path) -> RunDirectory:
 def stale(analysed: list[RunDirectory], tmp_path: Path) -> RunDirectory:
     """A run that was analysed at step 0, which is not the checkpoint that counts."""
     run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "stale"))
-    analyse_and_keep(hw.load(run.path, checkpoint=0, device="cpu"), SETTINGS)
+    analyse(hw.load(run.path, checkpoint=0, device="cpu"))
     return run
 
 

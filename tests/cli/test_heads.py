@@ -16,7 +16,11 @@ from headway.head_analysis import analysis, checks, together, verdicts
 from headway.head_analysis.checks import Checks
 from headway.origin import without_origins
 from headway.reports import figures
+from headway.results.heads import Baseline, Drop, HeadAnalysis
+from headway.results.patching import Patching
+from headway.results.schema import blank, read
 from headway.runs import RunDirectory
+from tests.results.filling import filled
 from tests.tiny_recipes import write_recipe
 
 SIZES = "--set data.validation=24 --set data.test=30"
@@ -181,6 +185,10 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     assert "not shown to cost so little" in text
 
 
+def patching(contrast: dict[str, Any]) -> Patching:
+    return read(Patching, filled(Patching, {"contrasts": [contrast]}), "heads.json")
+
+
 def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
     heads = ["enc0.self.h0", "dec0.cross.h1"]
     groups = {**{head: [head] for head in heads}, "encoder.0.self": heads[:1], "all cross": heads[1:]}
@@ -189,7 +197,7 @@ def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
         for who, members in groups.items()
     ]
     contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
-    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    (line,) = heads_command._interventions(patching(contrast))
     assert (
         line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41% (12% to 75%), enc0.self.h0 38% (12% to 75%)"
     )
@@ -208,7 +216,7 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         {"who": "all cross", **third, "digits": third, "reading": "not moved"},
     ]
     contrast = {"name": "carry", "usable": 90, "n": 100, "rows": rows, "strongest": strongest}
-    lines = heads_command._interventions({"contrasts": [contrast | {"control": {"usable": 80, "rows": controls}}]})
+    lines = heads_command._interventions(patching(contrast | {"control": {"usable": 80, "rows": controls}}))
     assert lines == [
         "carry (n = 40, chosen on 50 others) is moved by dec0.cross.h1 90% (80% to 95%) "
         "[control 0% (0% to 4%): carry alone]",
@@ -216,17 +224,17 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         "unspecific; all cross 50%: not moved",
     ]
     strongest.pop("cross")
-    (line,) = heads_command._interventions({"contrasts": [contrast]})
+    (line,) = heads_command._interventions(patching(contrast))
     assert line == "carry (n = 40, chosen on 50 others) is moved by no single head surely (at most 10%, 4% to 20%)"
 
 
 def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
-    drop = {"margin_change": -1.25, "margin_change_interval": (-1.5, -1.0)}
+    drop = blank(Drop, margin_change=-1.25, margin_change_interval=(-1.5, -1.0))
     assert heads_command._margin(drop) == " -1.25 (-1.50 to -1.00)"
-    assert heads_command._margin({}) == "-"
-    (line,) = heads_command._margin_line({"margin": 4.5, "margin_interval": (4.25, 4.75)})
+    assert heads_command._margin(blank(Drop)) == "-"
+    (line,) = heads_command._margin_line(blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
     assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
-    assert heads_command._margin_line({}) == []
+    assert heads_command._margin_line(blank(Baseline)) == []
 
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:
@@ -312,7 +320,7 @@ def test_an_unreadable_document_is_named_and_again_replaces_it(shell: Shell) -> 
 def test_figures_are_drawn_into_the_run(shell: Shell) -> None:
     shell("heads zero --quiet")
     names = {path.name for path in Path("zero/report/figures").iterdir()}
-    planned = {name for name, _ in figures.planned(stored("zero"))}
+    planned = {name for name, _ in figures.planned(HeadAnalysis.from_json(stored("zero")))}
     assert names == {f"{name}.{ending}" for name in planned for ending in ("png", "svg")}
     assert {"elimination", "shapley", "anatomy", "importance-zero", "interventions-inversion"} <= planned
     assert all(path.stat().st_size > 1_000 for path in Path("zero/report/figures").iterdir())

@@ -13,10 +13,12 @@ from headway.diagnosis.subject import subject_of
 from headway.diagnosis.visit import examine
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Checkpoint
 from headway.tasks import Examples
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
+from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
 from tests.tiny import SORTEDNESS, config
 
@@ -60,10 +62,12 @@ def test_weights_that_did_not_grow_out_of_the_initial_ones_are_named() -> None:
     assert abs(finding.numbers["correlation"]) < 0.05
 
 
-def document(**changes: Any) -> dict[str, Any]:
+def document(**changes: Any) -> HeadAnalysis:
     healthy = subject("addition")
     rows = [{"head": str(head), "kind": "decoder"} for site in healthy.sites for head in site.heads]
-    return {"form": 1, "seed": healthy.seed, "task": "addition", "step": healthy.step, "n": 60, "heads": rows} | changes
+    about = {"seed": healthy.seed, "task": "addition", "step": healthy.step, "n": 60, "heads": rows}
+    form = changes.pop("form", 1)
+    return replace(typed(about | changes), form=form)
 
 
 def of_analysis(**documents: Any) -> Finding:

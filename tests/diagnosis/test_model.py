@@ -23,6 +23,7 @@ from headway.tasks import Examples
 from headway.tasks.columns import operands
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
+from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
 from tests.tiny import config
 
@@ -279,8 +280,8 @@ def head(name: str, drop: float, spread: float, verdict: str = "important") -> d
 
 
 def test_drops_and_rankings_inside_their_noise_are_warnings() -> None:
-    sure = {"n": 500, "heads": [head("enc0.self.h0", 40, 3), head("dec0.self.h1", 20, 3)]}
-    unsure = {"n": 50, "heads": [head("enc0.self.h0", 4, 3), head("dec0.self.h1", 2, 3, "undecided")]}
+    sure = typed({"n": 500, "heads": [head("enc0.self.h0", 40, 3), head("dec0.self.h1", 20, 3)]})
+    unsure = typed({"n": 50, "heads": [head("enc0.self.h0", 4, 3), head("dec0.self.h1", 2, 3, "undecided")]})
     levels = {
         name: [
             found(subject("addition", heads=document), check).level
@@ -314,7 +315,7 @@ def test_lengths_with_one_answer_are_named() -> None:
 def test_seeds_that_disagree_on_the_kind_of_the_top_head_support_no_ranking() -> None:
     from headway.diagnosis.claims import over_seeds
 
-    one, other = ({"n": 9, "heads": [head(name, 9, 1)]} for name in ("enc0.self.h0", "dec0.self.h1"))
+    one, other = (typed({"n": 9, "heads": [head(name, 9, 1)]}) for name in ("enc0.self.h0", "dec0.self.h1"))
     apart = over_seeds([one, one, other], 3)
     assert [(finding.check, finding.level) for finding in apart] == [
         ("too-few-seeds", "warning"),

@@ -26,6 +26,7 @@ from headway.results.lengths import Checkpoint, TrainingRange
 from headway.runs import RunDirectory
 from headway.training import train
 from tests.explorer.parity import untrained
+from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
 from tests.tiny import ADDITION, config
 
@@ -95,7 +96,7 @@ def heads_document(names: list[str], step: int) -> dict[str, Any]:
     """The parts of heads.json that the page shows."""
     drop = {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9, "p": 0.01}
     row = {"verdict": "important", "role": "encoder: carry", "scores": {"carry": 0.7}, "ablation": {"zero": drop}}
-    return {
+    found = {
         "step": step,
         "n": 20,
         "split": "test",
@@ -105,6 +106,7 @@ def heads_document(names: list[str], step: int) -> dict[str, Any]:
         "joint": {"sufficient": {"heads": names[:1], "exact_match": 0.9}, "pairs": {"pairs": []}},
         "interventions": {"contrasts": []},
     }
+    return typed(found).to_json()
 
 
 def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:
@@ -117,9 +119,9 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     told = found["heads"]["enc0.self.h1"]
     assert (told["verdict"], told["role"], told["scores"]) == ("important", "encoder: carry", {"carry": 0.7})
     assert told["drops"] == {
-        "zero": {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9}
+        "zero": {"drop": 1.5, "interval": (0.5, 2.5), "n": 20, "verdict": "important", "exact_match": 0.9}
     }
-    assert found["sufficient"]["heads"] == ["enc0.self.h0"]
+    assert found["sufficient"]["heads"] == ("enc0.self.h0",)
     warnings: list[str] = []
     assert head_findings(run, 5, names, warnings.append) is None, "of another checkpoint"
     assert head_findings(run, 4, names[:1], warnings.append) is None, "of a model with other heads"
@@ -133,7 +135,7 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
 def test_findings_that_no_command_wrote_are_refused(tmp_path: Path, content: Any) -> None:
     run = RunDirectory(tmp_path)
     run.replace_analysis("heads", content)
-    with pytest.raises(InputError, match=r"analysis/heads.json is not as headway heads writes it; run headway heads"):
+    with pytest.raises(InputError, match=r"analysis/heads\.json(: run is missing| has form None)"):
         head_findings(run, 4, ["enc0.self.h0"])
 
 
@@ -157,11 +159,13 @@ def test_findings_with_a_wrong_value_are_refused(tmp_path: Path, place: tuple[An
     found = heads_document(names, step=4)
     rows = [{"who": "enc0.self.h0", "heads": names, "rate": 0.5, "interval": [0.1, 0.9]}]
     found["interventions"]["contrasts"] = [{"name": "carry", "about": "carry", "usable": 4, "rows": rows}]
+    found = typed(found).to_json()
     write_anyhow(run, "heads", found)
     assert head_findings(run, 4, names) is not None
     damage(found, place, value)
     write_anyhow(run, "heads", found)
-    with pytest.raises(InputError, match=r"analysis/heads.json is not as headway heads writes it; run headway heads"):
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place).removeprefix(".")
+    with pytest.raises(InputError, match=rf"analysis/heads\.json: {re.escape(path)} is .*; .* needed"):
         head_findings(run, 4, names)
 
 
@@ -184,7 +188,8 @@ def test_carriers_are_single_heads_best_first() -> None:
         {"who": "dec0.cross.h1", "heads": ["dec0.cross.h1"], "rate": 0.9, "interval": [0.8, 1.0]},
         {"who": "all cross", "heads": ["dec0.cross.h0", "dec0.cross.h1"], "rate": 1.0, "interval": [0.9, 1.0]},
     ]
-    found = carriers([{"name": "carry into column 1", "about": "carry", "usable": 40, "rows": rows}])
+    one = {"name": "carry into column 1", "about": "carry", "usable": 40, "rows": rows}
+    found = carriers(typed({"interventions": {"contrasts": [one]}}).interventions.contrasts)
     assert [(row["head"], row["rate"], row["usable"]) for row in found] == [
         ("dec0.cross.h1", 0.9, 40),
         ("dec0.cross.h0", 0.2, 40),
@@ -199,8 +204,9 @@ def test_pairs_are_those_that_surely_back_each_other_up() -> None:
         {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01, **costs},
         {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01, **costs},
     ]
-    assert [pair["heads"] for pair in pairs(rows)] == [["c", "d"], ["a", "b"]]
-    assert pairs(rows)[0] == rows[3]
+    found = pairs(typed({"joint": {"pairs": {"pairs": rows}}}).joint.pairs)
+    assert [pair["heads"] for pair in found] == [("c", "d"), ("a", "b")]
+    assert json.loads(json.dumps(found[0])) == rows[3]
 
 
 def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,6 +22,7 @@ from headway.head_analysis.handles import intervene
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants, zero
 from headway.head_analysis.verdicts import Claims, claims_of, decide, judge, n_to_decide, overall, share_under
 from headway.head_analysis.walk import Walk, run_tree
+from headway.results.schema import write
 from headway.statistics import drop_above, equivalence, paired_interval, ratio_interval, wilson_interval
 from tests.head_analysis.numpy_transformer import NumpyTransformer
 from tests.head_analysis.small import SHAPES, TEXT_ACROSS, half_trained
@@ -158,12 +159,11 @@ def test_every_number_of_a_drop_is_what_a_slow_count_finds() -> None:
         assert claims == pytest.approx(corrected[index])
         assert drop.verdict == slow_verdict(claims)
         tokens, there = outcomes.token_right[index + 1], outcomes.counted
-        assert drop.exact_match == pytest.approx(right[index + 1].mean())
+        assert drop.accuracy == pytest.approx(right[index + 1].mean())
         assert drop.token_accuracy == pytest.approx(tokens[there].mean())
-        assert drop.by_token == [
-            {"token": name, "accuracy": pytest.approx(tokens[there[:, place], place].mean())}
-            for place, name in enumerate("abc")
-        ]
+        assert [row.token for row in drop.by_token] == list("abc")
+        by_token = [tokens[there[:, place], place].mean() for place in range(3)]
+        assert [row.accuracy for row in drop.by_token] == pytest.approx(by_token)
         losses = [float(outcomes.loss[row].sum()) / there.sum() for row in (0, index + 1)]
         assert drop.loss == pytest.approx(losses[1], rel=1e-5)
         assert drop.loss_change == pytest.approx(100 * (losses[1] / losses[0] - 1), abs=1e-3)
@@ -322,7 +322,7 @@ def test_the_baseline_is_what_evaluation_finds(task: str) -> None:
     found, expected = ablate(trained, examples, kinds=["zero"]).baseline, evaluate(trained, "test")
     assert 0 < found.wrong < found.n
     assert (found.n, found.wrong) == (expected.n, expected.wrong)
-    assert found.exact_match == expected.accuracy
+    assert found.accuracy == expected.accuracy
     assert found.interval == wilson_interval(expected.n - expected.wrong, expected.n)
     assert found.loss == pytest.approx(expected.loss, rel=1e-5)  # fp32 sums in another order
     batch = make_batch(trained.task, trained.model, examples, CPU)
@@ -330,9 +330,9 @@ def test_the_baseline_is_what_evaluation_finds(task: str) -> None:
         hits = trained.model(batch.inputs).argmax(-1) == batch.target
     assert found.token_accuracy == pytest.approx(float(hits.double().mean()))
     by_token = hits.double().reshape(len(examples), -1).mean(0).tolist()
-    assert [row["accuracy"] for row in found.by_token] == pytest.approx(by_token)
+    assert [row.accuracy for row in found.by_token] == pytest.approx(by_token)
     names = ["class"] if task == "sortedness" else trained.task.answer_names(4)
-    assert [row["token"] for row in found.by_token] == names
+    assert [row.token for row in found.by_token] == names
 
 
 def test_accuracies_are_those_of_real_decoding_with_a_hook() -> None:
@@ -368,8 +368,8 @@ def test_accuracies_are_those_of_real_decoding_with_a_hook() -> None:
             right = (written == batch.target).all(1)
             stack, layer, looks = site.split(".")
             drop = found.drops[kind][f"{stack[:3]}{layer}.{looks}.h{head}"]
-            assert drop.exact_match == pytest.approx(float(right.double().mean()))
-            exact.add(drop.exact_match)
+            assert drop.accuracy == pytest.approx(float(right.double().mean()))
+            exact.add(drop.accuracy)
     assert len(exact) > 4  # the heads differ in what they are worth
 
 
@@ -384,10 +384,9 @@ def test_an_ablation_names_every_head_in_every_kind() -> None:
     assert found.family == 2 * 4 * 9
     for head, verdict in found.verdicts.items():
         assert verdict == overall([found.drops[kind][head].verdict for kind in KINDS])
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["heads"] == heads
     outcomes = run_variants(trained, examples, one_at_a_time(9, 4), make_fillings(trained, examples)[0])
     for kind, row in zip(KINDS, outcomes.accuracy[1:].reshape(4, 9), strict=True):
-        assert [found.drops[kind][head].exact_match for head in heads] == row.tolist()
+        assert [found.drops[kind][head].accuracy for head in heads] == row.tolist()
 
 
 def test_a_place_that_no_answer_reaches_is_left_out() -> None:
@@ -398,7 +397,7 @@ def test_a_place_that_no_answer_reaches_is_left_out() -> None:
     assert lengths.max() == examples.target.shape[1]
     found = ablate(trained, examples.take(np.flatnonzero(lengths < lengths.max())))
     assert len(found.baseline.by_token) == lengths.max() - 1
-    json.dumps(found.to_json(), allow_nan=False)
+    json.dumps(write(found), allow_nan=False)
 
 
 def test_the_share_of_heads_that_can_go_is_counted_in_three_ways() -> None:
@@ -407,13 +406,16 @@ def test_the_share_of_heads_that_can_go_is_counted_in_three_ways() -> None:
     shares = found.prunable()
     assert list(shares) == list(KINDS)
     for kind, row in shares.items():
-        drops = [asdict(drop) for drop in found.drops[kind].values()]
-        assert row["under_1_point"] == sum(drop["drop"] < 1 for drop in drops) / 9
-        assert row["under_5_points"] == sum(drop["drop"] < 5 for drop in drops) / 9
-        for limit in ("under_1_point", "under_5_points"):
-            low, high = row[f"{limit}_interval"]
-            assert 0 <= low <= row[limit] <= high <= 1
-        assert row["under_1_percent_of_loss"] == sum(drop["loss"] < 1.01 * found.baseline.loss for drop in drops) / 9
+        drops = list(found.drops[kind].values())
+        assert row.under_1_point == sum(drop.drop < 1 for drop in drops) / 9
+        assert row.under_5_points == sum(drop.drop < 5 for drop in drops) / 9
+        for share, interval in (
+            (row.under_1_point, row.under_1_point_interval),
+            (row.under_5_points, row.under_5_points_interval),
+        ):
+            assert interval is not None
+            assert 0 <= interval[0] <= share <= interval[1] <= 1
+        assert row.under_1_percent_of_loss == sum(drop.loss < 1.01 * found.baseline.loss for drop in drops) / 9
 
 
 def test_the_share_of_heads_under_a_limit_has_an_interval() -> None:
@@ -447,7 +449,7 @@ def test_sets_of_heads_are_taken_away_as_a_whole() -> None:
                 width = trained.model.config.d_head
                 projections(changed.model)[head.site].weight[:, head.index * width : (head.index + 1) * width] = 0
         expected = evaluate(changed, "test", decoded=0)
-        assert drop.exact_match == expected.accuracy
+        assert drop.accuracy == expected.accuracy
         assert drop.loss == pytest.approx(expected.loss, rel=1e-5)
 
 
@@ -455,5 +457,5 @@ def test_a_model_without_heads_has_a_baseline_and_nothing_else() -> None:
     trained = randomised(SHAPES["sortedness"], kept_heads=[])
     found = ablate(trained, trained.examples("test"))
     assert (found.heads, found.verdicts, found.family) == ([], {}, 0)
-    assert found.baseline.exact_match == evaluate(trained, "test").accuracy
-    assert found.prunable()["zero"]["under_1_point"] == 0.0
+    assert found.baseline.accuracy == evaluate(trained, "test").accuracy
+    assert found.prunable()["zero"].under_1_point == 0.0

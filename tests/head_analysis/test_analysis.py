@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.head_analysis import analysis, together, verdicts
 from headway.head_analysis.ablation import KINDS
-from headway.head_analysis.analysis import HeadAnalysis, analyse, choose_examples, choose_sizes, role_of
+from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes, role_of
 from headway.head_analysis.scores import definitions
 from headway.head_analysis.variants import heads_of
 from headway.head_analysis.verdicts import overall
+from headway.results.heads import HeadAnalysis, Sizes
+from headway.results.schema import blank
 from headway.statistics import wilson_interval
 from headway.training import train
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, untrained
@@ -59,21 +62,16 @@ def found(trained: Trained) -> HeadAnalysis:
         return hw.heads(trained.directory.path, examples=30)
 
 
-@pytest.fixture(scope="module")
-def document(found: HeadAnalysis) -> dict[str, Any]:
-    return found.to_json()
+def test_the_document_is_json_without_infinities(found: HeadAnalysis) -> None:
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["form"] == 1
 
 
-def test_the_document_is_json_without_infinities(document: dict[str, Any]) -> None:
-    assert json.loads(json.dumps(document, allow_nan=False))["form"] == 1
-
-
-def test_the_document_says_what_was_analysed(document: dict[str, Any], trained: Trained) -> None:
-    assert document["run"] == str(trained.directory.path)
-    assert (document["step"], document["seed"], document["split"]) == (trained.step, 3, "test")
-    assert (document["task"], document["device"]) == (trained.task.name, "cpu")
-    assert document["n"] == document["sizes"]["examples"] == document["baseline"]["n"] == 30
-    assert document["seconds"].keys() == {
+def test_the_document_says_what_was_analysed(found: HeadAnalysis, trained: Trained) -> None:
+    assert found.run == str(trained.directory.path)
+    assert (found.step, found.seed, found.split) == (trained.step, 3, "test")
+    assert (found.task, found.device) == (trained.task.name, "cpu")
+    assert found.n == found.sizes.examples == found.baseline.n == 30
+    assert found.seconds.keys() == {
         "capture",
         "scores",
         "ablation",
@@ -85,87 +83,86 @@ def test_the_document_says_what_was_analysed(document: dict[str, Any], trained: 
         "anatomy",
         "checks",
     }
-    assert document["definitions"] == definitions(trained.task)
-    assert document["family"] == 2 * len(KINDS) * len(document["heads"])
+    assert found.definitions == definitions(trained.task)
+    assert found.family == 2 * len(KINDS) * len(found.heads)
 
 
-def test_the_baseline_agrees_with_evaluation(document: dict[str, Any], trained: Trained) -> None:
-    baseline = document["baseline"]
-    assert baseline["exact_match"] == pytest.approx(1 - baseline["wrong"] / 30)
-    assert tuple(baseline["interval"]) == wilson_interval(30 - baseline["wrong"], 30)
-    assert document["anatomy"]["wrong"] == baseline["wrong"]
-    assert document["anatomy"]["n"] == 30
-    assert [row["token"] for row in baseline["by_token"]] == [row["token"] for row in document["anatomy"]["by_token"]]
-    assert document["joint"]["elimination"]["steps"][0]["left"] == len(document["heads"])
+def test_the_baseline_agrees_with_evaluation(found: HeadAnalysis, trained: Trained) -> None:
+    baseline = found.baseline
+    assert baseline.accuracy == pytest.approx(1 - baseline.wrong / 30)
+    assert tuple(baseline.interval) == wilson_interval(30 - baseline.wrong, 30)
+    assert found.error_analysis.wrong == baseline.wrong
+    assert found.error_analysis.n == 30
+    assert [row.token for row in baseline.by_token] == [row.token for row in found.error_analysis.by_token]
+    assert found.joint.elimination.steps[0].left == len(found.heads)
 
 
-def test_every_head_has_a_verdict_a_role_scores_and_ablations(document: dict[str, Any], trained: Trained) -> None:
-    rows = document["heads"]
-    assert [row["head"] for row in rows] == [str(head) for head in heads_of(trained)]
+def test_every_head_has_a_verdict_a_role_scores_and_ablations(found: HeadAnalysis, trained: Trained) -> None:
+    rows = found.heads
+    assert [row.name for row in rows] == [str(head) for head in heads_of(trained)]
     for row, head in zip(rows, heads_of(trained), strict=True):
-        assert (row["site"], row["index"]) == (head.site, head.index)
-        assert row["kind"] in ("encoder", "decoder", "cross")
-        assert row["role"].startswith(f"{row['kind']}: ")
-        assert row["scores"].keys() == row["deviations"].keys() == row["even"].keys() == document["definitions"].keys()
-        assert {"diagonal", "boundary", "entropy", "sparsity"} <= row["scores"].keys()
+        assert (row.site, row.index) == (head.site, head.index)
+        assert row.kind in ("encoder", "decoder", "cross")
+        assert row.role.startswith(f"{row.kind}: ")
+        assert row.scores.keys() == row.deviations.keys() == row.uniform.keys() == found.definitions.keys()
+        assert {"diagonal", "boundary", "entropy", "sparsity"} <= row.scores.keys()
         if trained.task.name != "sortedness":
-            assert {"operator", "carry"} <= row["scores"].keys()
-        assert list(row["ablation"]) == list(KINDS)
+            assert {"operator", "carry"} <= row.scores.keys()
+        assert list(row.ablation) == list(KINDS)
         verdicts = []
-        for drop in row["ablation"].values():
-            assert {"drop", "interval", "p", "p_holm", "verdict", "loss_change"} <= drop.keys()
-            assert drop["n"] == 30
-            assert drop["drop"] == pytest.approx(100 * (document["baseline"]["exact_match"] - drop["exact_match"]))
-            assert drop["interval"][0] <= drop["drop"] <= drop["interval"][1]
-            assert drop["p"] <= drop["p_holm"]
-            verdicts.append(drop["verdict"])
-        assert row["verdict"] == overall(verdicts)
+        for drop in row.ablation.values():
+            assert drop.n == 30
+            assert drop.drop == pytest.approx(100 * (found.baseline.accuracy - drop.accuracy))
+            assert drop.interval[0] <= drop.drop <= drop.interval[1]
+            assert drop.p <= drop.p_holm
+            verdicts.append(drop.verdict)
+        assert row.verdict == overall(verdicts)
 
 
-def test_the_joint_part_is_whole(document: dict[str, Any], trained: Trained) -> None:
-    joint, heads = document["joint"], [row["head"] for row in document["heads"]]
-    steps = joint["elimination"]["steps"]
-    assert [step["left"] for step in steps] == list(range(len(heads), -1, -1))
-    assert sorted(step["removed"] for step in steps[1:]) == sorted(heads)
-    assert joint["elimination"]["n_chosen_on"] == joint["elimination"]["n_reported_on"] == 15
-    promised = {step["left"]: step["promised"] for step in steps}
+def test_the_joint_part_is_whole(found: HeadAnalysis, trained: Trained) -> None:
+    joint, heads = found.joint, [row.name for row in found.heads]
+    steps = joint.elimination.steps
+    assert [step.left for step in steps] == list(range(len(heads), -1, -1))
+    assert sorted(step.removed for step in steps[1:]) == sorted(heads)
+    assert joint.elimination.n_chosen_on == joint.elimination.n_reported_on == 15
+    promised = {step.left: step.sum_of_single_drops for step in steps}
     assert promised[len(heads)] == 0
-    for row in joint["removable"]:
-        assert row["sum_of_single_drops"] == promised[len(heads) - len(row["heads"])]
-    assert [row["limit"] for row in joint["removable"]] == [1, 5]
-    assert sorted([*joint["sufficient"]["heads"], *joint["removable"][0]["heads"]]) == sorted(heads)
-    kinds = list(dict.fromkeys(row["kind"] for row in document["heads"]))
-    assert list(joint["shapley"]) == [*kinds, "all"]
-    for kind, values in joint["shapley"].items():
-        players = [row["head"] for row in document["heads"] if kind in ("all", row["kind"])]
-        assert [value["head"] for value in values["values"]] == players
-        assert values["exact"]
-    assert joint["pairs"]["tested"] == math.comb(len(heads), 2)
+    for row in joint.removable:
+        assert row.sum_of_single_drops == promised[len(heads) - len(row.heads)]
+    assert [row.limit for row in joint.removable] == [1, 5]
+    assert sorted([*joint.sufficient.heads, *joint.removable[0].heads]) == sorted(heads)
+    kinds = list(dict.fromkeys(row.kind for row in found.heads))
+    assert list(joint.shapley) == [*kinds, "all"]
+    for kind, values in joint.shapley.items():
+        players = [row.name for row in found.heads if kind in ("all", row.kind)]
+        assert [value.head for value in values.values] == players
+        assert values.exact
+    assert joint.pairs.tested == math.comb(len(heads), 2)
 
 
-def test_the_other_parts_are_there(document: dict[str, Any], trained: Trained) -> None:
-    heads = [row["head"] for row in document["heads"]]
-    capture = document["capture"]
-    assert [list(example["weights"]) for example in capture["examples"]] == [heads] * 3
-    assert list(capture["mean"]["weights"]) == heads
-    assert document["prunable"].keys() == set(KINDS)
+def test_the_other_parts_are_there(found: HeadAnalysis, trained: Trained) -> None:
+    heads = [row.name for row in found.heads]
+    capture = found.capture
+    assert [list(example.weights) for example in capture.examples] == [heads] * 3
+    assert list(capture.mean.weights) == heads
+    assert found.prunable.keys() == set(KINDS)
     names = [contrast.name for contrast in trained.task.contrasts(np.random.default_rng(0), 2)]
-    assert [contrast["name"] for contrast in document["interventions"]["contrasts"]] == names
-    assert document["interventions"]["n"] == 15
-    checks = document["checks"]
-    assert checks["decoded"] == 5 * (1 + len(KINDS) * len(heads))
-    assert checks["real_disagreements"] == 0
-    assert checks["identity"] < 1e-4
-    assert checks["weights_off_one"] < 1e-5
+    assert [contrast.name for contrast in found.interventions.contrasts] == names
+    assert found.interventions.n == 15
+    checks = found.checks
+    assert checks.decoded == 5 * (1 + len(KINDS) * len(heads))
+    assert checks.real_disagreements == 0
+    assert checks.identity < 1e-4
+    assert checks.weights_off_one < 1e-5
 
 
-def test_it_comes_out_the_same_twice(document: dict[str, Any], trained: Trained, quick: None) -> None:
-    again = analyse(trained, examples=30).to_json()
-    assert {**again, "seconds": None} == {**document, "seconds": None}
+def test_it_comes_out_the_same_twice(found: HeadAnalysis, trained: Trained, quick: None) -> None:
+    again = analyse(trained, examples=30)
+    assert replace(again, seconds=found.seconds) == found
 
 
 def test_a_run_and_its_path_are_the_same(found: HeadAnalysis, trained: Trained) -> None:
-    assert found.document["run"] == str(trained.directory.path)
+    assert found.run == str(trained.directory.path)
     with pytest.raises(InputError, match="no run at nowhere"):
         hw.heads("nowhere")
 
@@ -189,18 +186,18 @@ def test_another_form_is_refused(form: int | None) -> None:
 
 def test_the_top_heads_are_those_with_the_largest_drops(found: HeadAnalysis) -> None:
     for kind in KINDS:
-        drops = {row["head"]: row["ablation"][kind]["drop"] for row in found.document["heads"]}
+        drops = {row.name: row.ablation[kind].drop for row in found.heads}
         top = found.top(4, kind)
         assert [drop for _, drop in top] == sorted(drops.values(), reverse=True)[:4]
         assert all(drops[head] == drop for head, drop in top)
     assert len(found.top()) == 5
-    assert len(found.top(1_000)) == len(found.document["heads"])
+    assert len(found.top(1_000)) == len(found.heads)
 
 
 def test_one_head_is_found_by_name(found: HeadAnalysis) -> None:
-    name = found.document["heads"][1]["head"]
-    assert found.head(name)["head"] == name
-    assert found.verdicts[name] == found.head(name)["verdict"]
+    name = found.heads[1].name
+    assert found.head(name).name == name
+    assert found.verdicts[name] == found.head(name).verdict
     with pytest.raises(InputError, match=rf"no head 'nonsense.h99' here; (did you mean .*)?known: .*{name}"):
         found.head("nonsense.h99")
     with pytest.raises(InputError, match=f"did you mean {name}"):
@@ -209,29 +206,12 @@ def test_one_head_is_found_by_name(found: HeadAnalysis) -> None:
 
 def test_a_notebook_shows_a_table_of_all_heads(found: HeadAnalysis) -> None:
     html = found._repr_html_()
-    assert html.count("<tr>") == 1 + len(found.document["heads"])
-    for row in found.document["heads"]:
-        assert f"<td>{row['head']}</td><td>{row['verdict']}</td>" in html
+    assert html.count("<tr>") == 1 + len(found.heads)
+    for row in found.heads:
+        assert f"<td>{row.name}</td><td>{row.verdict}</td>" in html
     for kind in KINDS:
         assert f"<th>{kind}</th>" in html
-    assert "document" not in repr(found)  # a whole heads.json on the terminal helps nobody
-
-
-# The package
-
-
-def test_the_package_can_be_called_and_is_still_a_package(trained: Trained, quick: None) -> None:
-    import headway.head_analysis
-    import headway.head_analysis.scores
-
-    assert hw.heads is headway.head_analysis
-    assert callable(hw.heads)
-    assert headway.head_analysis.scores.score_heads is not None
-    assert hw.heads.__path__
-    assert "Which heads a model needs" in (hw.heads.__doc__ or "")
-    assert "heads" in dir(hw)
-    with pytest.raises(InputError, match="5 examples of the test split"):
-        hw.heads(trained, examples=5)
+    assert len(repr(found)) < 200  # a whole heads.json on the terminal helps nobody
 
 
 # Which examples, and how many
@@ -298,30 +278,29 @@ def test_sizes_are_fixed_by_the_model_the_device_and_thoroughness(monkeypatch: p
     monkeypatch.setattr(analysis, "EXACT_HEADS", 4)  # as if it had too many heads for all their subsets
     sizes, again = (choose_sizes(trained, examples, thorough=False) for _ in range(2))
     assert again == sizes
-    assert sizes.keys() == {"examples", "permutations", "decoded", *analysis.BUDGET}
     thorough = choose_sizes(trained, examples, thorough=True)
     monkeypatch.setattr(Trained, "device", torch.device("cuda"))
     faster = choose_sizes(trained, examples, thorough=False)
     for part in analysis.BUDGET:
-        assert 100 <= sizes[part] <= thorough[part] <= faster[part] or part == "all"
+        assert 100 <= getattr(sizes, part) <= getattr(thorough, part) <= getattr(faster, part) or part == "all_heads"
     # Ten times the budget for five times the orders; both sizes are between the least and the most.
-    assert thorough["permutations"] == 5 * sizes["permutations"]
-    assert 100 < sizes["all"] < thorough["all"] < 2_000
-    assert thorough["all"] == pytest.approx(2 * sizes["all"], abs=2)
-    assert 100 < sizes["interventions"] < thorough["interventions"] < 10_000
-    assert thorough["interventions"] == pytest.approx(10 * sizes["interventions"], abs=10)
-    assert faster["elimination"] == 1_000  # half of the examples: the other half reports
+    assert thorough.permutations == 5 * sizes.permutations
+    assert 100 < sizes.all_heads < thorough.all_heads < 2_000
+    assert thorough.all_heads == pytest.approx(2 * sizes.all_heads, abs=2)
+    assert 100 < sizes.interventions < thorough.interventions < 10_000
+    assert thorough.interventions == pytest.approx(10 * sizes.interventions, abs=10)
+    assert faster.elimination == 1_000  # half of the examples: the other half reports
 
 
 def test_a_larger_model_gets_fewer_examples_but_never_too_few() -> None:
     small, large = wide(320), wide(640)
     examples = small.examples("test")
     one, other = (choose_sizes(model, examples, thorough=False) for model in (small, large))
-    assert all(one[part] >= other[part] >= 100 for part in analysis.BUDGET)
-    assert any(one[part] > other[part] for part in analysis.BUDGET)
+    assert all(getattr(one, part) >= getattr(other, part) >= 100 for part in analysis.BUDGET)
+    assert any(getattr(one, part) > getattr(other, part) for part in analysis.BUDGET)
     few = choose_sizes(large, examples.take(slice(0, 31)), thorough=True)
-    assert all(few[part] >= 15 for part in analysis.BUDGET)
-    assert (few["elimination"], few["decoded"]) == (15, 31)
+    assert all(getattr(few, part) >= 15 for part in analysis.BUDGET)
+    assert (few.elimination, few.decoded) == (15, 31)
 
 
 def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
@@ -340,16 +319,16 @@ def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.Monke
 
 
 def test_every_part_takes_the_size_that_was_chosen_for_it(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
-    sizes = {"elimination": 11, "shapley": 12, "all": 13, "pairs": 14, "interventions": 16, "permutations": 6}
+    sizes = blank(Sizes, elimination=11, shapley=12, all_heads=13, pairs=14, interventions=16, permutations=6)
     monkeypatch.setattr(analysis, "choose_sizes", lambda *rest, thorough: sizes)
     monkeypatch.setattr(together, "EXACT_HEADS", 1)
-    found = analyse(untrained(SORTEDNESS), examples=30).to_json()
-    joint = found["joint"]
-    assert (joint["elimination"]["n_chosen_on"], joint["elimination"]["n_reported_on"]) == (11, 11)
-    assert (joint["shapley"]["encoder"]["n"], joint["shapley"]["all"]["n"], joint["pairs"]["n"]) == (12, 13, 14)
-    assert joint["shapley"]["all"]["permutations"] == 6
-    assert found["interventions"]["contrasts"][0]["n"] == found["interventions"]["n"] == 16
-    assert found["sizes"] == sizes
+    found = analyse(untrained(SORTEDNESS), examples=30)
+    joint = found.joint
+    assert (joint.elimination.n_chosen_on, joint.elimination.n_reported_on) == (11, 11)
+    assert (joint.shapley["encoder"].n, joint.shapley["all"].n, joint.pairs.n) == (12, 13, 14)
+    assert joint.shapley["all"].permutations == 6
+    assert found.interventions.contrasts[0].n == found.interventions.n == 16
+    assert found.sizes == sizes
 
 
 def test_progress_is_told_for_every_part(quick: None) -> None:
@@ -369,7 +348,7 @@ def test_long_examples_are_not_stored(monkeypatch: pytest.MonkeyPatch, quick: No
     trained = untrained(SORTEDNESS)
     found = analysis.capture_examples(trained, trained.examples("test"), 6)
     lengths = (trained.examples("test").source[:6] != trained.task.vocabulary.pad).sum(1)
-    assert [len(one["source"]) for one in found] == [length for length in lengths if length <= 4]
+    assert [len(one.source) for one in found] == [length for length in lengths if length <= 4]
 
 
 @pytest.mark.parametrize("maps", [0, 21])
@@ -382,10 +361,10 @@ def test_too_few_or_too_many_maps_are_refused(maps: int) -> None:
 def test_where_lengths_differ_the_mean_is_over_the_whole_split() -> None:
     trained = untrained(SORTEDNESS)
     everything = trained.examples("test")
-    found = analysis._capture(trained, everything.take(slice(0, 20)), "test", 1)["mean"]
+    found = analysis._capture(trained, everything.take(slice(0, 20)), "test", 1).mean
     lengths = (everything.source != trained.task.vocabulary.pad).sum(1)
-    assert found["n"] == np.bincount(lengths).max()
-    assert found["alike"] == f"{np.bincount(lengths).argmax()} tokens"
+    assert found.n == np.bincount(lengths).max()
+    assert found.alike == f"{np.bincount(lengths).argmax()} tokens"
 
 
 # Roles

@@ -20,6 +20,7 @@ from headway.head_analysis.anatomy import MOST_GROUPS, answer_without, by_value,
 from headway.head_analysis.handles import attention_at
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
+from headway.results.schema import write
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, favour, half_trained, untrained
@@ -77,24 +78,24 @@ def case(request: pytest.FixtureRequest) -> tuple[Trained, Examples, dict[str, A
 
 def test_the_numbers_are_those_of_a_pass_with_hooks(case: Any) -> None:
     trained, _, found, plain = case
-    assert found["n"] == 120
-    assert found["wrong"] == int((~plain.right).sum())
-    assert 0 < found["wrong"] < 120
-    assert set(found["without"]) <= {str(head) for head in heads_of(trained)}
-    json.dumps(found, allow_nan=False)
+    assert found.n == 120
+    assert found.wrong == int((~plain.right).sum())
+    assert 0 < found.wrong < 120
+    assert set(found.ablated) <= {str(head) for head in heads_of(trained)}
+    json.dumps(write(found), allow_nan=False)
 
 
 def test_accuracy_by_feature_agrees_with_counting(case: Any) -> None:
     trained, examples, found, plain = case
     features = trained.task.features(examples.source)
-    assert found["by"].keys() == features.keys()
+    assert found.by_feature.keys() == features.keys()
     for name, values in features.items():
         counts, wrong = Counter(values.tolist()), Counter(values[~plain.right].tolist())
-        assert [row["value"] for row in found["by"][name]] == sorted(counts)
-        for row in found["by"][name]:
-            assert (row["n"], row["wrong"]) == (counts[row["value"]], wrong[row["value"]])
-            assert row["accuracy"] == pytest.approx(1 - row["wrong"] / row["n"])
-            assert row["interval"] == wilson_interval(row["n"] - row["wrong"], row["n"])
+        assert [row.value for row in found.by_feature[name]] == sorted(counts)
+        for row in found.by_feature[name]:
+            assert (row.n, row.wrong) == (counts[row.value], wrong[row.value])
+            assert row.accuracy == pytest.approx(1 - row.wrong / row.n)
+            assert row.interval == wilson_interval(row.n - row.wrong, row.n)
 
 
 def test_accuracy_by_token_and_the_confusion_add_up(case: Any) -> None:
@@ -103,53 +104,53 @@ def test_accuracy_by_token_and_the_confusion_add_up(case: Any) -> None:
     answered = plain.answered.reshape(120, -1)
     is_class = trained.task.kind == "class"
     names = ["class"] if is_class else ["column 2", "column 1", "column 0", "end"]
-    assert [row["token"] for row in found["by_token"]] == names == list(found["confusion"])
-    for place, row in enumerate(found["by_token"]):
+    assert [row.token for row in found.by_token] == names == list(found.confusion)
+    for place, row in enumerate(found.by_token):
         wrong = sum(int(t) != int(a) for t, a in zip(target[:, place], answered[:, place], strict=True))
-        assert (row["n"], row["wrong"]) == (120, wrong)
-        table = found["confusion"][row["token"]]
-        counts = np.array(table["counts"])
+        assert (row.n, row.wrong) == (120, wrong)
+        table = found.confusion[row.token]
+        counts = np.array(table.counts)
         assert counts.sum() == 120
         assert counts.sum() - counts.trace() == wrong
         tokens = ["0", "1"] if is_class else list(trained.task.vocabulary.tokens)
         pairs = Counter(
             (tokens[t], tokens[a]) for t, a in zip(target[:, place].tolist(), answered[:, place].tolist(), strict=True)
         )
-        for i, right in enumerate(table["labels"]):
-            for j, given_answer in enumerate(table["labels"]):
+        for i, right in enumerate(table.labels):
+            for j, given_answer in enumerate(table.labels):
                 assert counts[i, j] == pairs[right, given_answer]  # rows are right, columns answered
 
 
 def test_accuracy_by_symbol_agrees_with_counting(case: Any) -> None:
     trained, examples, found, plain = case
     tokens, pad = trained.task.vocabulary.tokens, trained.task.vocabulary.pad
-    assert list(found["by_symbol"]) == trained.task.token_names(examples.source.shape[1])
-    for place, rows in enumerate(found["by_symbol"].values()):
+    assert list(found.by_symbol) == trained.task.token_names(examples.source.shape[1])
+    for place, rows in enumerate(found.by_symbol.values()):
         column = examples.source[:, place]
         counts = Counter(tokens[token] for token in column if token != pad)
         wrong = Counter(tokens[token] for token in column[~plain.right])
-        assert {row["symbol"]: (row["n"], row["wrong"]) for row in rows} == {
+        assert {row.symbol: (row.n, row.wrong) for row in rows} == {
             symbol: (count, wrong[symbol]) for symbol, count in counts.items()
         }
 
 
 def test_the_worst_are_wrong_first_then_by_loss_and_decoded_for_real(case: Any) -> None:
     trained, examples, found, plain = case
-    worst = found["worst"]
+    worst = found.worst
     assert len(worst) == 20
-    keys = [(row["right"], -row["loss"]) for row in worst]
+    keys = [(row.right, -row.loss) for row in worst]
     assert keys == sorted(keys)
     expected = sorted(range(120), key=lambda row: (plain.right[row], -plain.loss[row]))[:20]
     # 1e-4: the sweep and the hook sum fp32 losses of size ten in another order.
-    assert [row["loss"] for row in worst] == pytest.approx(plain.loss[expected].tolist(), rel=1e-4)
+    assert [row.loss for row in worst] == pytest.approx(plain.loss[expected].tolist(), rel=1e-4)
     answers = plain.answered if plain.decoded is None else plain.decoded
     lines = {
         trained.task.show(source, target): trained.task.show(source, answer)
         for source, target, answer in zip(examples.source, examples.target, answers, strict=True)
     }
     for row in worst:
-        assert lines[row["example"]].endswith(f"-> {row['answered']}")
-        assert row["right"] == row["example"].endswith(f"-> {row['answered']}")
+        assert lines[row.example].endswith(f"-> {row.answered}")
+        assert row.right == row.example.endswith(f"-> {row.answered}")
 
 
 def test_taking_heads_away_by_the_hook_and_in_the_sweep_is_the_same() -> None:
@@ -157,7 +158,7 @@ def test_taking_heads_away_by_the_hook_and_in_the_sweep_is_the_same() -> None:
     examples = trained.examples("test").take(slice(0, 80))
     drops = ablate(trained, examples, kinds=["zero"]).drops["zero"]
     for head in heads_of(trained)[:4]:
-        assert dissect(trained, examples, [head])["wrong"] == round(80 * (1 - drops[str(head)].exact_match))
+        assert dissect(trained, examples, [head]).wrong == round(80 * (1 - drops[str(head)].accuracy))
 
 
 def test_answers_without_heads_are_written_token_by_token() -> None:
@@ -180,16 +181,16 @@ def test_values_are_grouped_in_order_and_each_example_counts_once(pairs: list[tu
     rows = by_value(value, right)
     distinct = np.unique(value)
     assert len(rows) == len(distinct) if len(distinct) <= MOST_GROUPS else 1 < len(rows) <= MOST_GROUPS
-    ranges = [ends(row["value"]) for row in rows]
+    ranges = [ends(row.value) for row in rows]
     assert all(low <= high for low, high in ranges)
     assert all(before[1] < after[0] for before, after in pairwise(ranges))
     for row, (low, high) in zip(rows, ranges, strict=True):
         inside = [good for number, good in pairs if low <= number <= high]
         assert low in value
         assert high in value
-        assert (row["n"], row["wrong"]) == (len(inside), inside.count(False))
-        assert row["n"] > 0
-    assert sum(row["n"] for row in rows) == len(pairs)
+        assert (row.n, row.wrong) == (len(inside), inside.count(False))
+        assert row.n > 0
+    assert sum(row.n for row in rows) == len(pairs)
 
 
 def ends(value: int | str) -> tuple[int, int]:
@@ -203,17 +204,17 @@ def test_ranges_hold_about_equally_many() -> None:
     value = np.random.default_rng(0).integers(0, 1_000, size=2_400)
     rows = by_value(value, value < 500)
     assert len(rows) == MOST_GROUPS
-    assert all(180 <= row["n"] <= 220 for row in rows)
-    assert [row["wrong"] for row in rows[:5]] == [0] * 5
+    assert all(180 <= row.n <= 220 for row in rows)
+    assert [row.wrong for row in rows[:5]] == [0] * 5
 
 
 @pytest.mark.parametrize("common", [0, 40, 100])
 def test_a_value_that_most_examples_have_stands_alone(common: int) -> None:
     value = np.concatenate([np.full(300, common), np.arange(101)])
-    rows = {row["value"]: row for row in by_value(value, value != common)}
-    assert (rows[common]["n"], rows[common]["wrong"]) == (301, 301)
+    rows = {row.value: row for row in by_value(value, value != common)}
+    assert (rows[common].n, rows[common].wrong) == (301, 301)
     assert len(rows) <= MOST_GROUPS
-    assert all(row["wrong"] == 0 for name, row in rows.items() if name != common)
+    assert all(row.wrong == 0 for name, row in rows.items() if name != common)
 
 
 # Answers of unequal length
@@ -224,12 +225,12 @@ def test_padding_is_no_token_and_no_symbol() -> None:
     examples = trained.examples("test")
     pad = trained.task.vocabulary.pad
     found = dissect(trained, examples)
-    for place, row in enumerate(found["by_token"]):
+    for place, row in enumerate(found.by_token):
         there = int((examples.target[:, place] != pad).sum())
-        assert row["n"] == there == np.sum(found["confusion"][row["token"]]["counts"])
-    assert found["by_token"][0]["n"] == 40 > found["by_token"][-1]["n"]
-    assert found["by_symbol"]
-    assert "PAD" not in {row["symbol"] for rows in found["by_symbol"].values() for row in rows}
+        assert row.n == there == np.sum(found.confusion[row.token].counts)
+    assert found.by_token[0].n == 40 > found.by_token[-1].n
+    assert found.by_symbol
+    assert "PAD" not in {row.symbol for rows in found.by_symbol.values() for row in rows}
 
 
 def test_places_that_no_answer_reaches_are_left_out() -> None:
@@ -242,22 +243,22 @@ def test_places_that_no_answer_reaches_are_left_out() -> None:
     found, ablation = dissect(trained, short), ablate(trained, short)
     longest = int(lengths[lengths < lengths.max()].max())
     names = trained.task.answer_names(longest)
-    assert [row["token"] for row in found["by_token"]] == list(found["confusion"]) == names
-    assert [row["token"] for row in ablation.baseline.by_token] == names
-    json.dumps([found, ablation.to_json()], allow_nan=False)
+    assert [row.token for row in found.by_token] == list(found.confusion) == names
+    assert [row.token for row in ablation.baseline.by_token] == names
+    json.dumps(write([found, ablation]), allow_nan=False)
 
 
 def test_long_sources_have_no_table_of_symbols() -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
-    assert dissect(trained, trained.examples("test"))["by_symbol"] == {}
+    assert dissect(trained, trained.examples("test")).by_symbol == {}
     trained = untrained(ADDITION, task={"digits": 9})
-    assert dissect(trained, trained.examples("test"))["by_symbol"] == {}
+    assert dissect(trained, trained.examples("test")).by_symbol == {}
 
 
 def test_a_model_that_never_ends_is_shown_so() -> None:
     trained = untrained(ADDITION)
     favour(trained, trained.task.vocabulary.eos, -1e4)
     found = dissect(trained, trained.examples("test"))
-    assert found["wrong"] == 40
-    assert all(row["answered"].endswith("(no end)") for row in found["worst"])
-    assert not any(row["right"] for row in found["worst"])
+    assert found.wrong == 40
+    assert all(row.answered.endswith("(no end)") for row in found.worst)
+    assert not any(row.right for row in found.worst)

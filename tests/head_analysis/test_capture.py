@@ -15,6 +15,7 @@ from headway.evaluation import Trained
 from headway.head_analysis import capture as room
 from headway.head_analysis.capture import Capture, capture, commonest_layout, mean_weights
 from headway.model.transformer import Inputs
+from headway.results.schema import write
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SHAPES, SORTEDNESS, TEXT, TEXT_ACROSS, favour, untrained
 
@@ -188,7 +189,7 @@ def test_heads_of_a_pruned_model_keep_their_names() -> None:
 def test_the_json_form_has_rounded_weights_and_no_outputs() -> None:
     trained = untrained(ADDITION)
     (found,) = capture(trained, trained.examples("test").take([0]))
-    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    document = json.loads(json.dumps(write(found.result()), allow_nan=False))
     assert document.keys() == {"source", "target", "written", "prefix", "weights"}
     assert len(document["source"]) == 5
     assert document["target"][-1] == "EOS"
@@ -220,27 +221,27 @@ def test_the_mean_is_the_plain_mean_over_the_commonest_layout(
                 sums[str(head)] += record[site.name][0, place].double().numpy()
     found = mean_weights(trained, examples)
     assert found is not None
-    json.dumps(found, allow_nan=False)
-    assert found["n"] == len(rows)
-    assert found["weights"].keys() == sums.keys()
+    json.dumps(write(found), allow_nan=False)
+    assert found.n == len(rows)
+    assert found.weights.keys() == sums.keys()
     for head, total in sums.items():
-        np.testing.assert_allclose(found["weights"][head], total / len(rows), rtol=0, atol=0.5e-4 + 1e-6)
-    width, answer = len(found["source"]), len(found["prefix"])
+        np.testing.assert_allclose(found.weights[head], total / len(rows), rtol=0, atol=0.5e-4 + 1e-6)
+    width, answer = len(found.source), len(found.prefix)
     assert width == int((examples.source[rows[0]] != trained.task.vocabulary.pad).sum())
     if trained.task.kind == "class":
-        assert (found["prefix"], found["written"]) == ([], [])
+        assert (found.prefix, found.generated) == ((), ())
     else:
-        assert answer == len(found["written"]) == int((examples.target[rows[0]] != trained.task.vocabulary.pad).sum())
-        assert found["prefix"] == ["BOS", *found["written"][:-1]]
+        assert answer == len(found.generated) == int((examples.target[rows[0]] != trained.task.vocabulary.pad).sum())
+        assert found.prefix == ("BOS", *found.generated[:-1])
 
 
 def test_the_names_of_the_mean_are_the_places_of_a_sum() -> None:
     trained = untrained(ADDITION)
     found = mean_weights(trained, trained.examples("test"))
     assert found is not None
-    assert found["source"] == ["a1", "a0", "+", "b1", "b0"]
-    assert found["prefix"] == ["BOS", "column 2", "column 1", "column 0"]
-    assert found["written"] == ["column 2", "column 1", "column 0", "end"]
+    assert found.source == ("a1", "a0", "+", "b1", "b0")
+    assert found.prefix == ("BOS", "column 2", "column 1", "column 0")
+    assert found.generated == ("column 2", "column 1", "column 0", "end")
 
 
 def sums(trained: Trained, *texts: str) -> Examples:
@@ -263,12 +264,12 @@ def test_the_mean_of_sums_of_any_length_is_over_sums_written_alike_and_says_so()
     trained = untrained(TEXT_ACROSS)
     found = mean_weights(trained, sums(trained, "12 + 3 = ", "12 + 7 = ", "5 + 52 = ", "43 + 5 = "))
     assert found is not None
-    assert (found["n"], found["alike"]) == (3, "2 + 1 digits, sum of 2")
-    assert found["source"] == ["a1", "a0", " ", "+", " ", "b0", " ", "=", " "]
-    assert found["written"][-1] == "end"
+    assert (found.n, found.alike) == (3, "2 + 1 digits, sum of 2")
+    assert found.source == ("a1", "a0", " ", "+", " ", "b0", " ", "=", " ")
+    assert found.generated[-1] == "end"
     alone = mean_weights(trained, sums(trained, "12 + 3 = ", "12 + 7 = "))
     assert alone is not None
-    assert alone["alike"] is None
+    assert alone.alike is None
 
 
 def test_the_commonest_layout_of_classes_is_that_of_the_source() -> None:

@@ -92,31 +92,31 @@ def test_flips_are_those_of_plain_passes_with_hooks(task: str, which: list[int])
         found = carry_over(trained, contrast, groups)
         usable, flips = count_flips(trained, contrast, groups)
         assert 0 < len(usable) < 16  # pairs of both sorts are there, and the wrong ones do not count
-        assert (found["name"], found["about"]) == (contrast.name, contrast.about)
-        assert (found["n"], found["usable"]) == (16, len(usable))
-        assert {row["who"]: row["flips"] for row in found["rows"]} == {who: len(rows) for who, rows in flips.items()}
-        for row in found["rows"]:
-            assert row["heads"] == [str(head) for head in groups[row["who"]]]
-            assert row["rate"] == row["flips"] / len(usable)
-            assert row["interval"] == wilson_interval(row["flips"], len(usable))
-            assert row["rate_each_way"] == [share(flips[row["who"]], usable, way) for way in (0, 1)]
-            rates.add(row["rate"])
+        assert (found.name, found.about) == (contrast.name, contrast.about)
+        assert (found.n, found.usable) == (16, len(usable))
+        assert {row.who: row.flips for row in found.rows} == {who: len(rows) for who, rows in flips.items()}
+        for row in found.rows:
+            assert row.heads == tuple(str(head) for head in groups[row.who])
+            assert row.rate == row.flips / len(usable)
+            assert row.interval == wilson_interval(row.flips, len(usable))
+            assert row.rate_each_way == tuple(share(flips[row.who], usable, way) for way in (0, 1))
+            rates.add(row.rate)
     assert len(rates) > 3
 
 
 def test_the_token_of_a_contrast_is_named_as_in_the_answer() -> None:
     trained = untrained(ADDITION)
     found = intervene_on_contrasts(trained, 4, {"one": heads_of(trained)[:1]})
-    assert [(row["name"], row["token"]) for row in found["contrasts"]] == [
+    assert [(row.name, row.token) for row in found.contrasts] == [
         ("carry into column 1 from column 0", "column 1"),
         ("carry into column 2 from column 1", "column 2"),
         ("carry into column 2 from column 0", "column 2"),
         ("digits of column 0", "column 0"),
         ("digits of column 1", "column 1"),
     ]
-    assert found["n"] == 4
-    (only,) = intervene_on_contrasts(untrained(SORTEDNESS), 6)["contrasts"]
-    assert (only["token"], only["about"], only["n"]) == ("class", "inversion", 6)
+    assert found.n == 4
+    (only,) = intervene_on_contrasts(untrained(SORTEDNESS), 6).contrasts
+    assert (only.token, only.about, only.n) == ("class", "inversion", 6)
 
 
 def test_all_heads_of_every_site_at_once_leave_nothing_of_the_base_but_its_own_tokens() -> None:
@@ -125,13 +125,13 @@ def test_all_heads_of_every_site_at_once_leave_nothing_of_the_base_but_its_own_t
     contrasts = trained.task.contrasts(np.random.default_rng(7), 60)
     (carry,) = [one for one in contrasts if one.name == "carry into column 2 from column 1"]
     found = carry_over(trained, carry, {"all": heads, "none": []})
-    everything, nothing = found["rows"]
-    assert everything["heads"] == [str(head) for head in heads]
+    everything, nothing = found.rows
+    assert everything.heads == tuple(map(str, heads))
     assert len(heads) == 3 * 3
     # The answer starts with this token: in both passes the decoder has read BOS alone, so the donor decides.
-    assert everything["flips"] == found["usable"] > 0
-    assert everything["rate"] == 1
-    assert (nothing["heads"], nothing["flips"], nothing["rate"]) == ([], 0, 0.0)
+    assert everything.flips == found.usable > 0
+    assert everything.rate == 1
+    assert (nothing.heads, nothing.flips, nothing.rate) == ((), 0, 0.0)
 
 
 def test_a_donor_that_is_the_base_changes_nothing_and_flips_nothing() -> None:
@@ -140,8 +140,8 @@ def test_a_donor_that_is_the_base_changes_nothing_and_flips_nothing() -> None:
     same = Contrast(contrast.name, contrast.about, contrast.token, contrast.base, contrast.base)
     found = carry_over(trained, same, groups_of(trained))
     # The answers do not differ, so there is nothing that could turn into the donor's.
-    assert found["usable"] == 0
-    assert all((row["flips"], row["rate"]) == (0, 0.0) for row in found["rows"])
+    assert found.usable == 0
+    assert all((row.flips, row.rate) == (0, 0.0) for row in found.rows)
 
 
 def test_outputs_of_the_base_itself_under_the_donors_answer_flip_nothing() -> None:
@@ -152,8 +152,8 @@ def test_outputs_of_the_base_itself_under_the_donors_answer_flip_nothing() -> No
     found = carry_over(
         trained, Contrast(contrast.name, contrast.about, contrast.token, contrast.base, donor), groups_of(trained)
     )
-    assert found["usable"] == 0
-    assert all(row["flips"] == 0 for row in found["rows"])
+    assert found.usable == 0
+    assert all(row.flips == 0 for row in found.rows)
 
 
 @pytest.mark.parametrize("side", ["base", "donor"])
@@ -163,12 +163,12 @@ def test_a_pair_that_is_wrong_on_either_side_does_not_count(side: str) -> None:
     groups = {"all": heads_of(trained)}
     sides = {"base": contrast.base, "donor": contrast.donor}
     right = [all(answer_of(trained, one.take([row]))[1] for one in sides.values()) for row in range(30)]
-    assert carry_over(trained, contrast, groups)["usable"] == sum(right)
+    assert carry_over(trained, contrast, groups).usable == sum(right)
     target = sides[side].target.copy()
     target[np.flatnonzero(right)[:3], -1] = 0  # an end that no model writes
     sides[side] = Examples(sides[side].source, target)
     found = carry_over(trained, Contrast("", "", contrast.token, **sides), groups)
-    assert found["usable"] == sum(right) - 3
+    assert found.usable == sum(right) - 3
 
 
 def test_groups_are_heads_then_sites_then_kinds() -> None:
@@ -192,9 +192,9 @@ def test_groups_are_heads_then_sites_then_kinds() -> None:
 def test_a_decoder_only_model_is_patched_too() -> None:
     trained = untrained(TEXT)
     found = intervene_on_contrasts(trained, 6)
-    assert len(found["contrasts"]) == 6
-    for contrast in found["contrasts"]:
-        assert [row["who"] for row in contrast["rows"]][-3:] == ["decoder.0.self", "decoder.1.self", "all decoder"]
+    assert len(found.contrasts) == 6
+    for contrast in found.contrasts:
+        assert [row.who for row in contrast.rows][-3:] == ["decoder.0.self", "decoder.1.self", "all decoder"]
 
 
 def test_the_same_pairs_are_drawn_every_time() -> None:
@@ -238,40 +238,40 @@ def test_controls_are_those_of_plain_passes_with_hooks() -> None:
     usable, flips = count_flips(trained, contrast, groups)
     counted = count_controls(trained, contrast, groups)
     assert contrast.control is not None
-    assert found["control"]["n"] == contrast.control.there.sum() < 80
-    assert found["control"]["usable"] == len(counted["all cross"]) > 0
-    assert found["control"]["digits_token"] == "column 0"
-    for row in found["control"]["rows"]:
-        rows = counted[row["who"]]
+    assert found.control.n == contrast.control.there.sum() < 80
+    assert found.control.usable == len(counted["all cross"]) > 0
+    assert found.control.digits_token == "column 0"
+    for row in found.control.rows:
+        rows = counted[row.who]
         changed, brought = ({at for at, flags in rows.items() if flags[which]} for which in (0, 1))
-        assert (row["changed"], row["digits"]["flips"]) == (len(changed), len(brought))
-        assert row["interval"] == wilson_interval(len(changed), len(rows))
-        assert row["digits"]["interval"] == wilson_interval(len(brought), len(rows))
+        assert (row.changed, row.digits.flips) == (len(changed), len(brought))
+        assert row.interval == wilson_interval(len(changed), len(rows))
+        assert row.digits.interval == wilson_interval(len(brought), len(rows))
         both = set(usable) & set(rows)
-        moved = set(flips[row["who"]]) & both
+        moved = set(flips[row.who]) & both
         lost, gained = len(moved - changed), len((changed & both) - moved)
-        assert row["difference"]["n"] == len(both)
-        assert row["difference"]["value"] == (lost - gained) / len(both)
-        assert row["difference"]["interval"] == pytest.approx(
+        assert row.difference.n == len(both)
+        assert row.difference.value == (lost - gained) / len(both)
+        assert row.difference.interval == pytest.approx(
             [float(end) for end in paired_interval(lost, gained, len(both))]
         )
-    assert {row["changed"] > 0 for row in found["control"]["rows"]} == {True, False}
+    assert {row.changed > 0 for row in found.control.rows} == {True, False}
 
 
 def test_a_control_counts_pairs_that_are_right_on_both_sides_though_their_token_is_the_same() -> None:
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(1), 60)[0]
     groups = {"none": [], "all": heads_of(trained)}
-    found = carry_over(trained, contrast, groups)["control"]
-    assert found["usable"] > 0
-    nothing = found["rows"][0]
-    assert (nothing["changed"], nothing["digits"]["flips"]) == (0, 0)
+    found = carry_over(trained, contrast, groups).control
+    assert found.usable > 0
+    nothing = found.rows[0]
+    assert (nothing.changed, nothing.digits.flips) == (0, 0)
 
 
 def test_contrasts_without_a_control_have_none() -> None:
-    (only,) = intervene_on_contrasts(half_trained("sortedness"), 20)["contrasts"]
-    assert "control" not in only
-    names = {one["name"]: "control" in one for one in intervene_on_contrasts(untrained(ADDITION), 8)["contrasts"]}
+    (only,) = intervene_on_contrasts(half_trained("sortedness"), 20).contrasts
+    assert only.control is None
+    names = {one.name: one.control is not None for one in intervene_on_contrasts(untrained(ADDITION), 8).contrasts}
     assert all(there == name.startswith("carry") for name, there in names.items())
 
 
@@ -290,17 +290,17 @@ def test_the_strongest_head_is_chosen_on_one_half_and_measured_on_the_other() ->
 
     choosing, reporting = ([row for row in usable if chooses(row) == which] for which in (True, False))
     assert {row % 2 for row in choosing} == {row % 2 for row in reporting} == {0, 1}, "both directions in each half"
-    assert found["strongest"].keys() == {"encoder", "decoder", "cross"}
+    assert found.strongest.keys() == {"encoder", "decoder", "cross"}
     prefixes = {"encoder": "enc0.self", "decoder": "dec0.self", "cross": "dec0.cross"}
-    for kind, row in found["strongest"].items():
+    for kind, row in found.strongest.items():
         own = [who for who in groups if who.startswith(f"{prefixes[kind]}.h")]
         counts = {who: sum(chooses(at) for at in flips[who]) for who in own}
-        assert counts[row["head"]] == max(counts.values())
-        assert (row["n"], row["chosen_on_n"]) == (len(reporting), len(choosing))
-        assert row["flips"] == sum(not chooses(at) for at in flips[row["head"]])
-        assert row["interval"] == wilson_interval(row["flips"], row["n"])
-        assert row["chosen_on_rate"] == counts[row["head"]] / len(choosing)
-        assert row["control"]["difference"]["n"] <= row["n"]
+        assert counts[row.head] == max(counts.values())
+        assert (row.n, row.chosen_on_n) == (len(reporting), len(choosing))
+        assert row.flips == sum(not chooses(at) for at in flips[row.head])
+        assert row.interval == wilson_interval(row.flips, row.n)
+        assert row.chosen_on_rate == counts[row.head] / len(choosing)
+        assert row.control.difference.n <= row.n
 
 
 def test_the_best_of_heads_that_flip_at_random_is_not_flattered() -> None:
@@ -312,8 +312,8 @@ def test_the_best_of_heads_that_flip_at_random_is_not_flattered() -> None:
     for _ in range(400):
         flipped = random.random((len(groups), 80)) < 0.3
         row = interventions._strongest(trained, groups, flipped, np.ones(80, dtype=bool), None)["encoder"]
-        chosen.append(row["chosen_on_rate"])
-        reported.append(row["rate"])
+        chosen.append(row.chosen_on_rate)
+        reported.append(row.rate)
     # 400 rates of 40 pairs: their mean has a standard error of 0.0036.
     assert np.mean(chosen) > 0.34
     assert abs(np.mean(reported) - 0.3) < 0.015

@@ -204,7 +204,7 @@ def test_a_pruned_run_can_be_analysed_and_pruned_again(trained_run: Path, tmp_pa
     hw.prune(trained_run, keep=KEEP, out=tmp_path / "once", device="cpu")
     found = hw.heads(load(tmp_path / "once", device="cpu"))
     assert list(found.verdicts) == IN_ORDER
-    assert found.document["checks"]["disagreements"] == 0
+    assert found.checks.disagreements == 0
     json.dumps(found.to_json(), allow_nan=False)
     result = hw.prune(tmp_path / "once", keep=["dec1.cross.h2"], out=tmp_path / "twice", device="cpu")
     assert (result.kept, result.removed) == (["dec1.cross.h2"], IN_ORDER[:-1])

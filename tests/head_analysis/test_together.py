@@ -27,6 +27,7 @@ from headway.head_analysis.together import (
 )
 from headway.head_analysis.variants import Outcomes
 from headway.model.sites import Head
+from headway.results.joint_ablation import Pairs
 from headway.statistics import holm, mcnemar, wilson_interval
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SORTEDNESS, half_trained, untrained
@@ -135,28 +136,28 @@ def test_all_subsets_are_there_once_and_row_i_holds_the_bits_of_i(size: int) -> 
 def test_exact_values_of_an_additive_game_are_what_each_head_costs() -> None:
     game = additive([0, 1, 3, 20])
     found = shapley_exact(game, game.heads)
-    assert (found["exact"], found["subsets"], found["n"]) == (True, 16, 100)
-    assert [row["head"] for row in found["values"]] == [str(head) for head in game.heads]
-    assert [row["value"] for row in found["values"]] == pytest.approx([0, 1, 3, 20])
+    assert (found.exact, found.subsets, found.n) == (True, 16, 100)
+    assert [row.head for row in found.values] == [str(head) for head in game.heads]
+    assert [row.value for row in found.values] == pytest.approx([0, 1, 3, 20])
     # A share of 20 in 100 has a standard error of 4.02 points (divisor n - 1).
-    assert found["values"][3]["error"] == pytest.approx(100 * (0.2 * 0.8 / 99) ** 0.5)
-    assert found["values"][0]["error"] == 0
+    assert found.values[3].error == pytest.approx(100 * (0.2 * 0.8 / 99) ** 0.5)
+    assert found.values[0].error == 0
     # The example that needs head 1 is among those that choose; the drop is measured on the other fifty.
-    smallest = found["smallest_sufficient"]
-    assert smallest["heads"] == ["enc0.self.h1", "enc0.self.h2", "enc0.self.h3"]
-    assert (smallest["exact_match"], smallest["drop"]) == (1.0, 0.0)
-    assert smallest["interval"] == wilson_interval(50, 50)
+    smallest = found.smallest_sufficient
+    assert smallest.heads == ("enc0.self.h1", "enc0.self.h2", "enc0.self.h3")
+    assert (smallest.accuracy, smallest.drop) == (1.0, 0.0)
+    assert smallest.interval == wilson_interval(50, 50)
 
 
 def test_players_that_are_some_of_the_heads_leave_the_others_in_place() -> None:
     game = backed_up()
     found = shapley_exact(game, [game.heads[1], game.heads[4]])
     # Head 0 still backs up head 1; head 4 alone blocks nothing that head 5 does not block.
-    assert [row["value"] for row in found["values"]] == [0, 0]
-    assert found["smallest_sufficient"]["heads"] == []
+    assert [row.value for row in found.values] == [0, 0]
+    assert found.smallest_sufficient.heads == ()
     pair = shapley_exact(game, [game.heads[0], game.heads[1]])
-    assert [row["value"] for row in pair["values"]] == pytest.approx([15, 15])
-    assert len(pair["smallest_sufficient"]["heads"]) == 1
+    assert [row.value for row in pair.values] == pytest.approx([15, 15])
+    assert len(pair.smallest_sufficient.heads) == 1
 
 
 def random_game(seed: int, size: int, n: int) -> Game:
@@ -173,15 +174,15 @@ def random_game(seed: int, size: int, n: int) -> Game:
 @pytest.mark.parametrize("seed", range(4))
 def test_sampled_values_lie_within_their_errors_of_the_exact_ones(seed: int) -> None:
     game = random_game(seed, 6, 300)
-    exact = np.array([row["value"] for row in shapley_exact(game, game.heads)["values"]])
+    exact = np.array([row.value for row in shapley_exact(game, game.heads).values])
     apart, errors = [], []
     for draw in range(12):
         found = shapley_sampled(game, game.heads, 20, np.random.default_rng([seed, draw]))
-        assert (found["exact"], found["permutations"], found["n"]) == (False, 20, 300)
-        values = np.array([row["value"] for row in found["values"]])
+        assert (found.exact, found.permutations, found.n) == (False, 20, 300)
+        values = np.array([row.value for row in found.values])
         # Every order shares out the same total.
         assert values.sum() == pytest.approx(exact.sum())
-        errors.append([row["error"] for row in found["values"]])
+        errors.append([row.error for row in found.values])
         apart.append((values - exact) / errors[-1])
     # The errors also allow for other examples, and these are the same: so less than one error apart on average.
     assert np.sqrt(np.mean(np.square(apart))) < 1
@@ -191,11 +192,11 @@ def test_sampled_values_lie_within_their_errors_of_the_exact_ones(seed: int) -> 
 
 def test_more_orders_bring_sampled_values_closer() -> None:
     game = random_game(9, 6, 200)
-    exact = np.array([row["value"] for row in shapley_exact(game, game.heads)["values"]])
+    exact = np.array([row.value for row in shapley_exact(game, game.heads).values])
 
     def off(orders: int) -> float:
         found = shapley_sampled(game, game.heads, orders, np.random.default_rng(0))
-        return float(np.abs([row["value"] for row in found["values"]] - exact).max())
+        return float(np.abs([row.value for row in found.values] - exact).max())
 
     assert off(2_000) < 0.5 < off(4)
 
@@ -206,14 +207,14 @@ def test_sampling_an_additive_game_is_exact_and_its_error_is_that_of_the_example
         shapley_exact(game, game.heads),
         shapley_sampled(game, game.heads, 6, np.random.default_rng(1)),
     )
-    for one, other in zip(exact["values"], sampled["values"], strict=True):
-        assert one == pytest.approx(other, abs=1e-9)
+    for one, other in zip(exact.values, sampled.values, strict=True):
+        assert (one.value, one.error) == pytest.approx((other.value, other.error), abs=1e-9)
 
 
 def test_a_set_of_heads_is_run_once_however_many_orders_pass_through_it() -> None:
     game = additive([1, 2, 3])
     found = shapley_sampled(game, game.heads, 50, np.random.default_rng(0))
-    assert found["subsets"] == game.asked == 8
+    assert found.subsets == game.asked == 8
 
 
 def test_the_errors_of_sampled_values_cover_other_examples_too() -> None:
@@ -222,8 +223,8 @@ def test_the_errors_of_sampled_values_cover_other_examples_too() -> None:
     for draw in range(60):
         game = random_game(100 + draw, 5, 150)
         found = shapley_sampled(game, game.heads, 10, np.random.default_rng(draw))
-        values.append([row["value"] for row in found["values"]])
-        errors.append([row["error"] for row in found["values"]])
+        values.append([row.value for row in found.values])
+        errors.append([row.error for row in found.values])
     spread = np.std(values, axis=0, ddof=1).mean()
     assert spread == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))), rel=0.33)
 
@@ -232,9 +233,9 @@ def test_few_heads_are_exact_and_many_are_sampled(monkeypatch: pytest.MonkeyPatc
     game = additive([1, 2, 3])
     monkeypatch.setattr(together, "EXACT_HEADS", 3)
     random = np.random.default_rng(0)
-    assert shapley(game, game.heads, 4, random, lambda done, total: None)["exact"]
+    assert shapley(game, game.heads, 4, random, lambda done, total: None).exact
     monkeypatch.setattr(together, "EXACT_HEADS", 2)
-    assert not shapley(game, game.heads, 4, random, lambda done, total: None)["exact"]
+    assert not shapley(game, game.heads, 4, random, lambda done, total: None).exact
 
 
 # Elimination
@@ -244,47 +245,47 @@ def test_elimination_of_an_additive_game_takes_the_cheapest_first_and_keeps_its_
     costs = [8, 0, 3, 1, 20]
     game = additive(costs)
     found = eliminate(game, game, drops_of(game))
-    steps = found["elimination"]["steps"]
-    assert [step["left"] for step in steps] == [5, 4, 3, 2, 1, 0]
-    assert [step["removed"] for step in steps] == [None, *(f"enc0.self.h{index}" for index in (1, 3, 2, 0, 4))]
-    assert [step["drop"] for step in steps] == pytest.approx([0, 0, 1, 4, 12, 32])
-    assert [step["promised"] for step in steps] == pytest.approx([0, 0, 1, 4, 12, 32])
-    assert [step["chosen_on"] for step in steps] == [step["exact_match"] for step in steps]
-    assert [step["exact_match"] for step in steps] == pytest.approx([1, 1, 0.99, 0.96, 0.88, 0.68])
+    steps = found.elimination.steps
+    assert [step.left for step in steps] == [5, 4, 3, 2, 1, 0]
+    assert [step.removed for step in steps] == [None, *(f"enc0.self.h{index}" for index in (1, 3, 2, 0, 4))]
+    assert [step.drop for step in steps] == pytest.approx([0, 0, 1, 4, 12, 32])
+    assert [step.sum_of_single_drops for step in steps] == pytest.approx([0, 0, 1, 4, 12, 32])
+    assert [step.accuracy_when_chosen for step in steps] == [step.accuracy for step in steps]
+    assert [step.accuracy for step in steps] == pytest.approx([1, 1, 0.99, 0.96, 0.88, 0.68])
     for step in steps:
-        assert step["interval"][0] <= step["exact_match"] <= step["interval"][1]
-        assert step["drop_interval"][0] <= step["drop"] <= step["drop_interval"][1]
-    one, five = found["removable"]
-    assert [one["limit"], five["limit"]] == list(LIMITS) == [1, 5]
-    assert one["heads"] == ["enc0.self.h1"]  # the next costs exactly a point, which is not under it
-    assert one["alone_under_limit"]["heads"] == one["adding_up"]["heads"] == one["heads"]
-    assert five["heads"] == ["enc0.self.h1", "enc0.self.h3", "enc0.self.h2"]
-    assert (five["drop"], five["sum_of_single_drops"]) == pytest.approx((4, 4))
+        assert step.interval[0] <= step.accuracy <= step.interval[1]
+        assert step.drop_interval[0] <= step.drop <= step.drop_interval[1]
+    one, five = found.removable
+    assert [one.limit, five.limit] == list(LIMITS) == [1, 5]
+    assert one.heads == ("enc0.self.h1",)  # the next costs exactly a point, which is not under it
+    assert one.alone_under_limit.heads == one.adding_up.heads == one.heads
+    assert five.heads == ("enc0.self.h1", "enc0.self.h3", "enc0.self.h2")
+    assert (five.drop, five.sum_of_single_drops) == pytest.approx((4, 4))
     # One at a time 0, 1 and 3 are under five points, and they cost together what they cost apart.
-    assert set(five["alone_under_limit"]["heads"]) == {f"enc0.self.h{index}" for index in (1, 2, 3)}
-    assert five["alone_under_limit"]["drop"] == pytest.approx(4)
-    assert set(five["adding_up"]["heads"]) == set(five["heads"])
-    assert found["sufficient"]["heads"] == ["enc0.self.h0", "enc0.self.h2", "enc0.self.h3", "enc0.self.h4"]
-    assert found["sufficient"]["exact_match"] == 1
+    assert set(five.alone_under_limit.heads) == {f"enc0.self.h{index}" for index in (1, 2, 3)}
+    assert five.alone_under_limit.drop == pytest.approx(4)
+    assert set(five.adding_up.heads) == set(five.heads)
+    assert found.sufficient.heads == ("enc0.self.h0", "enc0.self.h2", "enc0.self.h3", "enc0.self.h4")
+    assert found.sufficient.accuracy == 1
 
 
 def test_a_redundant_pair_looks_removable_one_at_a_time_and_is_not_together() -> None:
     game = backed_up(blocking=0)
     found = eliminate(game, game, drops_of(game))
-    one = found["removable"][0]
+    one = found.removable[0]
     pair, free = {"enc0.self.h0", "enc0.self.h1"}, {"enc0.self.h3", "enc0.self.h4", "enc0.self.h5"}
-    assert len(pair & set(one["heads"])) == 1
-    assert set(one["heads"]) - pair == free
-    assert one["drop"] == 0
-    alone = one["alone_under_limit"]
-    assert set(alone["heads"]) == pair | free
-    assert alone["drop"] == pytest.approx(30)
+    assert len(pair & set(one.heads)) == 1
+    assert set(one.heads) - pair == free
+    assert one.drop == 0
+    alone = one.alone_under_limit
+    assert set(alone.heads) == pair | free
+    assert alone.drop == pytest.approx(30)
     # Their single drops add up to nothing, and so adding up promises the same set.
-    assert set(one["adding_up"]["heads"]) == pair | free
-    assert one["adding_up"]["drop"] == pytest.approx(30)
-    assert set(found["sufficient"]["heads"]) == {"enc0.self.h2"} | pair - set(one["heads"])
-    last = found["elimination"]["steps"][-1]
-    assert (last["drop"], last["promised"]) == pytest.approx((40, 10))
+    assert set(one.adding_up.heads) == pair | free
+    assert one.adding_up.drop == pytest.approx(30)
+    assert set(found.sufficient.heads) == {"enc0.self.h2"} | pair - set(one.heads)
+    last = found.elimination.steps[-1]
+    assert (last.drop, last.sum_of_single_drops) == pytest.approx((40, 10))
 
 
 def test_the_largest_set_under_the_limit_counts_even_after_a_dip() -> None:
@@ -295,11 +296,11 @@ def test_the_largest_set_under_the_limit_counts_even_after_a_dip() -> None:
 
     game = Game(rule, named(2), 100)
     found = eliminate(game, game, drops_of(game))
-    assert [step["drop"] for step in found["elimination"]["steps"]] == pytest.approx([0, 8, 0])
-    assert [len(row["heads"]) for row in found["removable"]] == [2, 2]
-    assert found["removable"][0]["sum_of_single_drops"] == pytest.approx(16)
-    assert found["removable"][0]["adding_up"]["heads"] == []
-    assert found["sufficient"]["heads"] == []
+    assert [step.drop for step in found.elimination.steps] == pytest.approx([0, 8, 0])
+    assert [len(row.heads) for row in found.removable] == [2, 2]
+    assert found.removable[0].sum_of_single_drops == pytest.approx(16)
+    assert found.removable[0].adding_up.heads == ()
+    assert found.sufficient.heads == ()
 
 
 def test_equal_accuracies_are_told_apart_by_the_loss() -> None:
@@ -308,25 +309,25 @@ def test_equal_accuracies_are_told_apart_by_the_loss() -> None:
         lambda there: np.ones(10, dtype=bool), named(3), 10, loss=lambda there: np.full(10, (costs * ~there).sum())
     )
     found = eliminate(game, game, dict.fromkeys(map(str, game.heads), 0.0))
-    removed = [step["removed"] for step in found["elimination"]["steps"][1:]]
+    removed = [step.removed for step in found.elimination.steps[1:]]
     assert removed == ["enc0.self.h1", "enc0.self.h2", "enc0.self.h0"]
 
 
 def test_the_order_is_found_on_some_examples_and_the_curve_reported_on_others() -> None:
     chosen_on, reported_on = additive([1, 2, 3], n=100), additive([9, 0, 5], n=50)
     found = eliminate(chosen_on, reported_on, {"enc0.self.h0": 7.0, "enc0.self.h1": 0.5, "enc0.self.h2": 0.1})
-    steps = found["elimination"]["steps"]
-    assert (found["elimination"]["n_chosen_on"], found["elimination"]["n_reported_on"]) == (100, 50)
-    assert [step["removed"] for step in steps[1:]] == ["enc0.self.h0", "enc0.self.h1", "enc0.self.h2"]
-    assert [step["chosen_on"] for step in steps] == pytest.approx([1, 0.99, 0.97, 0.94])
-    assert [step["exact_match"] for step in steps] == pytest.approx([1, 0.82, 0.82, 0.72])
-    assert [step["drop"] for step in steps] == pytest.approx([0, 18, 18, 28])
-    assert [step["promised"] for step in steps] == pytest.approx([0, 7, 7.5, 7.6])
-    five = found["removable"][1]
-    assert (five["heads"], five["drop"]) == (["enc0.self.h0", "enc0.self.h1"], pytest.approx(18))
-    assert five["alone_under_limit"]["heads"] == ["enc0.self.h1", "enc0.self.h2"]
-    assert five["alone_under_limit"]["drop"] == pytest.approx(10)
-    assert five["adding_up"]["heads"] == ["enc0.self.h2", "enc0.self.h1"]
+    steps = found.elimination.steps
+    assert (found.elimination.n_chosen_on, found.elimination.n_reported_on) == (100, 50)
+    assert [step.removed for step in steps[1:]] == ["enc0.self.h0", "enc0.self.h1", "enc0.self.h2"]
+    assert [step.accuracy_when_chosen for step in steps] == pytest.approx([1, 0.99, 0.97, 0.94])
+    assert [step.accuracy for step in steps] == pytest.approx([1, 0.82, 0.82, 0.72])
+    assert [step.drop for step in steps] == pytest.approx([0, 18, 18, 28])
+    assert [step.sum_of_single_drops for step in steps] == pytest.approx([0, 7, 7.5, 7.6])
+    five = found.removable[1]
+    assert (five.heads, five.drop) == (("enc0.self.h0", "enc0.self.h1"), pytest.approx(18))
+    assert five.alone_under_limit.heads == ("enc0.self.h1", "enc0.self.h2")
+    assert five.alone_under_limit.drop == pytest.approx(10)
+    assert five.adding_up.heads == ("enc0.self.h2", "enc0.self.h1")
 
 
 @given(st.integers(2, 100), st.integers(2, 100))
@@ -340,8 +341,8 @@ def test_a_drop_of_exactly_the_limit_is_not_under_it(right: int, points: int) ->
     game = Game(rule, named(1), 100)
     assert largest_removable(game, float(points)) == []
     assert largest_removable(game, points + 0.5) == game.heads
-    one, five = eliminate(game, game, drops_of(game))["removable"]
-    assert (len(one["heads"]), len(five["heads"])) == (points < 1, points < 5)
+    one, five = eliminate(game, game, drops_of(game)).removable
+    assert (len(one.heads), len(five.heads)) == (points < 1, points < 5)
 
 
 def test_the_largest_removable_set_stays_under_its_limit() -> None:
@@ -366,22 +367,22 @@ def test_elimination_tells_how_far_it_is() -> None:
 def test_a_pair_that_backs_each_other_up_and_one_that_blocks_are_found() -> None:
     game = backed_up()
     found = measure_pairs(game)
-    assert (found["n"], found["tested"], len(found["pairs"])) == (100, 15, 15)
-    backup, blocking = found["pairs"][:2]
-    assert backup["heads"] == ("enc0.self.h0", "enc0.self.h1")
-    assert (backup["alone"], backup["together"]) == ((0, 0), pytest.approx(30))
-    assert backup["interaction"] == pytest.approx(30)
-    assert backup["interval"][0] > 0
-    assert backup["verdict_together"] == "critical"
-    assert blocking["heads"] == ("enc0.self.h4", "enc0.self.h5")
-    assert (blocking["interaction"], blocking["together"]) == pytest.approx((-20, -20))
-    assert blocking["interval"][1] < 0
-    assert blocking["verdict_together"] == "harmful"
-    for pair in found["pairs"][2:]:
-        assert pair["interaction"] == 0
-        assert pair["p_holm"] == 1
+    assert (found.n, found.tested, len(found.pairs)) == (100, 15, 15)
+    backup, blocking = found.pairs[:2]
+    assert backup.heads == ("enc0.self.h0", "enc0.self.h1")
+    assert (backup.alone, backup.together) == ((0, 0), pytest.approx(30))
+    assert backup.interaction == pytest.approx(30)
+    assert backup.interval[0] > 0
+    assert backup.verdict_together == "critical"
+    assert blocking.heads == ("enc0.self.h4", "enc0.self.h5")
+    assert (blocking.interaction, blocking.together) == pytest.approx((-20, -20))
+    assert blocking.interval[1] < 0
+    assert blocking.verdict_together == "harmful"
+    for pair in found.pairs[2:]:
+        assert pair.interaction == 0
+        assert pair.p_holm == 1
     p = holm([*mcnemar(np.array([30, 0]), np.array([0, 20])), *[1.0] * 13])
-    assert (backup["p_holm"], blocking["p_holm"]) == pytest.approx((p[0], p[1]))
+    assert (backup.p_holm, blocking.p_holm) == pytest.approx((p[0], p[1]))
 
 
 def test_single_drops_that_overlap_interact_negatively() -> None:
@@ -390,10 +391,10 @@ def test_single_drops_that_overlap_interact_negatively() -> None:
     def rule(there: np.ndarray) -> np.ndarray:
         return (np.arange(60) >= 12) | (there[0] & there[1])
 
-    (pair,) = measure_pairs(Game(rule, named(2), 60))["pairs"]
-    assert (pair["alone"], pair["together"]) == (pytest.approx((20, 20)), pytest.approx(20))
-    assert pair["interaction"] == pytest.approx(-20)
-    assert pair["p_holm"] == pytest.approx(2 * 0.5**12)
+    (pair,) = measure_pairs(Game(rule, named(2), 60)).pairs
+    assert (pair.alone, pair.together) == (pytest.approx((20, 20)), pytest.approx(20))
+    assert pair.interaction == pytest.approx(-20)
+    assert pair.p_holm == pytest.approx(2 * 0.5**12)
 
 
 def test_what_is_tested_is_the_mean_that_is_reported() -> None:
@@ -405,10 +406,10 @@ def test_what_is_tested_is_the_mean_that_is_reported() -> None:
         needs_both = there[0] & there[1]
         return np.where(which < 8, mended_by_either, np.where(which < 24, needs_both, True))
 
-    (pair,) = measure_pairs(Game(rule, named(2), 100))["pairs"]
-    assert pair["interaction"] == pytest.approx(0)
-    assert pair["interval"][0] < 0 < pair["interval"][1]
-    assert pair["p_holm"] == 1
+    (pair,) = measure_pairs(Game(rule, named(2), 100)).pairs
+    assert pair.interaction == pytest.approx(0)
+    assert pair.interval[0] < 0 < pair.interval[1]
+    assert pair.p_holm == 1
     assert mcnemar(8, 16) < 0.16, "the sign test would have asked another question"
 
 
@@ -417,17 +418,17 @@ def test_pairs_agree_with_counting(seed: int, size: int) -> None:
     random = np.random.default_rng(seed)
     table = random.random((2**size, 40)) < 0.6
     game = Game(lambda there: table[int((there * 2 ** np.arange(size)).sum())], named(size), 40)
-    found = {pair["heads"]: pair for pair in measure_pairs(game)["pairs"]}
+    found = {pair.heads: pair for pair in measure_pairs(game).pairs}
     everything = 2**size - 1
     for i, j in combinations(range(size), 2):
         whole, one, other, neither = (table[everything - gone] for gone in (0, 2**i, 2**j, 2**i + 2**j))
         pair = found[f"enc0.self.h{i}", f"enc0.self.h{j}"]
         extra = [int(a) + int(b) - int(w) - int(n) for w, a, b, n in zip(whole, one, other, neither, strict=True)]
-        assert pair["together"] == pytest.approx(100 * (whole.mean() - neither.mean()))
-        assert pair["alone"] == pytest.approx((100 * (whole.mean() - one.mean()), 100 * (whole.mean() - other.mean())))
-        assert pair["interaction"] == pytest.approx(100 * sum(extra) / 40)
-        assert pair["interval"][0] <= pair["interaction"] <= pair["interval"][1]
-    strengths = [abs(pair["interaction"]) for pair in measure_pairs(game)["pairs"]]
+        assert pair.together == pytest.approx(100 * (whole.mean() - neither.mean()))
+        assert pair.alone == pytest.approx((100 * (whole.mean() - one.mean()), 100 * (whole.mean() - other.mean())))
+        assert pair.interaction == pytest.approx(100 * sum(extra) / 40)
+        assert pair.interval[0] <= pair.interaction <= pair.interval[1]
+    strengths = [abs(pair.interaction) for pair in measure_pairs(game).pairs]
     assert strengths == sorted(strengths, reverse=True)
 
 
@@ -440,7 +441,7 @@ def test_of_very_many_heads_only_those_of_one_site_are_paired(monkeypatch: pytes
 
 def test_no_more_pairs_are_shown_than_anyone_reads() -> None:
     found = measure_pairs(additive([1] * 10))
-    assert (found["tested"], len(found["pairs"])) == (45, 40)
+    assert (found.tested, len(found.pairs)) == (45, 40)
 
 
 # The ends of the range
@@ -448,23 +449,23 @@ def test_no_more_pairs_are_shown_than_anyone_reads() -> None:
 
 def test_one_head_alone() -> None:
     game = additive([7])
-    assert measure_pairs(game) == {"n": 100, "tested": 0, "pairs": []}
-    assert shapley_exact(game, game.heads)["values"][0]["value"] == pytest.approx(7)
-    assert shapley_sampled(game, game.heads, 2, np.random.default_rng(0))["values"][0]["value"] == pytest.approx(7)
+    assert measure_pairs(game) == Pairs(n=100, tested=0, pairs=())
+    assert shapley_exact(game, game.heads).values[0].value == pytest.approx(7)
+    assert shapley_sampled(game, game.heads, 2, np.random.default_rng(0)).values[0].value == pytest.approx(7)
     found = eliminate(game, game, drops_of(game))
-    assert [len(row["heads"]) for row in found["removable"]] == [0, 0]
-    assert found["sufficient"]["heads"] == ["enc0.self.h0"]
+    assert [len(row.heads) for row in found.removable] == [0, 0]
+    assert found.sufficient.heads == ("enc0.self.h0",)
 
 
 def test_nothing_to_take_away() -> None:
     game = Game(lambda there: np.ones(30, dtype=bool), [], 30)
-    assert measure_pairs(game) == {"n": 30, "tested": 0, "pairs": []}
+    assert measure_pairs(game) == Pairs(n=30, tested=0, pairs=())
     assert largest_removable(game, 1.0) == []
     found = eliminate(game, game, {})
-    assert [step["left"] for step in found["elimination"]["steps"]] == [0]
-    assert found["sufficient"]["heads"] == []
-    assert shapley_exact(game, [])["values"] == []
-    assert shapley_sampled(game, [], 4, np.random.default_rng(0))["values"] == []
+    assert [step.left for step in found.elimination.steps] == [0]
+    assert found.sufficient.heads == ()
+    assert shapley_exact(game, []).values == ()
+    assert shapley_sampled(game, [], 4, np.random.default_rng(0)).values == ()
 
 
 def test_a_model_with_no_heads_at_one_site_is_worked_through() -> None:
@@ -474,9 +475,9 @@ def test_a_model_with_no_heads_at_one_site_is_worked_through() -> None:
     assert [str(head) for head in ground.heads] == kept
     drops = dict.fromkeys(kept, 0.0)
     found = eliminate(ground, ground, drops)
-    assert sorted(step["removed"] for step in found["elimination"]["steps"][1:]) == sorted(kept)
-    assert [row["head"] for row in shapley_exact(ground, ground.heads[2:])["values"]] == kept[2:]
-    assert measure_pairs(ground)["tested"] == 6
+    assert sorted(step.removed for step in found.elimination.steps[1:]) == sorted(kept)
+    assert [row.head for row in shapley_exact(ground, ground.heads[2:]).values] == kept[2:]
+    assert measure_pairs(ground).tested == 6
 
 
 @pytest.mark.parametrize("task", ["addition", "sortedness"])
@@ -515,6 +516,6 @@ def test_a_class_task_has_one_kind_of_heads() -> None:
     ground = Ground(trained, trained.examples("test"))
     assert {head.site for head in ground.heads} == {"encoder.0.self", "encoder.1.self"}
     found = shapley_exact(ground, ground.heads)
-    total = sum(row["value"] for row in found["values"])
+    total = sum(row.value for row in found.values)
     everything, nothing = ground.right_without(np.array([[0] * 6, [1] * 6])).accuracy
     assert total == pytest.approx(100 * (everything - nothing))

@@ -59,6 +59,7 @@ def make_head(random: np.random.Generator, kind: str, layer: int, index: int) ->
         "site": f"{'encoder' if kind == 'encoder' else 'decoder'}.{layer}.{attention}",
         "kind": kind,
         "layer": layer,
+        "causal": kind == "decoder",
         "index": index,
         "verdict": verdicts.pop() if len(verdicts) == 1 else "depends on the ablation",
         "role": "looks at the digit of its own column",

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from headway.head_analysis.ablation import KINDS
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
 from tests.reports.length_documents import lengths_document
+from tests.results.filling import typed
 from tests.tiny import ADDITION, config
 
 FINDINGS = [
@@ -51,6 +53,7 @@ def heads_document(seed: int = 0, wrong: int = 3) -> dict[str, Any]:
     names = [head["head"] for head in found["heads"]]
     for index, head in enumerate(found["heads"]):
         head["scores"] = {"diagonal": None if index == 1 else 0.1 + 0.07 * index}
+    found["prunable"] = {kind: {} for kind in KINDS}
     rows = [(1.0, 1, 0.25), (5.0, 3, 3.5)]
     found["joint"]["removable"] = [
         {
@@ -65,7 +68,7 @@ def heads_document(seed: int = 0, wrong: int = 3) -> dict[str, Any]:
     found["joint"]["sufficient"] = {"heads": names[2:]}
     pair = {"heads": names[:2], "alone": [0.25, 1.5], "together": 37.5, "interaction": 35.75, "p_holm": 1e-9}
     found["joint"]["pairs"] = {"n": 795, "tested": 15, "pairs": [pair, {**pair, "p_holm": 0.7}]}
-    return found
+    return typed(found).to_json()
 
 
 def evaluation_document(wrong: int) -> dict[str, Any]:

@@ -63,15 +63,17 @@ def test_a_document_that_is_not_as_headway_writes_it_costs_only_sections_that_re
         assert len(report.answer) >= 2
 
 
-def test_the_answer_says_what_it_cannot_tell(tmp_path: Path) -> None:
+def test_a_value_that_does_not_fit_is_named_by_its_path(tmp_path: Path) -> None:
     whole = make_run(tmp_path / "whole", analyses=("evaluation", "heads"))
     document = whole.read_analysis("heads")
     whole.replace_analysis("heads", {**document, "heads": 3})
     found = gather([whole])
-    accuracy, heads, sure = compose(found.evidence, found.name).answer
+    report = compose(found.evidence, found.name)
+    accuracy, sure = report.answer
     assert "wrong" in accuracy
-    assert heads.startswith("A finding cannot be told from the files that are there: <q>TypeError: ")
     assert "This is one run" in sure
+    (problem,) = (one.problem for one in report.sections if one.problem)
+    assert problem.endswith("heads.json: heads is 3; a list needed")
 
 
 def test_instruments_that_failed_are_said_first_and_no_verdict_is_told(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
-from headway.reports.figures import loss_changes, planned
 from headway.reports.loss import class_of
+from headway.results.heads import Drop
+from headway.results.schema import blank
 from tests.reports.documents import make_document
+from tests.reports.drawing import loss_changes, planned
 
 FOUND = make_document(n_layers=1, n_heads=3)
 CHANGES = {head["head"]: head["ablation"]["zero"] for head in FOUND["heads"]}
@@ -50,7 +52,7 @@ def test_bars_are_the_changes_largest_first_over_all_kinds() -> None:
     ],
 )
 def test_a_head_is_under_or_over_a_hundredth_where_the_whole_interval_is(interval: Any, where: str) -> None:
-    assert class_of({"loss_change": 0.7, "loss_change_interval": interval}) == where
+    assert class_of(blank(Drop, loss_change=0.7, loss_change_interval=interval)) == where
 
 
 def test_it_is_counted_how_many_heads_are_under_a_hundredth_and_how_many_surely() -> None:

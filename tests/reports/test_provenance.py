@@ -11,6 +11,7 @@ from headway.reports.evidence import Evidence
 from headway.reports.gathering import gather
 from headway.reports.sections import provenance
 from tests.reports.made_up_runs import make_run
+from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of, mechanism_of
 
 
@@ -27,7 +28,7 @@ def told(run: Path, **documents: Any) -> Evidence:
 
 
 def test_options_that_are_not_the_default_are_repeated() -> None:
-    heads = {"settings": {"split": "validation", "examples": 500, "thorough": True, "maps": 5}}
+    heads = typed({"settings": {"split": "validation", "examples": 500, "thorough": True, "maps": 5}})
     lengths = lengths_of([length_row(32)], asked=(32, 64), n=300, mechanism=mechanism_of())
     evidence = told(
         Path("a"), evaluation={"test": {}, "all": {}}, heads=heads, lengths=lengths, doctor={"findings": []}
@@ -44,7 +45,7 @@ def test_options_that_are_not_the_default_are_repeated() -> None:
 
 
 def test_defaults_are_left_out() -> None:
-    heads = {"settings": {"split": "test", "examples": 2_000, "thorough": False}}
+    heads = typed({"settings": {"split": "test", "examples": 2_000, "thorough": False}})
     evidence = told(Path("a"), heads=heads, lengths=lengths_of([length_row(32)], n=2_000))
     assert commands(evidence)[1:-1] == ["headway heads a", "headway lengths a"]
 

@@ -16,13 +16,20 @@ from headway.reports.page import blocks_of
 from headway.reports.sections import setup
 from headway.reports.sections.head_sets import contrast, controls, going
 from headway.reports.sections.heads import costliest
+from headway.results.patching import Contrast
+from headway.results.schema import read
 from headway.results.study import Sentence
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.reading import Files, Page, complaints
+from tests.results.filling import filled, typed
 from tests.results.made_up import length_row, length_study, lengths_of, study_cell
 
 METHOD = {"confidence": 0.95, "enough_seeds": 6, "moves_above": 0.05}
 GUESSING = {**FINDINGS[1], "check": "no-better-than-guessing"}
+
+
+def made(contrast: dict[str, Any]) -> Contrast:
+    return read(Contrast, filled(Contrast, contrast), "heads.json")
 
 
 def told(*runs: Any) -> Report:
@@ -79,7 +86,8 @@ def test_of_a_model_that_guesses_no_head_is_said_to_be_needless(tmp_path: Path) 
 )
 def test_a_head_moves_something_only_above_the_floor(interval: list[float], said: str) -> None:
     rows = [{"who": "a", "heads": ["a"], "rate": 0.1, "interval": interval}, {"who": "all", "heads": ["a"], "rate": 1}]
-    found = contrast(Evidence({"method": METHOD, "one": {"name": "carry", "usable": 90, "rows": rows}}), "one")
+    one = made({"name": "carry", "usable": 90, "rows": rows})
+    found = contrast(Evidence({"method": METHOD, "one": one}), "one", one)
     assert found is not None
     assert found.striptags() == said
 
@@ -97,7 +105,8 @@ def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() 
         "encoder": {**STRONGEST, "head": "a", "rate": 1.0, "chosen_on_rate": 0.5},
         "cross": {**STRONGEST, "chosen_on_rate": 0.8, "control": {"rate": 0.25, "interval": [0.125, 0.5]}},
     }
-    found = contrast(Evidence({"method": METHOD, "one": {**CARRY, "strongest": strongest}}), "one")
+    one = made({**CARRY, "strongest": strongest})
+    found = contrast(Evidence({"method": METHOD, "one": one}), "one", one)
     assert found is not None
     assert found.striptags() == (
         "Of single heads, b moves the carry most: in 90.0 % of 40 pairs that it was not chosen on (80.0 % to 95.0 %); "
@@ -108,13 +117,13 @@ def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() 
 def test_heads_of_a_kind_have_a_row_with_their_control_and_old_documents_have_none() -> None:
     rate = {"rate": 0.25, "interval": [0.125, 0.5]}
     rows = [{"who": who, **rate, "digits": rate, "reading": "unspecific"} for who in ("b", "all cross")]
-    one = {**CARRY, "control": {"usable": 80, "rows": rows}}
-    (table,) = controls(Evidence({"method": METHOD, "one": one}), ["one"])
+    one = made({**CARRY, "control": {"usable": 80, "rows": rows}})
+    (table,) = controls(Evidence({"method": METHOD, "one": one}), {"one": one})
     assert isinstance(table, Table)
     said = [[cell.text.striptags() for cell in row] for row in table.rows]
     between = "25.0 % (12.5 % to 50.0 %)"
     assert said == [["carry", "all cross", "100 % (90.0 % to 100 %)", between, between, "unspecific"]]
-    assert controls(Evidence({"method": METHOD, "one": CARRY}), ["one"]) == []
+    assert controls(Evidence({"method": METHOD, "one": made(CARRY)}), {"one": made(CARRY)}) == []
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,7 @@ def test_no_head_matters_most_where_intervals_overlap(second: list[float], said:
         {"head": name, "ablation": {"zero": {"drop": drop, "interval": interval}}}
         for name, (drop, interval) in drops.items()
     ]
-    found = costliest(Evidence({"method": METHOD, "runs": [{"heads": {"heads": heads}}]}), "runs/0")
+    found = costliest(Evidence({"method": METHOD, "runs": [{"heads": typed({"heads": heads})}]}), "runs/0")
     assert found is not None
     assert found.striptags().startswith(said)
 

@@ -10,10 +10,13 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
-from headway.reports.figures import head_over_examples, head_sheet
 from headway.reports.style import number, where_from
 from headway.reports.weights import example_line, shown
+from headway.results.attention import ExampleAttention
+from headway.results.heads import HeadAnalysis
+from headway.results.schema import blank
 from tests.reports.documents import make_document
+from tests.reports.drawing import head_over_examples, head_sheet
 
 FOUND = make_document(n_heads=3)
 DECODER_ONLY = make_document(("decoder",), n_layers=1, n_heads=2)
@@ -153,7 +156,7 @@ def test_the_mean_has_the_names_of_places_for_tokens() -> None:
         "Every head, on average",
         f"mean over 2,000 examples of the test split{below}",
     ]
-    assert where_from({"split": "all"}) == "the whole domain"
+    assert where_from(blank(HeadAnalysis, split="all")) == "the whole domain"
 
 
 def test_a_mean_over_examples_that_are_written_alike_says_so() -> None:
@@ -177,9 +180,11 @@ def test_a_mean_over_examples_that_are_written_alike_says_so() -> None:
 def test_an_example_is_named_as_a_person_writes_it(
     task: str, source: Any, written: Any, target: Any, line: str
 ) -> None:
-    texts = {"source": source, "written": written, "target": target}
-    seen = {key: text.split() if isinstance(text, str) else text for key, text in texts.items()}
-    assert example_line({"task": task}, seen) == line
+    source, written, target = (
+        tuple(text.split() if isinstance(text, str) else text) for text in (source, written, target)
+    )
+    seen = blank(ExampleAttention, source=source, generated=written, target=target)
+    assert example_line(blank(HeadAnalysis, task=task), seen) == line
 
 
 def test_a_sheet_of_an_example_is_titled_with_it_and_its_answer() -> None:
@@ -264,5 +269,5 @@ def test_no_mean_and_no_weights_and_no_such_head_are_named() -> None:
         head_sheet(empty, 0)
     with pytest.raises(InputError, match=r"^no weights of dec0\.cross\.h0 were captured$"):
         head_over_examples(empty, "dec0.cross.h0")
-    with pytest.raises(InputError, match=r"^no head 'dec0\.cros\.h0'; did you mean dec0\.cross\.h0\?"):
+    with pytest.raises(InputError, match=r"^no head 'dec0\.cros\.h0' here; did you mean dec0\.cross\.h0\?"):
         head_over_examples(FOUND, "dec0.cros.h0")

@@ -4,6 +4,9 @@ import doctest
 from typing import Any
 
 from headway.head_analysis.ablation import KINDS
+from headway.results.heads import HeadAnalysis
+from headway.results.patching import Contrast
+from headway.results.schema import read
 from headway.studies import closing
 from headway.studies.closing import (
     carry_text,
@@ -16,6 +19,11 @@ from headway.studies.closing import (
     moved_by,
 )
 from tests.reports.made_up_runs import heads_document
+from tests.results.filling import filled
+
+
+def made(contrast: dict[str, Any]) -> Contrast:
+    return read(Contrast, filled(Contrast, contrast), "heads.json")
 
 
 def diagnosis(name: str, *levels: str, about: str = "model") -> dict[str, Any]:
@@ -69,7 +77,7 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     assert "together" not in apart
     assert len(apart["runs"]) == 2
     first = apart["runs"][0]
-    assert sum(first["verdicts"].values()) == first["heads"] == len(documents[0]["heads"])
+    assert sum(first["verdicts"].values()) == first["heads"] == len(documents[0].heads)
     assert heads_lines(apart)[0].startswith(
         f"heads of made-up, one at a time (n = {first['n']:,}): of {first['heads']} "
     )
@@ -110,11 +118,11 @@ def test_movers_are_those_chosen_on_other_pairs_with_their_controls() -> None:
     }
     rows = [{"who": "d", "heads": ["d"], "rate": 1.0, "interval": [0.9, 1.0]}]
     carry = {"name": "carry", "about": "carry", "usable": 90, "rows": rows, "strongest": strongest}
-    assert carry_text(moved_by(carry)) == (
+    assert carry_text(moved_by(made(carry))) == (
         "  carry (n = 40) is moved by c in 80% (70% to 90%; same carry: 0%, 0% to 2%), a in 99% (90% to 100%)"
     )
     old = {key: value for key, value in carry.items() if key != "strongest"}
-    assert carry_text(moved_by(old)) == "  carry (n = 90) is moved by d in 100% (90% to 100%)"
+    assert carry_text(moved_by(made(old))) == "  carry (n = 90) is moved by d in 100% (90% to 100%)"
 
 
 def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:
@@ -133,13 +141,11 @@ def test_errors_of_all_runs_together_are_counted_and_told() -> None:
     ]
 
 
-def complete(seed: int) -> dict[str, Any]:
+def complete(seed: int) -> HeadAnalysis:
     """The made-up document with what only a study reads."""
     found = heads_document(seed)
-    found["checks"] = {"real_disagreements": 0}
     for row in found["heads"]:
         row["ablation"] = dict.fromkeys(KINDS, row["ablation"]["zero"])
     for row in found["joint"]["removable"]:
         row.update(sum_of_single_drops=0.5, adding_up=row["alone_under_limit"])
-    found["prunable"] = {kind: {} for kind in KINDS}
-    return found
+    return HeadAnalysis.from_json(found)

@@ -74,13 +74,14 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
     assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
     found = heads.known()
     assert found is not None
-    assert found["n"] == 20
-    run.replace_analysis("heads", {**found, "settings": {**found["settings"], "step": 999}})
+    assert found.n == 20
+    assert found.settings is not None
+    run.replace_analysis("heads", replace(found, settings=replace(found.settings, step=999)).to_json())
     run.add_to_analysis("evaluation", {"all": {**(accuracy.known() or {}), "step": 999}})
     assert heads.known() is None
     assert accuracy.known() is None
     # JSON, but not of this form: it is made anew, and so is a file that was cut off.
-    run.replace_analysis("heads", {key: found[key] for key in ("form", "settings")})
+    run.replace_analysis("heads", {key: found.to_json()[key] for key in ("form", "settings")})
     assert heads.known() is None
     place = run.path / "analysis" / "evaluation.json"
     for content in ('{"all": 5}', '{"all": {"step": 2}}', "[1]", '{"all": {"exa'):

@@ -14,7 +14,7 @@ import torch
 from headway.errors import RunStopped
 from headway.runs import RunDirectory
 from headway.studies import pool
-from headway.studies.pieces import Lengths, Piece, Tell
+from headway.studies.pieces import DocumentPiece, Lengths, Piece, Tell
 from headway.studies.plan import Arm, Study
 from headway.studies.pool import work_off
 from headway.training import train
@@ -24,7 +24,7 @@ STUDY = Study(arms=(Arm(name="tiny", recipe="nowhere.toml"),), seeds=(0,), at=(7
 
 
 @dataclass(frozen=True)
-class Sleep(Piece):
+class Sleep(DocumentPiece):
     """Takes long, and leaves a mark when it was done to the end."""
 
     what: ClassVar[str] = "sleep"

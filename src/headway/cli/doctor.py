@@ -115,13 +115,13 @@ def specimen_lines(document: Document) -> list[str]:
 
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]:
     """Examine runs with a progress display, and add each diagnosis to its run."""
-    from headway.diagnosis.subject import read_findings, read_lengths
+    from headway.diagnosis.subject import head_findings, read_lengths
     from headway.diagnosis.visit import examine_together
     from headway.evaluation import load
 
     opened = [load(one, device=device) for one in runs]
     for trained in opened:
-        damages = [read_findings(trained.directory, "heads")[1], read_lengths(trained.directory)[1]]
+        damages = [head_findings(trained.directory)[1], read_lengths(trained.directory)[1]]
         for warning in (*trained.warnings, *(f"{damage}; it is left out" for damage in damages if damage)):
             say(f"headway: warning: {warning}")
     with progress("doctor", quiet=quiet) as meter:

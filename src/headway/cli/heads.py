@@ -17,6 +17,11 @@ MOVES = 0.05
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
+    from headway.results.error_analysis import ErrorAnalysis
+    from headway.results.heads import Baseline, Drop, Head, HeadAnalysis, Settings
+    from headway.results.joint_ablation import JointAblation, Pairs
+    from headway.results.patching import Contrast, Control, Patching, Rate, Strongest
+    from headway.results.schema import Interval
 
 
 def heads(
@@ -45,6 +50,7 @@ def heads(
     Example: headway heads addition-seed0 addition-seed1 --thorough
     """
     from headway.evaluation import load
+    from headway.head_analysis.analysis import settings_of
 
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
@@ -55,19 +61,19 @@ def heads(
     for trained in opened:
         for warning in trained.warnings:
             say(f"headway: warning: {warning}")
-        settings = {"split": split, "examples": analysed, "thorough": thorough}
-        found.append(_analyse(trained, settings, maps, again=again, figures=figures, quiet=quiet))
+        settings = settings_of(trained, split=split, examples=analysed, thorough=thorough, maps=maps)
+        found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
     if scores and not json:
         for document in found:
-            print("\n".join([document["run"], *definitions_of(document)]))
+            print("\n".join([document.run, *definitions_of(document)]))
     if len(found) == 1:
-        show(found[0], summary(found[0]), as_json=json)
+        show(found[0].to_json(), summary(found[0]), as_json=json)
     else:
         _show_several(found, as_json=json)
     for document in found:
-        for failed in failed_checks(document):
-            say(f"headway: {document['run']}: {failed}; these drops cannot be trusted")
-    if any(failed_checks(document) for document in found):
+        for failed in failed_checks(document.checks):
+            say(f"headway: {document.run}: {failed}; these drops cannot be trusted")
+    if any(failed_checks(document.checks) for document in found):
         raise typer.Exit(1)
 
 
@@ -108,31 +114,17 @@ def _check_alike(opened: "list[Trained]") -> None:
             raise InputError(f"{twin} and {other.directory.path} both have seed {other.config.seed}; each counts once")
 
 
-def read_earlier(trained: "Trained") -> dict[str, Any]:
-    """What was found of this checkpoint before; nothing where it was another's."""
-    from headway.origin import OtherOrigin
-
-    try:
-        return trained.directory.read_analysis("heads", trained.step) or {}
-    except OtherOrigin:
-        return {}
-
-
-def _analyse(
-    trained: "Trained", settings: Mapping[str, Any], maps: int, *, again: bool, figures: bool, quiet: bool
-) -> dict[str, Any]:
+def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: bool, quiet: bool) -> "HeadAnalysis":
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.head_analysis.analysis import FORM, MAPS, PARTS, analyse_and_keep, keep_maps, maps_setting, settings_of
+    from headway.head_analysis.analysis import PARTS, analyse_and_keep, keep_maps
 
-    earlier = {} if again else read_earlier(trained)
-    before = dict(earlier.get("settings") or {})
-    had = before.pop("maps", MAPS)
-    if (earlier.get("form"), before) == (FORM, settings_of(trained, settings)):
+    earlier = None if again else _earlier(trained, settings)
+    if earlier is not None:
         if not quiet:
             say(f"{trained.directory.path}: already analysed; --again does it anew")
-        if had != maps:
+        if earlier.settings != settings:
             _remove_figures(trained.directory.figures)
-            earlier = keep_maps(trained, earlier, maps)
+            earlier = keep_maps(trained, earlier, settings)
         if figures:
             _draw(earlier, trained.directory.figures, anew=False)
         return earlier
@@ -141,11 +133,29 @@ def _analyse(
         def note(part: str, done: int, total: int) -> None:
             meter(PARTS.index(part), len(PARTS), f"{part} {done:,} of {total:,}" if total > 1 else part)
 
-        document = analyse_and_keep(trained, {**settings, **maps_setting(maps)}, note)
+        found = analyse_and_keep(trained, settings, note)
     _remove_figures(trained.directory.figures)
     if figures:
-        _draw(document, trained.directory.figures, anew=True)
-    return document
+        _draw(found, trained.directory.figures, anew=True)
+    return found
+
+
+def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
+    """What the run holds, if it was made with these settings; the number of attention maps may differ."""
+    from dataclasses import replace
+
+    from headway.origin import OtherOrigin
+    from headway.results.heads import FORM, read_heads
+
+    try:
+        if (trained.directory.read_analysis("heads", trained.step) or {}).get("form") != FORM:
+            return None
+    except OtherOrigin:
+        return None
+    found = read_heads(trained.directory, trained.step)
+    if found is None or found.settings is None:
+        return None
+    return found if replace(found.settings, maps=settings.maps) == settings else None
 
 
 def _remove_figures(folder: Path) -> None:
@@ -155,7 +165,7 @@ def _remove_figures(folder: Path) -> None:
             drawn.unlink()
 
 
-def _draw(document: Mapping[str, Any], folder: Path, *, anew: bool) -> None:
+def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
     """Draw all figures, unless those of an earlier analysis are all there."""
     from headway.reports.figures import draw_all, planned
 
@@ -163,111 +173,118 @@ def _draw(document: Mapping[str, Any], folder: Path, *, anew: bool) -> None:
         draw_all(document, folder)
 
 
-def _show_several(found: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
     from headway.head_analysis.seeds import put_together
 
     together = put_together(found)
     lines = [line for document in found for line in [*summary(document), ""]]
-    show({"runs": found, "together": together}, [*lines, *summary_of_seeds(together)], as_json=as_json)
+    show(
+        {"runs": [one.to_json() for one in found], "together": together},
+        [*lines, *summary_of_seeds(together)],
+        as_json=as_json,
+    )
 
 
-def summary(found: Mapping[str, Any]) -> list[str]:
+def summary(found: "HeadAnalysis") -> list[str]:
     """An analysis for a person: the table of heads, then what is said of them together."""
-    baseline, sizes = found["baseline"], found["sizes"]
-    low, high = baseline["interval"]
+    baseline, sizes = found.baseline, found.sizes
+    low, high = baseline.interval
     lines = [
-        f"{found['run']} (step {found['step']:,}), {found['n']:,} examples of {split_in_words(found['split'])}: "
-        f"{baseline['wrong']:,} wrong, accuracy {percent(baseline['exact_match'])} ({percent(low)} to {percent(high)})",
-        *(f"warning: {text}" for text in found["warnings"]),
+        f"{found.run} (step {found.step:,}), {found.n:,} examples of {split_in_words(found.split)}: "
+        f"{baseline.wrong:,} wrong, accuracy {percent(baseline.accuracy)} ({percent(low)} to {percent(high)})",
+        *(f"warning: {text}" for text in found.warnings),
         *_margin_line(baseline),
         "",
         f"{'head':16} {'verdict':24} {'drop without it, in points (zero; 95 %)':52} "
         f"{'margin (zero; 95 %)':27} {'loss, %':>9} {'mean':>7} {'pos.mean':>8} {'resample':>8}  role",
     ]
-    lines += [_row(row) for row in found["heads"]]
-    lines += ["", _prunable(found), *_together(found["joint"], len(found["heads"])), *_pairs(found["joint"]["pairs"])]
-    lines += _interventions(found["interventions"]) + _anatomy(found["anatomy"])
-    checks = found["checks"]
+    lines += [_row(row) for row in found.heads]
+    lines += ["", _prunable(found), *_together(found.joint, len(found.heads)), *_pairs(found.joint.pairs)]
+    lines += _interventions(found.interventions) + _errors(found.error_analysis)
+    checks = found.checks
     lines.append(
-        f"checked: {checks['decoded']:,} ablated answers decoded for real with a hook, "
-        f"{checks['disagreements']:,} disagreements; all heads kept differs by {checks['identity']:.1g}"
+        f"checked: {checks.decoded:,} ablated answers decoded for real with a hook, "
+        f"{checks.disagreements:,} disagreements; all heads kept differs by {checks.identity:.1g}"
     )
-    used = ", ".join(f"{part} {sizes[part]:,}" for part in ("elimination", "shapley", "all", "pairs", "interventions"))
-    more = "" if found.get("settings", {}).get("thorough") else "; --thorough takes more"
-    lines.append(f"examples of each part: {used}; {sum(found['seconds'].values()):.0f} s{more}")
+    used = (
+        f"elimination {sizes.elimination:,}, shapley {sizes.shapley:,}, all {sizes.all_heads:,}, "
+        f"pairs {sizes.pairs:,}, interventions {sizes.interventions:,}"
+    )
+    more = "" if found.settings and found.settings.thorough else "; --thorough takes more"
+    lines.append(f"examples of each part: {used}; {sum(found.seconds.values()):.0f} s{more}")
     return lines
 
 
-def _prunable(found: Mapping[str, Any]) -> str:
-    shares, n_heads = found["prunable"]["zero"], len(found["heads"])
+def _prunable(found: "HeadAnalysis") -> str:
+    shares, n_heads = found.prunable["zero"], len(found.heads)
     return (
-        f"one at a time (zero): {shares['under_1_point']:.0%} of the heads cost under 1 point"
-        f"{_sure(shares, 'under_1_point', n_heads)}, {shares['under_5_points']:.0%} under 5"
-        f"{_sure(shares, 'under_5_points', n_heads)}, {shares['under_1_percent_of_loss']:.0%} under 1 % of the loss "
-        f"({found['baseline']['loss']:.2g} a token)"
+        f"one at a time (zero): {shares.under_1_point:.0%} of the heads cost under 1 point"
+        f"{_sure(shares.under_1_point_interval, n_heads)}, {shares.under_5_points:.0%} under 5"
+        f"{_sure(shares.under_5_points_interval, n_heads)}, {shares.under_1_percent_of_loss:.0%} under 1 % of the loss "
+        f"({found.baseline.loss:.2g} a token)"
     )
 
 
-def _sure(shares: Mapping[str, Any], limit: str, n_heads: int) -> str:
+def _sure(interval: "Interval | None", n_heads: int) -> str:
     """How many heads surely are under a limit, and how many may be; earlier analyses did not say."""
-    if f"{limit}_interval" not in shares:
+    if interval is None:
         return ""
-    low, high = (round(share * n_heads) for share in shares[f"{limit}_interval"])
+    low, high = (round(share * n_heads) for share in interval)
     return f" (surely {low} of {n_heads}, at most {high})"
 
 
-def _row(row: Mapping[str, Any]) -> str:
-    zero = row["ablation"]["zero"]
-    low, high = zero["interval"]
-    others = [row["ablation"][kind]["drop"] for kind in ("mean", "position-mean", "resample")]
-    loss = "-" if zero["loss_change"] is None else f"{zero['loss_change']:+.2g}"
-    drop = f"{zero['drop']:6.2f}  ({low:.2f} to {high:.2f})"
-    if zero["n_to_decide"]:
-        drop += f", {zero['n_to_decide']:,} would decide"
+def _row(row: "Head") -> str:
+    zero = row.ablation["zero"]
+    low, high = zero.interval
+    others = [row.ablation[kind].drop for kind in ("mean", "position-mean", "resample")]
+    loss = "-" if zero.loss_change is None else f"{zero.loss_change:+.2g}"
+    drop = f"{zero.drop:6.2f}  ({low:.2f} to {high:.2f})"
+    if zero.n_to_decide:
+        drop += f", {zero.n_to_decide:,} would decide"
     return (
-        f"{row['head']:16} {row['verdict']:24} {drop:52} {_margin(zero):27} {loss:>9} "
-        f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row['role']}"
+        f"{row.name:16} {row.verdict:24} {drop:52} {_margin(zero):27} {loss:>9} "
+        f"{others[0]:7.2f} {others[1]:8.2f} {others[2]:8.2f}  {row.role}"
     )
 
 
-def _margin_line(baseline: Mapping[str, Any]) -> list[str]:
+def _margin_line(baseline: "Baseline") -> list[str]:
     """By how much the right answer leads in the model as it is; documents of earlier versions do not say."""
-    if "margin" not in baseline:
+    if baseline.margin is None or baseline.margin_interval is None:
         return []
-    low, high = baseline["margin_interval"]
-    return [f"the right answer leads by {baseline['margin']:.2f} ({low:.2f} to {high:.2f}) in logits"]
+    low, high = baseline.margin_interval
+    return [f"the right answer leads by {baseline.margin:.2f} ({low:.2f} to {high:.2f}) in logits"]
 
 
-def _margin(drop: Mapping[str, Any]) -> str:
-    if "margin_change" not in drop:
+def _margin(drop: "Drop") -> str:
+    if drop.margin_change is None or drop.margin_change_interval is None:
         return "-"
-    low, high = drop["margin_change_interval"]
-    return f"{drop['margin_change']:+6.2f} ({low:+.2f} to {high:+.2f})"
+    low, high = drop.margin_change_interval
+    return f"{drop.margin_change:+6.2f} ({low:+.2f} to {high:+.2f})"
 
 
-def _together(joint: Mapping[str, Any], n_heads: int) -> list[str]:
+def _together(joint: "JointAblation", n_heads: int) -> list[str]:
     lines = []
-    for row in joint["removable"]:
-        low, high = row["drop_interval"]
-        alone, adding = row["alone_under_limit"], row["adding_up"]
-        shown = "can go together" if high < row["limit"] else "were chosen to go, not shown to cost so little"
+    for row in joint.removable:
+        low, high = row.drop_interval
+        alone, adding = row.alone_under_limit, row.adding_up
+        shown = "can go together" if high < row.limit else "were chosen to go, not shown to cost so little"
         lines += [
-            f"for less than {_points(row['limit'])}: {len(row['heads'])} of {n_heads} heads {shown}, "
-            f"drop {row['drop']:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
-            f"  one at a time {len(alone['heads'])} (on the examples used to choose), "
-            f"which together cost {alone['drop']:.2f}. "
-            f"Adding up single drops promises {len(adding['heads'])}, which cost {adding['drop']:.2f}",
+            f"for less than {_points(row.limit)}: {len(row.heads)} of {n_heads} heads {shown}, "
+            f"drop {row.drop:.2f} ({low:.2f} to {high:.2f}) on examples not used to choose them",
+            f"  one at a time {len(alone.heads)} (on the examples used to choose), "
+            f"which together cost {alone.drop:.2f}. "
+            f"Adding up single drops promises {len(adding.heads)}, which cost {adding.drop:.2f}",
         ]
-    enough = joint["sufficient"]
-    low, high = enough["drop_interval"]
+    enough = joint.sufficient
+    low, high = enough.drop_interval
     shown = "enough for all but 1 point" if high < 1 else "chosen as enough for all but 1 point, which is not shown"
-    kept = ", ".join(enough["heads"]) or "no head at all"
-    lines.append(f"{shown}: {kept}; without the others drop {enough['drop']:.2f} ({low:.2f} to {high:.2f})")
-    for kind, values in joint["shapley"].items():
-        best = sorted(values["values"], key=lambda value: -value["value"])[:3]
-        how = f"{values['subsets']:,} subsets" if values["exact"] else f"{values['permutations']} orders"
-        shown = ", ".join(f"{value['head']} {value['value']:.1f} ± {value['error']:.1f}" for value in best)
-        lines.append(f"Shapley values, {kind} ({how}, n = {values['n']:,}): {shown}")
+    kept = ", ".join(enough.heads) or "no head at all"
+    lines.append(f"{shown}: {kept}; without the others drop {enough.drop:.2f} ({low:.2f} to {high:.2f})")
+    for kind, values in joint.shapley.items():
+        best = sorted(values.values, key=lambda value: -value.value)[:3]
+        how = f"{values.subsets:,} subsets" if values.exact else f"{values.permutations} orders"
+        shown = ", ".join(f"{value.head} {value.value:.1f} ± {value.error:.1f}" for value in best)
+        lines.append(f"Shapley values, {kind} ({how}, n = {values.n:,}): {shown}")
     return lines
 
 
@@ -275,89 +292,84 @@ def _points(limit: float) -> str:
     return "1 point" if limit == 1 else f"{limit:g} points"
 
 
-def _pairs(pairs: Mapping[str, Any]) -> list[str]:
-    backed = [pair for pair in pairs["pairs"] if pair["interaction"] > 0 and pair["p_holm"] < 0.05][:3]
+def _pairs(pairs: "Pairs") -> list[str]:
     shown = "; ".join(
-        f"{' and '.join(pair['heads'])}: {pair['alone'][0]:.1f} and {pair['alone'][1]:.1f} alone, "
-        f"{pair['together']:.1f} together"
-        for pair in backed
+        f"{' and '.join(pair.heads)}: {pair.alone[0]:.1f} and {pair.alone[1]:.1f} alone, {pair.together:.1f} together"
+        for pair in pairs.redundant()[:3]
     )
-    return [f"backing each other up ({pairs['tested']:,} pairs, n = {pairs['n']:,}): {shown or 'no pair found'}"]
+    return [f"backing each other up ({pairs.tested:,} pairs, n = {pairs.n:,}): {shown or 'no pair found'}"]
 
 
-def _interventions(found: Mapping[str, Any]) -> list[str]:
+def _interventions(found: "Patching") -> list[str]:
     """The heads that surely move each contrast, on pairs that they were not chosen on; and the controls."""
     lines = []
-    for contrast in found["contrasts"]:
-        if not contrast["usable"]:
-            lines.append(f"{contrast['name']}: no pair of {contrast['n']:,} is right on both sides, nothing to see")
+    for contrast in found.contrasts:
+        if not contrast.usable:
+            lines.append(f"{contrast.name}: no pair of {contrast.n:,} is right on both sides, nothing to see")
             continue
-        strongest = contrast.get("strongest")
-        if not strongest:  # written by an earlier version, or too few pairs for two halves
-            single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
-            best = sorted(single, key=lambda row: -row["rate"])[:2]
-            shown = ", ".join(f"{row['who']} {row['rate']:.0%} ({_interval(row)})" for row in best)
-            lines.append(f"{contrast['name']} (n = {contrast['usable']:,}) is moved by {shown}")
+        ranked = contrast.ranked()
+        if not ranked:  # written by an earlier version, or too few pairs for two halves
+            shown = ", ".join(f"{row.who} {row.rate:.0%} ({_interval(row)})" for row in contrast.best_single(2))
+            lines.append(f"{contrast.name} (n = {contrast.usable:,}) is moved by {shown}")
             continue
-        ranked = sorted(strongest.values(), key=lambda one: -one["chosen_on_rate"])
-        moving = [one for one in ranked if one["interval"][0] > MOVES]
-        shown = ", ".join(f"{one['head']} {one['rate']:.0%} ({_interval(one)}){_controlled(one)}" for one in moving)
+        moving = [one for one in ranked if one.interval[0] > MOVES]
+        shown = ", ".join(f"{one.head} {one.rate:.0%} ({_interval(one)}){_controlled(one)}" for one in moving)
         if not moving:
-            most = max(ranked, key=lambda one: float(one["rate"]))
-            shown = f"no single head surely (at most {most['rate']:.0%}, {_interval(most)})"
-        sizes = f"n = {ranked[0]['n']:,}, chosen on {ranked[0]['chosen_on_n']:,} others"
-        lines += [f"{contrast['name']} ({sizes}) is moved by {shown}", *_kinds_patched(contrast)]
+            most = max(ranked, key=lambda one: one.rate)
+            shown = f"no single head surely (at most {most.rate:.0%}, {_interval(most)})"
+        sizes = f"n = {ranked[0].n:,}, chosen on {ranked[0].chosen_on_n:,} others"
+        lines += [f"{contrast.name} ({sizes}) is moved by {shown}", *_kinds_patched(contrast)]
     return lines
 
 
-def _controlled(row: Mapping[str, Any]) -> str:
+def _controlled(row: "Strongest") -> str:
     """The control of a strongest head, where the contrast has one."""
-    control = row.get("control")
-    return "" if control is None else f" [control {control['rate']:.0%} ({_interval(control)}): {control['reading']}]"
+    control = row.control
+    return "" if control is None else f" [control {control.rate:.0%} ({_interval(control)}): {control.reading}]"
 
 
-def _kinds_patched(contrast: Mapping[str, Any]) -> list[str]:
+def _kinds_patched(contrast: "Contrast") -> list[str]:
     """All heads of a kind at once: how often the carry moves, the control changes it anyway, and the digits move."""
-    control = contrast.get("control")
-    if not control or not control["usable"]:
+    control = contrast.control
+    if not control or not control.usable:
         return []
-    rates = {row["who"]: row for row in contrast["rows"]}
+    rates = {row.who: row for row in contrast.rows}
     shown = [
-        f"{row['who']} {rates[row['who']]['rate']:.0%} ({_interval(rates[row['who']])}), control {row['rate']:.0%} "
-        f"({_interval(row)}), digits {row['digits']['rate']:.0%} ({_interval(row['digits'])}): {row['reading']}"
-        if row["reading"] != "not moved"
-        else f"{row['who']} {rates[row['who']]['rate']:.0%}: not moved"
-        for row in control["rows"]
-        if row["who"].startswith("all ") and row["who"] in rates
+        f"{row.who} {rates[row.who].rate:.0%} ({_interval(rates[row.who])}), control {row.rate:.0%} "
+        f"({_interval(row)}), digits {row.digits.rate:.0%} ({_interval(row.digits)}): {row.reading}"
+        if row.reading != "not moved"
+        else f"{row.who} {rates[row.who].rate:.0%}: not moved"
+        for row in control.rows
+        if row.who.startswith("all ") and row.who in rates
     ]
-    return [f"  (n = {contrast['usable']:,}, control {control['usable']:,}) {'; '.join(shown)}"] if shown else []
+    return [f"  (n = {contrast.usable:,}, control {control.usable:,}) {'; '.join(shown)}"] if shown else []
 
 
-def _interval(row: Mapping[str, Any]) -> str:
-    low, high = row["interval"]
+def _interval(row: "Rate | Control") -> str:
+    low, high = row.interval
     return f"{low:.0%} to {high:.0%}"
 
 
-def _anatomy(found: Mapping[str, Any]) -> list[str]:
+def _errors(found: "ErrorAnalysis") -> list[str]:
     """How many are wrong; if any, the accuracy by every feature and a few of them."""
-    lines = [f"{found['wrong']:,} of {found['n']:,} wrong"]
-    if not found["wrong"]:
+    lines = [f"{found.wrong:,} of {found.n:,} wrong"]
+    if not found.wrong:
         return lines
-    for name, rows in [*found["by"].items(), ("token", found["by_token"])]:
-        groups = ", ".join(f"{row.get('value', row.get('token'))}: {row['accuracy']:.1%}" for row in rows)
-        lines.append(f"  accuracy by {name.replace('_', ' ')}: {groups}")
-    wrong = [row for row in found["worst"] if not row["right"]][:3]
-    return lines + [f"  wrong: {row['example']}, answered {row['answered']}" for row in wrong]
+    for name, rows in found.groups.items():
+        shares = ", ".join(f"{row.label}: {row.accuracy:.1%}" for row in rows)
+        lines.append(f"  accuracy by {name.replace('_', ' ')}: {shares}")
+    wrong = [row for row in found.worst if not row.right][:3]
+    return lines + [f"  wrong: {row.example}, answered {row.answered}" for row in wrong]
 
 
-def definitions_of(found: Mapping[str, Any]) -> list[str]:
+def definitions_of(found: "HeadAnalysis") -> list[str]:
     """Every score of every head, and what each means."""
-    names = list(found["definitions"])
+    names = list(found.definitions)
     lines = [f"{'head':16} " + " ".join(f"{name:>15}" for name in names)]
-    for row in found["heads"]:
-        cells = ("-" if row["scores"][name] is None else f"{row['scores'][name]:.3f}" for name in names)
-        lines.append(f"{row['head']:16} " + " ".join(f"{cell:>15}" for cell in cells))
-    return [*lines, "", *(f"{name}: {' '.join(text.split())}" for name, text in found["definitions"].items()), ""]
+    for row in found.heads:
+        cells = ("-" if (score := row.scores[name]) is None else f"{score:.3f}" for name in names)
+        lines.append(f"{row.name:16} " + " ".join(f"{cell:>15}" for cell in cells))
+    return [*lines, "", *(f"{name}: {' '.join(text.split())}" for name, text in found.definitions.items()), ""]
 
 
 def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:

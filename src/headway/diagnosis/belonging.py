@@ -1,7 +1,6 @@
 """Checks that what lies in a run directory is this run's: weights, seed, steps and analyses."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,8 +8,9 @@ from torch import Tensor
 
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
-from headway.head_analysis.analysis import FORM as HEADS_FORM
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.heads import FORM as HEADS_FORM
+from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 
 OTHER_SEEDS = range(32)
@@ -108,9 +108,9 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
     """heads.json and lengths.json speak of this run, of a step that it validated, in a form that is read here."""
     heads, lengths, best = seen.subject.heads, seen.subject.lengths, seen.subject.best
-    there = [name for name, found in (("heads", heads), ("lengths", lengths)) if found is not None]
+    files = [name for name, found in (("heads.json", heads), ("lengths.json", lengths)) if found is not None]
     wrong = list(seen.subject.of_others)
-    if not there and not wrong:
+    if not files and not wrong:
         return None
     wrong += [] if heads is None else list(_foreign_heads(seen, heads))
     wrong += [] if lengths is None else list(_foreign_lengths(seen, lengths))
@@ -120,24 +120,24 @@ def analysis_of_another_run(seen: Examination) -> Verdict | None:
             "Run the command again on this run, in place of the file.",
             wrong=wrong,
         )
-    if heads is not None and best is not None and heads.get("step") not in (None, best):
+    if heads is not None and best not in (None, heads.step):
         return warning(
-            f"heads.json is of step {heads['step']:,}; validation's best is step {best:,}.",
+            f"heads.json is of step {heads.step:,}; validation's best is step {best:,}.",
             "Say which step is meant, or run headway heads again.",
-            step=heads["step"],
+            step=heads.step,
             best=best,
         )
-    return fine(f"{' and '.join(f'{name}.json' for name in there)} speak of this run.", files=there)
+    return fine(f"{' and '.join(files)} speak of this run.", files=[name.removesuffix(".json") for name in files])
 
 
-def _foreign_heads(seen: Examination, document: Mapping[str, Any]) -> Iterator[str]:
+def _foreign_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
     """Why heads.json is not this run's, or not one that this version can read."""
-    if document.get("form") not in (None, HEADS_FORM):
-        yield f"heads.json has form {document['form']!r}, and this version reads {HEADS_FORM}"
+    if heads.form != HEADS_FORM:
+        yield f"heads.json has form {heads.form!r}, and this version reads {HEADS_FORM}"
         return
-    yield from _foreign(seen, "heads", document.get("seed"), document.get("task"), document.get("step"))
-    yield from _other_heads(seen, document)
-    yield from _other_baseline(document, _validated(seen).get(document.get("step", -1)))
+    yield from _foreign(seen, "heads", heads.seed, heads.task, heads.step)
+    yield from _other_heads(seen, heads)
+    yield from _other_baseline(heads, _validated(seen).get(heads.step))
 
 
 def _foreign_lengths(seen: Examination, found: Lengths) -> Iterator[str]:
@@ -164,21 +164,20 @@ def _validated(seen: Examination) -> dict[int, float]:
     return {row["step"]: float(row["validation"]["accuracy"]) for row in seen.subject.metrics if "validation" in row}
 
 
-def _other_heads(seen: Examination, document: Mapping[str, Any]) -> Iterator[str]:
-    own = [str(head) for site in seen.subject.sites for head in site.heads]
-    named = [row.get("head") for row in document["heads"]]
-    if own and set(named) != set(own):
-        strange = sorted({str(head) for head in set(named) ^ set(own)})
+def _other_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
+    own = {str(head) for site in seen.subject.sites for head in site.heads}
+    strange = sorted({head.name for head in heads.heads} ^ own)
+    if own and strange:
         yield f"heads.json and the model have other heads ({', '.join(strange[:3])})"
 
 
-def _other_baseline(document: Mapping[str, Any], validated: float | None) -> Iterator[str]:
+def _other_baseline(heads: HeadAnalysis, validated: float | None) -> Iterator[str]:
     """Accuracy before any ablation against validation's at the same step, on the same kind of examples."""
-    share, n = (document.get("baseline") or {}).get("exact_match"), document.get("n")
-    if share is None or not n or validated is None or document.get("split") not in ("test", "validation"):
+    if not heads.n or validated is None or heads.split not in ("test", "validation"):
         return
-    room = ELSEWHERE + 5 * (0.25 / n) ** 0.5
-    if abs(share - validated) > room:
+    room = ELSEWHERE + 5 * (0.25 / heads.n) ** 0.5
+    if abs(heads.baseline.accuracy - validated) > room:
+        share = heads.baseline.accuracy
         yield f"heads.json begins with {share:.1%} right, and validation at its step had {validated:.1%}"
 
 

@@ -1,17 +1,16 @@
 """Checks of claims: what heads.json and lengths.json can carry, for one run and over seeds."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Finding, Verdict, error, errors_first, fine, warning
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.heads import HeadAnalysis
 from headway.statistics import ENOUGH_SEEDS
 
 KIND = "zero"
 """The ablation that rankings are read from."""
-Document = Mapping[str, Any]
 
 
 def drop_inside_noise(seen: Examination) -> Verdict | None:
@@ -19,11 +18,11 @@ def drop_inside_noise(seen: Examination) -> Verdict | None:
     document = seen.subject.heads
     if document is None:
         return None
-    rows = document["heads"]
-    undecided = [row["head"] for row in rows if row["verdict"] == "undecided"]
-    noise = [row["head"] for row in rows if _holds_nothing(row["ablation"][KIND]["interval"])]
-    numbers = {"undecided": undecided, "inside_noise": noise, "heads": len(rows), "n": document["n"]}
-    inside = f"{len(noise)} of {len(rows)} drops have an interval that holds 0 ({document['n']:,} examples)"
+    rows = document.heads
+    undecided = [row.name for row in rows if row.verdict == "undecided"]
+    noise = [row.name for row in rows if _holds_nothing(row.ablation[KIND].interval)]
+    numbers = {"undecided": undecided, "inside_noise": noise, "heads": len(rows), "n": document.n}
+    inside = f"{len(noise)} of {len(rows)} drops have an interval that holds 0 ({document.n:,} examples)"
     if not undecided:
         return fine(f"Every head has a verdict. {inside}.", **numbers)
     return warning(
@@ -40,13 +39,13 @@ def _holds_nothing(interval: Sequence[float]) -> bool:
 def ranking_unsupported(seen: Examination) -> Verdict | None:
     """The head that matters most is surely ahead of the next."""
     document = seen.subject.heads
-    if document is None or len(document["heads"]) < 2:
+    if document is None or len(document.heads) < 2:
         return None
-    first, second = sorted(document["heads"], key=lambda row: -row["ablation"][KIND]["drop"])[:2]
-    low, high = first["ablation"][KIND]["interval"][0], second["ablation"][KIND]["interval"][1]
-    drops = [row["ablation"][KIND]["drop"] for row in (first, second)]
-    words = f"{first['head']} costs {drops[0]:.1f} points and {second['head']} {drops[1]:.1f}"
-    numbers = {"first": first["head"], "second": second["head"], "drops": drops, "n": document["n"]}
+    first, second = sorted(document.heads, key=lambda row: -row.ablation[KIND].drop)[:2]
+    low, high = first.ablation[KIND].interval[0], second.ablation[KIND].interval[1]
+    drops = [row.ablation[KIND].drop for row in (first, second)]
+    words = f"{first.name} costs {drops[0]:.1f} points and {second.name} {drops[1]:.1f}"
+    numbers = {"first": first.name, "second": second.name, "drops": drops, "n": document.n}
     if low > high:
         return fine(f"{words}; their intervals are apart.", **numbers)
     return warning(
@@ -113,7 +112,7 @@ CLAIMS = (
 )
 
 
-def over_seeds(heads: Sequence[Document | None], runs: int) -> tuple[Finding, ...]:
+def over_seeds(heads: Sequence[HeadAnalysis | None], runs: int) -> tuple[Finding, ...]:
     """What several seeds of one recipe can carry together: their number, and whether they agree on what matters."""
     found = [_enough(runs)]
     measured = [document for document in heads if document is not None]
@@ -137,9 +136,9 @@ def _enough(seeds: int) -> Finding:
     )
 
 
-def _agreement(documents: Sequence[Document]) -> Finding:
+def _agreement(documents: Sequence[HeadAnalysis]) -> Finding:
     """Heads of different seeds do not correspond by name; the kind of the most important one can be compared."""
-    top = [max(document["heads"], key=lambda row: row["ablation"][KIND]["drop"])["kind"] for document in documents]
+    top = [max(document.heads, key=lambda row: row.ablation[KIND].drop).kind for document in documents]
     kind, count = Counter(top).most_common(1)[0]
     numbers = {"kinds": top, "seeds": len(top)}
     words = f"The most important head is of kind {kind} in {count} of {len(top)} seeds"

@@ -24,6 +24,8 @@ from headway.evaluation import Trained, load
 from headway.head_analysis.variants import heads_of
 from headway.model.attention import Visibility
 from headway.model.transformer import Inputs, Memory, Transformer
+from headway.results.heads import Drop, Head, HeadAnalysis
+from headway.results.schema import blank
 from headway.tasks import Examples
 from headway.training import train
 
@@ -118,16 +120,23 @@ def without_instruments(subject: Subject) -> Subject:
     return replace(subject, attention=None, fired=None, walked=None, silenced=None, mixing=None)
 
 
-def analysed(trained: Trained) -> dict[str, Any]:
+def analysed(trained: Trained) -> HeadAnalysis:
     """A heads.json of this very model and step, in which nothing is remarkable."""
-    rows = []
+    heads = []
     for place, head in enumerate(heads_of(trained)):
         drop = 10.0 * (place + 1)
-        ablation = {"zero": {"drop": drop, "interval": [drop - 2, drop + 2]}}
+        ablation = {"zero": blank(Drop, drop=drop, interval=(drop - 2, drop + 2))}
         kind = next(site.kind for site in trained.model.sites if site.name == head.site)
-        rows.append({"head": str(head), "kind": kind, "verdict": "important", "ablation": ablation})
-    about = {"run": str(trained.directory.path), "step": trained.step, "task": trained.task.name}
-    return {**about, "form": 1, "seed": trained.config.seed, "n": 120, "heads": rows}
+        heads.append(blank(Head, name=str(head), kind=kind, verdict="important", ablation=ablation))
+    return blank(
+        HeadAnalysis,
+        run=str(trained.directory.path),
+        step=trained.step,
+        task=trained.task.name,
+        seed=trained.config.seed,
+        n=120,
+        heads=tuple(heads),
+    )
 
 
 def taught(trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None) -> Trained:

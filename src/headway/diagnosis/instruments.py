@@ -143,9 +143,9 @@ def map_misplaced(seen: Examination) -> Verdict | None:
 def checks_failed(seen: Examination) -> Verdict | None:
     """The instruments' own checks that stand in heads.json were passed."""
     document = seen.subject.heads
-    if document is None or not isinstance(document.get("checks"), Mapping):
+    if document is None:
         return None
-    failed = failed_checks(document)
+    failed = failed_checks(document.checks)
     if not failed:
         return fine("Every check of the instruments in heads.json was passed.", failed=[])
     return error(

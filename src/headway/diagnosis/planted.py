@@ -28,7 +28,9 @@ from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings.learned import Learned
 from headway.model.transformer import Transformer
+from headway.results.heads import Checks
 from headway.results.lengths import Checkpoint, LengthRow, Lengths, TrainingRange
+from headway.results.schema import blank
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
 from headway.tasks.columns import operands
@@ -308,8 +310,8 @@ def cut_beside(healthy: Healthy) -> Subject:
 
 def failed_instruments(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sums)
-    checks = {"identity": 0.0, "decoded": 3_200, "disagreements": 198, "real_disagreements": 198}
-    return replace(subject, heads=analysed(healthy.sums) | {"checks": {**checks, "weights_off_one": 1e-7}})
+    checks = blank(Checks, decoded=3_200, disagreements=198, real_disagreements=198, weights_off_one=1e-7)
+    return replace(subject, heads=replace(analysed(healthy.sums), checks=checks))
 
 
 def answers_alone(healthy: Healthy, decode: Decode) -> Subject:

@@ -1,7 +1,6 @@
 """More specimens: weights, steps and analyses that are not this run's, and faults that only a second look shows."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,8 @@ from headway.diagnosis.planted import answers_alone, measured_at
 from headway.diagnosis.subject import Answers, Subject, subject_of
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.transformer import Transformer
+from headway.results.heads import Baseline
+from headway.results.schema import blank
 from headway.tasks import Examples
 
 NOISE = 0.2
@@ -88,25 +89,25 @@ def weights_of_another_run(healthy: Healthy) -> Subject:
 
 
 def heads_of_another_seed(healthy: Healthy) -> Subject:
-    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"seed": 4})
+    return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), seed=4))
 
 
 def heads_of_another_step(healthy: Healthy) -> Subject:
-    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"step": 1_200})
+    return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), step=1_200))
 
 
 def heads_of_a_newer_form(healthy: Healthy) -> Subject:
-    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | {"form": 9})
+    return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), form=9))
 
 
 def heads_of_another_model(healthy: Healthy) -> Subject:
-    document = analysed(healthy.sums)
-    return replace(subject_of(healthy.sums), heads=document | {"heads": document["heads"][:-1]})
+    found = analysed(healthy.sums)
+    return replace(subject_of(healthy.sums), heads=replace(found, heads=found.heads[:-1]))
 
 
 def heads_of_a_better_model(healthy: Healthy) -> Subject:
-    baseline: dict[str, Any] = {"split": "test", "baseline": {"exact_match": 0.99}}
-    return replace(subject_of(healthy.sums), heads=analysed(healthy.sums) | baseline)
+    found = replace(analysed(healthy.sums), split="test", baseline=blank(Baseline, accuracy=0.99))
+    return replace(subject_of(healthy.sums), heads=found)
 
 
 def lengths_of_another_step(healthy: Healthy) -> Subject:

@@ -29,6 +29,7 @@ from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.origin import OtherOrigin
 from headway.randomness import derive
+from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
@@ -95,7 +96,7 @@ class Subject:
     first_loss: Callable[[], float] | None = None
     sites: Sequence[HeadSite] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
-    heads: Mapping[str, Any] | None = None
+    heads: HeadAnalysis | None = None
     lengths: Lengths | None = None
     of_others: Sequence[str] = ()
 
@@ -140,7 +141,7 @@ def subject_of(trained: Trained) -> Subject:
         first_loss=first_loss_of(trained, splits),
         sites=model.sites,
         metrics=directory.metrics(),
-        heads=read_findings(directory, "heads", trained.step)[0],
+        heads=head_findings(directory, trained.step)[0],
         lengths=read_lengths(directory, trained.step)[0],
         of_others=[words for name in ("heads", "lengths") if (words := of_another(directory, name, trained.step))],
     )
@@ -157,15 +158,13 @@ def of_another(directory: RunDirectory, name: str, step: int) -> str:
     return ""
 
 
-def read_findings(directory: RunDirectory, name: str, step: int | None = None) -> tuple[dict[str, Any] | None, str]:
-    """What was found of heads or lengths, and an empty text; None, and why, where the file is damaged or another's."""
+def head_findings(directory: RunDirectory, step: int | None = None) -> tuple[HeadAnalysis | None, str]:
+    """What was found of heads, and an empty text; None, and why, where the file is damaged or another's."""
     try:
-        found = directory.read_analysis(name, step)
+        found = read_heads(directory, step)
     except InputError as problem:
         return None, str(problem)
-    if found is None or (isinstance(found.get(name), list) and found[name]):
-        return found, ""
-    return None, f"{name}.json of {directory.path} has no list {name!r}"
+    return (None, f"heads.json of {directory.path} has no heads") if found and not found.heads else (found, "")
 
 
 def read_lengths(directory: RunDirectory, step: int | None = None) -> tuple[Lengths | None, str]:

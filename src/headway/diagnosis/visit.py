@@ -14,7 +14,7 @@ from headway.diagnosis.findings import Check, Diagnosis, Finding, run_checks
 from headway.diagnosis.harness import HARNESS
 from headway.diagnosis.instruments import INSTRUMENTS
 from headway.diagnosis.learning import LEARNING
-from headway.diagnosis.subject import Subject, read_findings, subject_of
+from headway.diagnosis.subject import Subject, head_findings, subject_of
 from headway.errors import InputError
 from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 
@@ -73,5 +73,5 @@ def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, to
     for done, trained in enumerate(opened):
         tell(done, len(opened))
         found.append(examine(subject_of(trained), checks))
-    heads = [read_findings(trained.directory, "heads")[0] for trained in opened]
+    heads = [head_findings(trained.directory)[0] for trained in opened]
     return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())

@@ -1,13 +1,16 @@
 """What earlier commands found about a run, cut down to what the page shows beside its heads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any
 
 from headway.checked import failed_checks
 from headway.errors import InputError
 from headway.origin import OtherOrigin
+from headway.results.heads import Drop, Head, HeadAnalysis, read_heads
+from headway.results.joint_ablation import Pairs
 from headway.results.lengths import Lengths
+from headway.results.patching import Contrast
 from headway.runs import RunDirectory
 
 Document = dict[str, Any]
@@ -15,7 +18,6 @@ Warn = Callable[[str], None]
 
 MOST_CARRIERS = 24
 MOST_PAIRS = 3
-ALPHA = 0.05
 
 
 def ignore(warning: str) -> None:
@@ -24,19 +26,22 @@ def ignore(warning: str) -> None:
 
 def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore) -> Document | None:
     """Verdicts, roles and scores of heads.json; None without one, and with a warning where it is of another model."""
-
-    def choose(found: Document) -> Document | None:
-        if [row["head"] for row in found["heads"]] != heads:
-            warn(_left_out(directory, "heads", "a model with other heads"))
-        elif found["step"] != step:
-            warn(_left_out(directory, "heads", f"step {found['step']}, not of step {step}"))
-        elif failed := failed_checks(found):
-            warn(f"{directory.path}: analysis/heads.json is left out, as its instruments failed: {'; '.join(failed)}")
-        else:
-            return _heads(found)
+    try:
+        found = read_heads(directory, step)
+    except OtherOrigin as problem:
+        warn(str(problem))
         return None
-
-    return _read(directory, "heads", step, choose, warn)
+    if found is None:
+        return None
+    if [head.name for head in found.heads] != heads:
+        warn(_left_out(directory, "heads", "a model with other heads"))
+    elif found.step != step:
+        warn(_left_out(directory, "heads", f"step {found.step}, not of step {step}"))
+    elif failed := failed_checks(found.checks):
+        warn(f"{directory.path}: analysis/heads.json is left out, as its instruments failed: {'; '.join(failed)}")
+    else:
+        return _heads(found)
+    return None
 
 
 def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
@@ -118,73 +123,68 @@ def _interval(value: Any) -> list[int | float]:
     return [_number(low), _number(high)]
 
 
-def _names(value: Any) -> list[str]:
-    return [_text(name) for name in _list(value)]
-
-
 # Heads
 
 
-def _heads(found: Document) -> Document:
-    baseline = found["baseline"]
-    numbers = {key: _number(baseline[key]) for key in ("n", "wrong", "exact_match")}
+def _heads(found: HeadAnalysis) -> Document:
+    baseline = found.baseline
     return {
-        "n": _number(found["n"]),
-        "split": _text(found["split"]),
-        "baseline": {**numbers, "interval": _interval(baseline["interval"])},
-        "definitions": {name: _text(words) for name, words in found["definitions"].items()},
-        "heads": {_text(row["head"]): _head(row) for row in found["heads"]},
-        "sufficient": _sufficient(found["joint"]["sufficient"]),
-        "carries": carriers(_list(found["interventions"]["contrasts"])),
-        "pairs": pairs(_list(found["joint"]["pairs"]["pairs"])),
+        "n": found.n,
+        "split": found.split,
+        "baseline": {
+            "n": baseline.n,
+            "wrong": baseline.wrong,
+            "exact_match": baseline.accuracy,
+            "interval": baseline.interval,
+        },
+        "definitions": dict(found.definitions),
+        "heads": {head.name: _head(head) for head in found.heads},
+        "sufficient": {"heads": found.joint.sufficient.heads, "exact_match": found.joint.sufficient.accuracy},
+        "carries": carriers(found.interventions.contrasts),
+        "pairs": pairs(found.joint.pairs),
     }
 
 
-def _head(row: Mapping[str, Any]) -> dict[str, Any]:
-    scores = {name: None if score is None else _number(score) for name, score in row["scores"].items()}
-    drops = {kind: _drop(drop) for kind, drop in row["ablation"].items()}
-    return {"verdict": _text(row["verdict"]), "role": _text(row["role"]), "scores": scores, "drops": drops}
+def _head(head: Head) -> Document:
+    drops = {kind: _drop(drop) for kind, drop in head.ablation.items()}
+    return {"verdict": head.verdict, "role": head.role, "scores": dict(head.scores), "drops": drops}
 
 
-def _drop(drop: Mapping[str, Any]) -> dict[str, Any]:
+def _drop(drop: Drop) -> Document:
     return {
-        "drop": _number(drop["drop"]),
-        "interval": _interval(drop["interval"]),
-        "n": _number(drop["n"]),
-        "verdict": _text(drop["verdict"]),
-        "exact_match": _number(drop["exact_match"]),
+        "drop": drop.drop,
+        "interval": drop.interval,
+        "n": drop.n,
+        "verdict": drop.verdict,
+        "exact_match": drop.accuracy,
     }
 
 
-def _sufficient(found: Mapping[str, Any]) -> dict[str, Any]:
-    share = {"exact_match": _number(found["exact_match"])} if "exact_match" in found else {}
-    return {"heads": _names(found["heads"]), **share}
-
-
-def carriers(contrasts: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def carriers(contrasts: Sequence[Contrast]) -> list[Document]:
     """Single heads by how often their output alone moves a difference from one example to another, best first."""
-    found: list[dict[str, Any]] = [
+    found = [(contrast, row) for contrast in contrasts for row in contrast.rows if row.is_single]
+    return [
         {
-            "head": _text(row["who"]),
-            "contrast": _text(contrast["name"]),
-            "about": _text(contrast["about"]),
-            "rate": _number(row["rate"]),
-            "interval": _interval(row["interval"]),
-            "usable": _number(contrast["usable"]),
+            "head": row.who,
+            "contrast": contrast.name,
+            "about": contrast.about,
+            "rate": row.rate,
+            "interval": row.interval,
+            "usable": contrast.usable,
         }
-        for contrast in contrasts
-        for row in contrast["rows"]
-        if row["heads"] == [row["who"]]
+        for contrast, row in sorted(found, key=lambda one: -one[1].rate)[:MOST_CARRIERS]
     ]
-    return sorted(found, key=lambda row: -float(row["rate"]))[:MOST_CARRIERS]
 
 
-def pairs(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The pairs of heads that back each other up most, of those that surely do."""
-    sure = [_pair(pair) for pair in found if _number(pair["p_holm"]) < ALPHA and _number(pair["interaction"]) > 0]
-    return sorted(sure, key=lambda pair: -float(pair["interaction"]))[:MOST_PAIRS]
-
-
-def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {key: _number(pair[key]) for key in ("together", "interaction", "p_holm")}
-    return {"heads": _names(pair["heads"]), "alone": _interval(pair["alone"]), **numbers}
+def pairs(found: Pairs) -> list[Document]:
+    """The pairs of heads that are most redundant, of those that surely are."""
+    return [
+        {
+            "heads": pair.heads,
+            "alone": pair.alone,
+            "together": pair.together,
+            "interaction": pair.interaction,
+            "p_holm": pair.p_holm,
+        }
+        for pair in sorted(found.redundant(), key=lambda pair: -pair.interaction)[:MOST_PAIRS]
+    ]

@@ -10,7 +10,7 @@ counts those right before and wrong after, `gained` those wrong before and right
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Int
 
 from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
-from headway.head_analysis.margins import BaselineMargin, MarginChange, baseline_margin, margin_changes
+from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import (
     FillingOf,
     Outcomes,
@@ -33,58 +33,11 @@ from headway.head_analysis.variants import (
 from headway.head_analysis.verdicts import TAILS, judge, n_to_decide, overall, share_under
 from headway.model.sites import Head
 from headway.randomness import generator
+from headway.results.heads import Baseline, Drop, Prunable, TokenAccuracy
 from headway.statistics import paired_interval, ratio_interval, wilson_interval
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
-LIMITS = {1.0: "under_1_point", 5.0: "under_5_points"}
-"""Points of drop under which heads are counted that can go one at a time."""
-
-
-@dataclass(frozen=True)
-class Drop:
-    """What one change costs: the paired drop in points with its interval and tests, and the loss.
-
-    `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
-    its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
-    `p_equivalence_holm`.
-    """
-
-    n: int
-    lost: int
-    gained: int
-    drop: float
-    interval: tuple[float, float]
-    interval_90: tuple[float, float]
-    p: float
-    p_holm: float
-    p_equivalence: float
-    p_equivalence_holm: float
-    p_critical_holm: float
-    p_important_holm: float
-    p_harmful_holm: float
-    verdict: str
-    n_to_decide: int | None
-    exact_match: float
-    token_accuracy: float
-    by_token: list[dict[str, Any]]
-    loss: float
-    loss_change: float | None
-    loss_change_interval: tuple[float, float] | None = None
-    """95 %, in per cent like the change; of a model without errors it covers too little (docs/heads.md)."""
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """The model as it is, on the same examples."""
-
-    n: int
-    wrong: int
-    exact_match: float
-    interval: tuple[float, float]
-    token_accuracy: float
-    by_token: list[dict[str, Any]]
-    loss: float
 
 
 @dataclass(frozen=True)
@@ -95,33 +48,23 @@ class Ablation:
     heads: list[str]
     drops: dict[str, dict[str, Drop]]
     verdicts: dict[str, str]
-    without_donor: int = 0
+    without_source: int = 0
     family: int = field(default=0)
-    own_margin: BaselineMargin | None = None
-    margins: dict[str, dict[str, MarginChange]] = field(default_factory=dict)
-    """`margins[kind][head]`: the margin of the right answer, where accuracy is too coarse."""
 
-    def prunable(self) -> dict[str, dict[str, Any]]:
+    def prunable(self) -> dict[str, Prunable]:
         """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
-        return {
-            kind: {
-                **{
-                    name: value
-                    for limit, words in LIMITS.items()
-                    for name, value in (
-                        (words, _share(drop.drop < limit for drop in drops.values())),
-                        (f"{words}_interval", share_under(*_counts(drops.values()), limit)),
-                    )
-                },
-                "under_1_percent_of_loss": _share(
-                    drop.loss_change is not None and drop.loss_change < 1 for drop in drops.values()
-                ),
-            }
-            for kind, drops in self.drops.items()
-        }
+        return {kind: prunable(list(drops.values())) for kind, drops in self.drops.items()}
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+def prunable(drops: Sequence[Drop]) -> Prunable:
+    changes = [drop.loss_change for drop in drops]
+    return Prunable(
+        under_1_point=_share(drop.drop < 1 for drop in drops),
+        under_1_point_interval=share_under(*_counts(drops), 1),
+        under_5_points=_share(drop.drop < 5 for drop in drops),
+        under_5_points_interval=share_under(*_counts(drops), 5),
+        under_1_percent_of_loss=_share(change is not None and change < 1 for change in changes),
+    )
 
 
 def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -130,9 +73,9 @@ def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return lost, gained, n
 
 
-def _share(flags: Any) -> float:
-    flags = list(flags)
-    return float(sum(flags) / len(flags)) if flags else 0.0
+def _share(flags: Iterable[bool]) -> float:
+    found = list(flags)
+    return sum(found) / len(found) if found else 0.0
 
 
 def make_fillings(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> tuple[list[FillingOf], int]:
@@ -166,24 +109,13 @@ def ablate(
     outcomes = run_variants(trained, examples, plan, fillings, report, keep_margin=True)
     assert outcomes.margin is not None
     names = trained.task.answer_names(outcomes.counted.shape[1])
-    drops, changes = measure_drops(outcomes, names), margin_changes(outcomes.margin)
+    drops = with_margins(measure_drops(outcomes, names), outcomes.margin)
     table = {
         kind: {str(head): drops[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
     }
-    margins = {
-        kind: {str(head): changes[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
-    }
     verdicts = {str(head): overall([table[kind][str(head)].verdict for kind in kinds]) for head in heads}
-    return Ablation(
-        baseline_of(outcomes, names),
-        [str(h) for h in heads],
-        table,
-        verdicts,
-        without,
-        TAILS * len(drops),
-        baseline_margin(outcomes.margin),
-        margins,
-    )
+    baseline = with_margin(baseline_of(outcomes, names), outcomes.margin)
+    return Ablation(baseline, [str(h) for h in heads], table, verdicts, without, TAILS * len(drops))
 
 
 def ablate_together(
@@ -211,7 +143,7 @@ def baseline_of(outcomes: Outcomes, names: list[str]) -> Baseline:
     return Baseline(
         n=n,
         wrong=n - right,
-        exact_match=right / n,
+        accuracy=right / n,
         interval=wilson_interval(right, n),
         token_accuracy=float(outcomes.token_accuracy[0]),
         by_token=_by_token(outcomes, 0, names),
@@ -219,12 +151,12 @@ def baseline_of(outcomes: Outcomes, names: list[str]) -> Baseline:
     )
 
 
-def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> list[dict[str, Any]]:
+def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> tuple[TokenAccuracy, ...]:
     """Accuracy at each place where any answer has a token; few examples may all be shorter than the longest."""
     there = np.asarray(outcomes.counted.any(0))
     shares = outcomes.accuracy_by_token[variant]
     rows = zip(names, shares, there, strict=True)
-    return [{"token": name, "accuracy": float(share)} for name, share, counted in rows if counted]
+    return tuple(TokenAccuracy(token=name, accuracy=float(share)) for name, share, counted in rows if counted)
 
 
 def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
@@ -254,7 +186,7 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
             p_harmful_holm=float(judged.p_harmful_holm[i]),
             verdict=str(judged.verdict[i]),
             n_to_decide=needed[i],
-            exact_match=float(outcomes.accuracy[i + 1]),
+            accuracy=float(outcomes.accuracy[i + 1]),
             token_accuracy=float(outcomes.token_accuracy[i + 1]),
             by_token=_by_token(outcomes, i + 1, names),
             loss=float(losses[i]),

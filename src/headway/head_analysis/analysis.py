@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from html import escape
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,10 +29,12 @@ from headway.head_analysis.together import (
 from headway.head_analysis.variants import heads_of
 from headway.model.transformer import count_parameters
 from headway.randomness import generator
+from headway.results.attention import Capture, ExampleAttention
+from headway.results.heads import Head, HeadAnalysis, Settings, Sizes
+from headway.results.joint_ablation import JointAblation
 from headway.tasks import Examples
 from headway.tasks.splits import SPLITS, Split
 
-FORM = 1
 RULES = 2
 """By which rules verdicts and tests are made. Documents of other rules can be read, but do not count as analysed."""
 EXAMPLES = 2_000
@@ -52,55 +53,13 @@ PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "c
 
 ADDITION_COST = 930_000 * 12
 """Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
-BUDGET = {"elimination": 300_000, "shapley": 130_000, "all": 160_000, "pairs": 240_000, "interventions": 225_000}
+BUDGET = {"elimination": 300_000, "shapley": 130_000, "all_heads": 160_000, "pairs": 240_000, "interventions": 225_000}
 """Passes over one addition example that each part may take on a CPU; larger models get fewer examples."""
 FASTER = {"cpu": 1, "cuda": 30}
 THOROUGH = 10
 
 Progress = Callable[[str, int, int], None]
 """Told of each part: its name, how much is done, out of how much."""
-
-
-@dataclass(frozen=True)
-class HeadAnalysis:
-    """What was found about the heads of a run; `document` is heads.json."""
-
-    document: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        return {row["head"]: row["verdict"] for row in self.document["heads"]}
-
-    def head(self, name: str) -> Mapping[str, Any]:
-        """Scores, ablations and verdict of one head."""
-        rows = {row["head"]: row for row in self.document["heads"]}
-        if name not in rows:
-            raise InputError(f"no head {name!r} here; {suggestion(name, rows)}")
-        return rows[name]
-
-    def top(self, count: int = 5, kind: str = "zero") -> list[tuple[str, float]]:
-        """The heads whose loss costs most, with the drop in points."""
-        drops = [(row["head"], row["ablation"][kind]["drop"]) for row in self.document["heads"]]
-        return sorted(drops, key=lambda pair: -pair[1])[:count]
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.document)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "HeadAnalysis":
-        if document.get("form") != FORM:
-            raise InputError(f"heads.json has form {document.get('form')!r}; this version reads {FORM}")
-        return cls(document)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(row['head'])}</td><td>{escape(row['verdict'])}</td>"
-            + "".join(f"<td>{drop['drop']:.2f}</td>" for drop in row["ablation"].values())
-            + "</tr>"
-            for row in self.document["heads"]
-        )
-        kinds = "".join(f"<th>{escape(kind)}</th>" for kind in self.document["heads"][0]["ablation"])
-        return f"<table><tr><th>head</th><th>verdict</th>{kinds}</tr>{rows}</table>"
 
 
 def analyse(
@@ -133,80 +92,87 @@ def analyse(
         ablation = ablate(trained, chosen, report=report)
     joint = _joint(trained, chosen, sizes, clock)
     with clock("interventions") as report:
-        interventions = intervene_on_contrasts(trained, sizes["interventions"], report=report)
+        interventions = intervene_on_contrasts(trained, sizes.interventions, report=report)
     with clock("anatomy"):
-        anatomy = dissect(trained, chosen)
+        errors = dissect(trained, chosen)
     with clock("checks"):
         checks = check_instruments(trained, chosen.take(slice(0, CHECKED)))
     return HeadAnalysis(
-        {
-            "form": FORM,
-            "run": str(trained.directory.path),
-            "step": trained.step,
-            "task": trained.task.name,
-            "seed": trained.config.seed,
-            "split": split,
-            "device": trained.device.type,
-            "n": len(chosen),
-            "sizes": sizes,
-            "seconds": clock.seconds,
-            "warnings": warnings_of(ablation),
-            "unit_of_drops": "points of whole-answer accuracy (100 = everything)",
-            "baseline": asdict(ablation.baseline) | (asdict(ablation.own_margin) if ablation.own_margin else {}),
-            "definitions": definitions(trained.task),
-            "family": ablation.family,
-            "without_donor": ablation.without_donor,
-            "heads": _rows(trained, ablation, scores),
-            "prunable": ablation.prunable(),
-            "joint": joint,
-            "interventions": interventions,
-            "anatomy": anatomy,
-            "capture": captured,
-            "checks": checks.to_json(),
-        }
+        run=str(trained.directory.path),
+        step=trained.step,
+        task=trained.task.name,
+        seed=trained.config.seed,
+        split=split,
+        device=trained.device.type,
+        n=len(chosen),
+        sizes=sizes,
+        seconds=clock.seconds,
+        warnings=tuple(warnings_of(ablation)),
+        baseline=ablation.baseline,
+        definitions=definitions(trained.task),
+        family=ablation.family,
+        without_source=ablation.without_source,
+        heads=tuple(_rows(trained, ablation, scores)),
+        prunable=ablation.prunable(),
+        joint=joint,
+        interventions=interventions,
+        error_analysis=errors,
+        capture=captured,
+        checks=checks,
     )
 
 
-def settings_of(trained: Trained, settings: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(trained: Trained, *, split: str, examples: int, thorough: bool, maps: int = MAPS) -> Settings:
     """What an analysis depends on beside the run: how it was asked for, which checkpoint, which device, which rules."""
-    return {**settings, "step": trained.step, "device": trained.device.type, "rules": RULES}
+    return Settings(
+        split=split,
+        examples=examples,
+        thorough=thorough,
+        maps=None if maps == MAPS else maps,
+        step=trained.step,
+        device=trained.device.type,
+        rules=RULES,
+    )
 
 
 def analyse_and_keep(
-    trained: Trained, settings: Mapping[str, Any], progress: Progress = lambda part, done, total: None
-) -> dict[str, Any]:
+    trained: Trained, settings: Settings, progress: Progress = lambda part, done, total: None
+) -> HeadAnalysis:
     """Analyse a run and write what was found, with its settings, in place of what the run's heads.json held."""
-    document = {"settings": settings_of(trained, settings), **analyse(trained, progress=progress, **settings).to_json()}
-    trained.directory.replace_analysis("heads", document, trained.step)
-    return document
+    found = analyse(
+        trained,
+        split=settings.split,
+        examples=settings.examples,
+        thorough=settings.thorough,
+        maps=settings.maps or MAPS,
+        progress=progress,
+    )
+    return keep(trained, replace(found, settings=settings))
 
 
-def keep_maps(trained: Trained, document: Mapping[str, Any], maps: int) -> dict[str, Any]:
+def keep(trained: Trained, found: HeadAnalysis) -> HeadAnalysis:
+    trained.directory.replace_analysis("heads", found.to_json(), trained.step)
+    return found
+
+
+def keep_maps(trained: Trained, found: HeadAnalysis, settings: Settings) -> HeadAnalysis:
     """An analysis with the attention of another number of examples; everything else stays as it was found."""
-    settings = {key: value for key, value in document["settings"].items() if key != "maps"}
-    examples = choose_examples(trained, settings["split"], settings["examples"])
-    captured = {**document["capture"], "examples": capture_examples(trained, examples, maps)}
-    changed = {**document, "settings": settings | maps_setting(maps), "capture": captured}
-    trained.directory.replace_analysis("heads", changed, trained.step)
-    return changed
-
-
-def maps_setting(maps: int) -> dict[str, int]:
-    """How many examples were asked for, where it is not the default: then settings are as they were without it."""
-    return {} if maps == MAPS else {"maps": maps}
+    examples = choose_examples(trained, settings.split, settings.examples)
+    captured = replace(found.capture, examples=capture_examples(trained, examples, settings.maps or MAPS))
+    return keep(trained, replace(found, settings=settings, capture=captured))
 
 
 def warnings_of(ablation: Ablation) -> list[str]:
     """What a reader must know before believing a verdict."""
-    share, found = ablation.baseline.exact_match, []
+    share, found = ablation.baseline.accuracy, []
     if share < ENOUGH_RIGHT:
         found.append(
             f"the model gets {share:.1%} right as it is: no head can cost more than that, "
             "and small drops hide among answers that are wrong anyway"
         )
-    if ablation.without_donor:
+    if ablation.without_source:
         found.append(
-            f"{ablation.without_donor:,} examples have no other of their lengths: resample leaves them as they are"
+            f"{ablation.without_source:,} examples have no other of their lengths: resample leaves them as they are"
         )
     return found
 
@@ -260,7 +226,7 @@ def draw_from_domain(trained: Trained, n: int) -> Examples:
     return together.take(generator(trained.config.data.seed, "analysed order").permutation(len(together)))
 
 
-def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dict[str, int]:
+def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> Sizes:
     """How many examples each part uses: fixed by the model's size, the device and `thorough`, never by the clock."""
     heads, n = heads_of(trained), len(examples)
     tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
@@ -271,20 +237,16 @@ def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dic
     variants = {
         "elimination": len(heads) * (len(heads) + 1) // 2,
         "shapley": 2**largest_kind,
-        "all": 2 ** len(heads) if len(heads) <= EXACT_HEADS else permutations * (len(heads) + 1),
+        "all_heads": 2 ** len(heads) if len(heads) <= EXACT_HEADS else permutations * (len(heads) + 1),
         "pairs": len(which_pairs(heads)) + len(heads) + 1,
         "interventions": len(groups_of(trained)) * 15,
     }
     most = {"elimination": n // 2, "interventions": 5 * n}
-    return {
-        "examples": n,
-        "permutations": permutations,
-        "decoded": min(CHECKED, n),
-        **{
-            part: int(np.clip(BUDGET[part] * scale / max(count, 1), min(100, n // 2), most.get(part, n)))
-            for part, count in variants.items()
-        },
+    chosen = {
+        part: int(np.clip(BUDGET[part] * scale / max(count, 1), min(100, n // 2), most.get(part, n)))
+        for part, count in variants.items()
     }
+    return Sizes(examples=n, permutations=permutations, decoded=min(CHECKED, n), **chosen)
 
 
 def _by_kind(trained: Trained) -> dict[str, list[Any]]:
@@ -292,72 +254,65 @@ def _by_kind(trained: Trained) -> dict[str, list[Any]]:
     return {kind: [h for s in trained.model.sites if s.kind == kind for h in s.heads] for kind in kinds}
 
 
-def _capture(trained: Trained, examples: Examples, split: str, maps: int) -> dict[str, Any]:
+def _capture(trained: Trained, examples: Examples, split: str, maps: int) -> Capture:
     """Some examples, and the mean over those of one layout: of the whole split, where layouts differ."""
     captured = capture_examples(trained, examples, maps)
     if len(commonest_layout(trained, examples)) < len(examples) and split != "all":
         everything = trained.examples(cast(Split, split))
     else:
         everything = examples
-    return {"decimals": DECIMALS, "examples": captured, "mean": mean_weights(trained, everything)}
+    return Capture(decimals=DECIMALS, examples=captured, mean=mean_weights(trained, everything))
 
 
-def capture_examples(trained: Trained, examples: Examples, maps: int) -> list[dict[str, Any]]:
+def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[ExampleAttention, ...]:
     """The first so many examples while they are decoded; those too long to show are left out."""
     if not 1 <= maps <= MOST_MAPS:
         raise InputError(f"attention maps of {maps} examples; 1 to {MOST_MAPS} can be kept")
-    shown = [found.to_json() for found in capture(trained, examples.take(slice(0, maps)))]
-    return [one for one in shown if max(len(one["source"]), len(one["prefix"])) <= LONGEST_SHOWN]
+    shown = [found.result() for found in capture(trained, examples.take(slice(0, maps)))]
+    return tuple(one for one in shown if max(len(one.source), len(one.prefix)) <= LONGEST_SHOWN)
 
 
-def _joint(trained: Trained, examples: Examples, sizes: Mapping[str, int], clock: "_Clock") -> dict[str, Any]:
+def _joint(trained: Trained, examples: Examples, sizes: Sizes, clock: "_Clock") -> JointAblation:
     """Heads together: elimination, Shapley values by kind and over all heads, pairs."""
     random = generator(trained.config.data.seed, "together")
     order = random.permutation(len(examples))
-    half = sizes["elimination"]
+    half = sizes.elimination
     with clock("elimination") as report:
         chosen_on, reported_on = (
             Ground(trained, examples.take(order[rows])) for rows in (slice(half), slice(-half, None))
         )
         found = eliminate(chosen_on, reported_on, single_drops(chosen_on), report)
-    values: dict[str, Any] = {}
+    values = {}
     with clock("shapley") as report:
-        ground = Ground(trained, examples.take(order[: sizes["shapley"]]))
+        ground = Ground(trained, examples.take(order[: sizes.shapley]))
         for kind, players in _by_kind(trained).items():
-            values[kind] = shapley(ground, players, sizes["permutations"], random, report)
+            values[kind] = shapley(ground, players, sizes.permutations, random, report)
     with clock("shapley of all") as report:
-        ground = Ground(trained, examples.take(order[: sizes["all"]]))
-        values["all"] = shapley(ground, heads_of(trained), sizes["permutations"], random, report)
+        ground = Ground(trained, examples.take(order[: sizes.all_heads]))
+        values["all"] = shapley(ground, heads_of(trained), sizes.permutations, random, report)
     with clock("pairs") as report:
-        pairs = measure_pairs(Ground(trained, examples.take(order[: sizes["pairs"]])), report)
-    return {**found, "shapley": values, "pairs": pairs}
+        pairs = measure_pairs(Ground(trained, examples.take(order[: sizes.pairs])), report)
+    return JointAblation(**found._asdict(), shapley=values, pairs=pairs)
 
 
-def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> list[dict[str, Any]]:
-    rows = []
+def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> Iterator[Head]:
     for site in trained.model.sites:
         for head in site.heads:
             name = str(head)
-            rows.append(
-                {
-                    "head": name,
-                    "site": site.name,
-                    "kind": site.kind,
-                    "layer": site.layer,
-                    "causal": trained.model.kinds[site.kind],
-                    "index": head.index,
-                    "verdict": ablation.verdicts[name],
-                    "role": role_of(site.kind, scores.means[name], scores.uniform[name]),
-                    "scores": scores.means[name],
-                    "deviations": scores.deviations[name],
-                    "even": scores.uniform[name],
-                    "ablation": {
-                        kind: asdict(ablation.drops[kind][name]) | asdict(ablation.margins[kind][name])
-                        for kind in KINDS
-                    },
-                }
+            yield Head(
+                name=name,
+                site=site.name,
+                kind=site.kind,
+                layer=site.layer,
+                causal=trained.model.kinds[site.kind],
+                index=head.index,
+                verdict=ablation.verdicts[name],
+                role=role_of(site.kind, scores.means[name], scores.uniform[name]),
+                scores=scores.means[name],
+                deviations=scores.deviations[name],
+                uniform=scores.uniform[name],
+                ablation={kind: ablation.drops[kind][name] for kind in KINDS},
             )
-    return rows
 
 
 LEAST_LIFT = 0.1

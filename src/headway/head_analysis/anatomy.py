@@ -4,7 +4,6 @@ It works on any task through the features and names that the task gives, and on 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from headway.head_analysis.ablation import as_row, make_fillings
 from headway.head_analysis.handles import Edit, edits_of, intervene
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
 from headway.model.sites import Head
+from headway.results.error_analysis import Answered, BySymbol, ByToken, ByValue, Confusion, ErrorAnalysis, Share
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
 
@@ -24,25 +24,26 @@ MOST_GROUPS = 12
 MOST_SYMBOLS = 16
 
 
-def dissect(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> dict[str, Any]:
-    """The error anatomy of a model, or of one without some heads (zeroed)."""
+def dissect(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> ErrorAnalysis:
+    """The error analysis of a model, or of one without some heads (zeroed)."""
     heads = heads_of(trained)
     plan = as_row(heads, without)[None]
     outcomes = run_variants(trained, examples, plan, make_fillings(trained, examples, ["zero"])[0], keep_predicted=True)
     right = outcomes.right[0]
-    return {
-        "n": len(right),
-        "wrong": int((~right).sum()),
-        "without": [str(head) for head in without],
-        "by": {name: by_value(value, right) for name, value in trained.task.features(examples.source).items()},
-        "by_token": _by_token(trained, outcomes),
-        "by_symbol": _by_symbol(trained, examples, right),
-        "confusion": _confusion(trained, examples, outcomes),
-        "worst": _worst(trained, examples, outcomes, without),
-    }
+    features = trained.task.features(examples.source)
+    return ErrorAnalysis(
+        n=len(right),
+        wrong=int((~right).sum()),
+        ablated=tuple(map(str, without)),
+        by_feature={name: by_value(value, right) for name, value in features.items()},
+        by_token=_by_token(trained, outcomes),
+        by_symbol=_by_symbol(trained, examples, right),
+        confusion=_confusion(trained, examples, outcomes),
+        worst=_worst(trained, examples, outcomes, without),
+    )
 
 
-def by_value(value: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+def by_value(value: np.ndarray, right: np.ndarray) -> tuple[ByValue, ...]:
     """Accuracy for each value of a feature, or for ranges of it."""
     edges = values = np.unique(value)
     if len(values) > MOST_GROUPS:
@@ -56,25 +57,25 @@ def by_value(value: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
     for index in range(len(edges)):
         inside = group == index
         low, high = int(value[inside].min()), int(value[inside].max())
-        rows.append({"value": low if low == high else f"{low} to {high}", **_share(right[inside])})
-    return rows
+        rows.append(ByValue(value=low if low == high else f"{low} to {high}", **vars(share(right[inside]))))
+    return tuple(rows)
 
 
-def _share(right: np.ndarray) -> dict[str, Any]:
+def share(right: np.ndarray) -> Share:
     n, good = len(right), int(right.sum())
-    return {"n": n, "wrong": n - good, "accuracy": good / n if n else None, "interval": wilson_interval(good, n)}
+    return Share(n=n, wrong=n - good, accuracy=good / n if n else None, interval=wilson_interval(good, n))
 
 
-def _by_token(trained: Trained, outcomes: Outcomes) -> list[dict[str, Any]]:
+def _by_token(trained: Trained, outcomes: Outcomes) -> tuple[ByToken, ...]:
     names = trained.task.answer_names(outcomes.counted.shape[1])
-    return [
-        {"token": name, **_share(outcomes.token_right[0, outcomes.counted[:, place], place])}
+    return tuple(
+        ByToken(token=name, **vars(share(outcomes.token_right[0, outcomes.counted[:, place], place])))
         for place, name in enumerate(names)
         if outcomes.counted[:, place].any()
-    ]
+    )
 
 
-def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[str, Any]:
+def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[str, tuple[BySymbol, ...]]:
     """Accuracy for each symbol at each place of the source, where there are few of both."""
     vocabulary, width = trained.task.vocabulary, examples.source.shape[1]
     symbols = np.unique(examples.source[examples.source != vocabulary.pad])
@@ -82,16 +83,16 @@ def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[
         return {}
     names = trained.task.token_names(width)
     return {
-        name: [
-            {"symbol": vocabulary.tokens[symbol], **_share(right[examples.source[:, place] == symbol])}
+        name: tuple(
+            BySymbol(symbol=vocabulary.tokens[symbol], **vars(share(right[examples.source[:, place] == symbol])))
             for symbol in symbols
             if (examples.source[:, place] == symbol).any()
-        ]
+        )
         for place, name in enumerate(names)
     }
 
 
-def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict[str, Any]:
+def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict[str, Confusion]:
     """What was answered (columns) for each right token (rows), at each place of the answer."""
     assert outcomes.predicted is not None
     is_class = trained.task.kind == "class"
@@ -106,11 +107,13 @@ def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict
         labels = np.unique(np.concatenate([wanted, answered]))
         counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
         np.add.at(counts, (np.searchsorted(labels, wanted), np.searchsorted(labels, answered)), 1)
-        tables[name] = {"labels": [tokens[label] for label in labels], "counts": counts.tolist()}
+        tables[name] = Confusion(
+            labels=tuple(tokens[label] for label in labels), counts=tuple(map(tuple, counts.tolist()))
+        )
     return tables
 
 
-def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Sequence[Head]) -> list[dict[str, Any]]:
+def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Sequence[Head]) -> tuple[Answered, ...]:
     """The examples with the largest loss, wrong ones first, and what the model writes for them when it decodes."""
     order = np.lexsort((-outcomes.loss[0], outcomes.right[0]))[:WORST]
     chosen = examples.take(order)
@@ -119,14 +122,14 @@ def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Se
     for row, source, target, answer in zip(order, chosen.source, chosen.target, answers, strict=True):
         shown = trained.task.show(source, target), trained.task.show(source, answer)
         rows.append(
-            {
-                "example": shown[0],
-                "answered": shown[1].rpartition("-> ")[2],
-                "right": bool(outcomes.right[0, row]),
-                "loss": float(outcomes.loss[0, row]),
-            }
+            Answered(
+                example=shown[0],
+                answered=shown[1].rpartition("-> ")[2],
+                right=bool(outcomes.right[0, row]),
+                loss=float(outcomes.loss[0, row]),
+            )
         )
-    return rows
+    return tuple(rows)
 
 
 def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]) -> np.ndarray:

@@ -14,6 +14,7 @@ from headway.head_analysis.handles import intervene
 from headway.head_analysis.variants import lengths_of
 from headway.model.sites import Head, HeadSite
 from headway.model.transformer import Inputs
+from headway.results.attention import ExampleAttention, MeanAttention, Weights
 from headway.tasks import Examples
 
 DECIMALS = 4
@@ -36,13 +37,19 @@ class Capture:
     weights: dict[str, Float[np.ndarray, "query key"]]
     outputs: dict[str, Float[np.ndarray, "query d_head"]]
 
-    def to_json(self) -> dict[str, Any]:
-        tokens = {name: getattr(self, name) for name in ("source", "target", "written", "prefix")}
-        return {**tokens, "weights": {head: rounded(table) for head, table in self.weights.items()}}
+    def result(self) -> ExampleAttention:
+        """As heads.json keeps it: rounded, without outputs."""
+        return ExampleAttention(
+            source=tuple(self.source),
+            target=tuple(self.target),
+            generated=tuple(self.written),
+            prefix=tuple(self.prefix),
+            weights={head: rounded(table) for head, table in self.weights.items()},
+        )
 
 
-def rounded(table: np.ndarray) -> list[list[float]]:
-    return [[round(float(cell), DECIMALS) for cell in row] for row in table]
+def rounded(table: np.ndarray) -> Weights:
+    return tuple(tuple(round(float(cell), DECIMALS) for cell in row) for row in table)
 
 
 def capture(trained: Trained, examples: Examples) -> list[Capture]:
@@ -117,7 +124,7 @@ def _by_head(sites: list[HeadSite], tables: dict[str, Tensor]) -> dict[str, np.n
 
 
 @torch.inference_mode()
-def mean_weights(trained: Trained, examples: Examples) -> dict[str, Any] | None:
+def mean_weights(trained: Trained, examples: Examples) -> MeanAttention | None:
     """The mean weights of every head over the examples of the commonest layout; None if those are too long to show.
 
     They come from the parallel pass over the right answers. `alike` says in words what the examples have in common,
@@ -139,14 +146,14 @@ def mean_weights(trained: Trained, examples: Examples) -> dict[str, Any] | None:
     tables = _by_head(trained.model.sites, {name: table / len(chosen) for name, table in sums.items()})
     source, names = place_names(trained, chosen.source[0, :width]), answer_names(trained, answer)
     bos = trained.task.vocabulary.tokens[trained.task.vocabulary.bos or 0]
-    return {
-        "n": len(chosen),
-        "alike": None if len(rows) == len(examples) else in_common(source, names),
-        "source": source,
-        "prefix": [bos, *names[:-1]] if answer else [],
-        "written": names,
-        "weights": {head: rounded(table) for head, table in tables.items()},
-    }
+    return MeanAttention(
+        n=len(chosen),
+        alike=None if len(rows) == len(examples) else in_common(source, names),
+        source=tuple(source),
+        prefix=(bos, *names[:-1]) if answer else (),
+        generated=tuple(names),
+        weights={head: rounded(table) for head, table in tables.items()},
+    )
 
 
 def commonest_layout(trained: Trained, examples: Examples) -> np.ndarray:

@@ -1,7 +1,6 @@
 """The instruments check themselves: each number here must be what the docstring says, or nothing else counts."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from headway.head_analysis.handles import edits_of, intervene
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
 from headway.head_analysis.variants import heads_of, zero
 from headway.head_analysis.walk import Filling, Walk, run_tree
+from headway.results.heads import Checks
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
@@ -23,27 +23,6 @@ IDENTITY_TOLERANCE = 1e-4
 
 SAME_HEAD = 1e-3
 """Share of the size of logits or of what a head brings: fused and written-out attention sum in other orders."""
-
-
-@dataclass(frozen=True)
-class Checks:
-    """`identity`: largest difference of logits between the walk with all heads kept and the model's own pass.
-
-    `decoded` ablated answers were written token by token with a hook at the head; `disagreements` of them were not
-    what the sweep foresaw (`real_disagreements`: and rounding cannot be the reason). `weights_off_one` is how far
-    the weights of a query that sees something are from adding up to 1, at most. `misplaced` names every instrument and
-    head that are not what an independent route finds for that very head, such as `sweep enc0.self.h1`.
-    """
-
-    identity: float
-    decoded: int
-    disagreements: int
-    real_disagreements: int
-    weights_off_one: float
-    misplaced: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:
@@ -71,7 +50,7 @@ def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str]
         disagreements=sum(count for count, _ in apart),
         real_disagreements=sum(real for _, real in apart),
         weights_off_one=max((_off_one(table) for table in record.values()), default=0.0),
-        misplaced=misplaced(trained, batch),
+        misplaced=tuple(misplaced(trained, batch)),
     )
 
 

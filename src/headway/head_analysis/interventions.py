@@ -12,7 +12,6 @@ heads bring the digits too.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -22,6 +21,9 @@ from headway.head_analysis.ablation import as_row
 from headway.head_analysis.variants import Report, donor, heads_of, run_variants, zero
 from headway.model.sites import Head
 from headway.randomness import generator
+from headway.results import patching as results
+from headway.results.patching import ControlRow, Controls, Difference, Patched, Patching, Rate, Strongest
+from headway.results.schema import Interval
 from headway.statistics import paired_interval, wilson_interval
 from headway.tasks.base import Contrast, Control, Examples
 
@@ -44,17 +46,17 @@ def groups_of(trained: Trained) -> Groups:
 
 def intervene_on_contrasts(
     trained: Trained, n: int, groups: Groups | None = None, report: Report = lambda done, total: None
-) -> dict[str, Any]:
+) -> Patching:
     """How often each group of heads carries the difference over, for every contrast of the task."""
     contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
     found = []
     for index, contrast in enumerate(contrasts):
         found.append(carry_over(trained, contrast, groups or groups_of(trained)))
         report(index + 1, len(contrasts))
-    return {"n": n, "contrasts": found}
+    return Patching(n=n, contrasts=tuple(found))
 
 
-def carry_over(trained: Trained, contrast: Contrast, groups: Groups) -> dict[str, Any]:
+def carry_over(trained: Trained, contrast: Contrast, groups: Groups) -> results.Contrast:
     """How often the answer token turns into the source's when a group's outputs are the source's.
 
     With a control, also how often the token changes when the source has the same carry; and for each kind of attention
@@ -65,25 +67,21 @@ def carry_over(trained: Trained, contrast: Contrast, groups: Groups) -> dict[str
     here, wanted = (_tokens(one, contrast.token) for one in (contrast.base, contrast.donor))
     usable = base_right & _right(trained, contrast.donor) & (here != wanted)
     flipped = (patched[0, :, :, contrast.token] == wanted) & usable
-    rows = [_row(who, groups[who], flips, usable) for who, flips in zip(groups, flipped, strict=True)]
-    found = {
-        "name": contrast.name,
-        "about": contrast.about,
-        "token": trained.task.answer_names(patched.shape[-1])[contrast.token],
-        "n": len(usable),
-        "usable": int(usable.sum()),
-        "rows": rows,
-    }
-    controlled = None
+    names = trained.task.answer_names(patched.shape[-1])
+    controlled = controls = None
     if contrast.control is not None:
         controlled = _Controlled.of(trained, contrast, contrast.control, patched[1], base_right)
-        found["control"] = {
-            "n": int(contrast.control.there.sum()),
-            "usable": int(controlled.usable.sum()),
-            "digits_token": trained.task.answer_names(patched.shape[-1])[contrast.control.token],
-            "rows": [{"who": who, **controlled.row(index, flipped[index], usable)} for index, who in enumerate(groups)],
-        }
-    return found | {"strongest": _strongest(trained, groups, flipped, usable, controlled)}
+        controls = controlled.controls(list(groups), flipped, usable, contrast.control, names)
+    return results.Contrast(
+        name=contrast.name,
+        about=contrast.about,
+        token=names[contrast.token],
+        n=len(usable),
+        usable=int(usable.sum()),
+        rows=tuple(_row(who, groups[who], flips, usable) for who, flips in zip(groups, flipped, strict=True)),
+        control=controls,
+        strongest=_strongest(trained, groups, flipped, usable, controlled),
+    )
 
 
 def _patch(
@@ -108,21 +106,18 @@ def _tokens(examples: Examples, token: int) -> Int[np.ndarray, " pair"]:
     return examples.target.reshape(len(examples), -1)[:, token]
 
 
-def _row(who: str, heads: Sequence[Head], flipped: Pairs, usable: Pairs) -> dict[str, Any]:
+def _row(who: str, heads: Sequence[Head], flipped: Pairs, usable: Pairs) -> Patched:
     """`rate_each_way`: where the source has what the contrast is about (rows 0, 2, ...), and where the base has it.
 
     A head that another backs up can take a carry away without being able to bring one.
     """
-    flips, n = int(flipped.sum()), int(usable.sum())
-    ways = [(int(flipped[way::2].sum()), int(usable[way::2].sum())) for way in (0, 1)]
-    return {
-        "who": who,
-        "heads": [str(head) for head in heads],
-        "flips": flips,
-        "rate": flips / n if n else 0.0,
-        "interval": wilson_interval(flips, n),
-        "rate_each_way": [count / of if of else 0.0 for count, of in ways],
-    }
+    to, back = (rate(int(flipped[way::2].sum()), int(usable[way::2].sum())).rate for way in (0, 1))
+    found = rate(int(flipped.sum()), int(usable.sum()))
+    return Patched(who=who, heads=tuple(map(str, heads)), rate_each_way=(to, back), **vars(found))
+
+
+def rate(count: int, n: int) -> Rate:
+    return Rate(flips=count, rate=count / n if n else 0.0, interval=wilson_interval(count, n))
 
 
 # Controls
@@ -149,32 +144,45 @@ class _Controlled:
         brought = (patched[:, :, control.token] == _tokens(control.source, control.token)) & usable
         return cls(usable, changed, brought)
 
-    def row(self, group: int, flipped: Pairs, usable: Pairs, among: Pairs | None = None) -> dict[str, Any]:
+    def controls(
+        self,
+        groups: Sequence[str],
+        flipped: Bool[np.ndarray, "group pair"],
+        usable: Pairs,
+        control: Control,
+        names: Sequence[str],
+    ) -> Controls:
+        """The control of every group."""
+        rows = [self.row(index, flipped[index], usable) for index in range(len(groups))]
+        return Controls(
+            n=int(control.there.sum()),
+            usable=int(self.usable.sum()),
+            digits_token=names[control.token],
+            rows=tuple(ControlRow(who=who, **vars(row)) for who, row in zip(groups, rows, strict=True)),
+        )
+
+    def row(self, group: int, flipped: Pairs, usable: Pairs, among: Pairs | None = None) -> results.Control:
         """One group's control, over all pairs or over some; `difference` compares both patches of the same bases."""
         inside = np.ones(len(usable), dtype=bool) if among is None else among
-        flips, flippable = int((flipped & inside).sum()), int((usable & inside).sum())
         n = int((self.usable & inside).sum())
-        changed, brought = (int((flags[group] & inside).sum()) for flags in (self.changed, self.brought))
-        both = usable & self.usable & inside
+        carried = rate(int((flipped & inside).sum()), int((usable & inside).sum()))
+        changed, digits = (rate(int((flags[group] & inside).sum()), n) for flags in (self.changed, self.brought))
+        return results.Control(
+            changed=changed.flips,
+            rate=changed.rate,
+            interval=changed.interval,
+            digits=digits,
+            difference=self.difference(group, flipped, usable & self.usable & inside),
+            reading=reading(carried.interval, changed.interval, digits.interval),
+        )
+
+    def difference(self, group: int, flipped: Pairs, both: Pairs) -> Difference:
+        """The patch against its control on the pairs that are usable in both."""
         lost = int((flipped & ~self.changed[group] & both).sum())
         gained = int((~flipped & self.changed[group] & both).sum())
-        low, high = paired_interval(lost, gained, int(both.sum()))
-        intervals = [wilson_interval(flips, flippable), *(wilson_interval(count, n) for count in (changed, brought))]
-        return {
-            "changed": changed,
-            "rate": changed / n if n else 0.0,
-            "interval": intervals[1],
-            "digits": {"flips": brought, "rate": brought / n if n else 0.0, "interval": intervals[2]},
-            "difference": {
-                "n": int(both.sum()),
-                "value": (lost - gained) / max(1, int(both.sum())),
-                "interval": (float(low), float(high)),
-            },
-            "reading": reading(*intervals),
-        }
-
-
-Interval = tuple[float, float]
+        n = int(both.sum())
+        low, high = paired_interval(lost, gained, n)
+        return Difference(n=n, value=(lost - gained) / max(1, n), interval=(float(low), float(high)))
 
 
 def reading(carry: Interval, changed: Interval, digits: Interval) -> str:
@@ -207,7 +215,7 @@ def _strongest(
     flipped: Bool[np.ndarray, "group pair"],
     usable: Pairs,
     controlled: _Controlled | None,
-) -> dict[str, Any]:
+) -> dict[str, Strongest]:
     """Of each kind of attention the head with the most flips on one half of the pairs, measured on the other half.
 
     The best of many heads on the pairs that it was chosen on would flatter it. Both halves have both directions.
@@ -218,20 +226,16 @@ def _strongest(
     ]
     chooses = np.arange(len(usable)) // 2 % 2 == 0
     chosen_on, n = int((usable & chooses).sum()), int((usable & ~chooses).sum())
-    found: dict[str, Any] = {}
+    found = {}
     for kind in dict.fromkeys(kinds[head.site] for _, head in single) if chosen_on and n else ():
         own = [(index, head) for index, head in single if kinds[head.site] == kind]
         index, head = max(own, key=lambda one: int((flipped[one[0]] & chooses).sum()))
-        flips = int((flipped[index] & ~chooses).sum())
-        found[kind] = {
-            "head": str(head),
-            "rate": flips / n,
-            "n": n,
-            "flips": flips,
-            "interval": wilson_interval(flips, n),
-            "chosen_on_n": chosen_on,
-            "chosen_on_rate": int((flipped[index] & chooses).sum()) / chosen_on,
-        }
-        if controlled is not None:
-            found[kind]["control"] = controlled.row(index, flipped[index], usable, ~chooses)
+        found[kind] = Strongest(
+            head=str(head),
+            n=n,
+            chosen_on_n=chosen_on,
+            chosen_on_rate=int((flipped[index] & chooses).sum()) / chosen_on,
+            control=None if controlled is None else controlled.row(index, flipped[index], usable, ~chooses),
+            **vars(rate(int((flipped[index] & ~chooses).sum()), n)),
+        )
     return found

@@ -7,43 +7,36 @@ wrong. The margin (the right token's logit less the best other one's, the smalle
 below where it is not; 0 is a tie.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
+from headway.results.heads import Baseline, Drop
 from headway.statistics import mean_interval
 
 Margins = Float[np.ndarray, "variant example"]
 
 
-@dataclass(frozen=True)
-class BaselineMargin:
-    """The mean margin of the model as it is, with its 95 % interval over examples."""
-
-    margin: float
-    margin_interval: tuple[float, float]
+def with_margin(baseline: Baseline, margins: Margins) -> Baseline:
+    """With the mean margin of the first variant, which changes nothing, and its 95 % interval over examples."""
+    own = margins[0].astype(np.float64)
+    return replace(baseline, margin=float(own.mean()), margin_interval=mean_interval(own))
 
 
-@dataclass(frozen=True)
-class MarginChange:
-    """The mean margin under one change, and how it differs from the model's own on the same examples.
+def with_margins(drops: Sequence[Drop], margins: Margins) -> list[Drop]:
+    """With the mean margin of every other variant, and how it differs from the first's on the same examples.
 
     Below 0 the right answer leads by less. The 95 % interval is Student's, of the mean of paired differences.
     """
-
-    margin: float
-    margin_change: float
-    margin_change_interval: tuple[float, float]
-
-
-def baseline_margin(margins: Margins) -> BaselineMargin:
-    """That of the first variant, which changes nothing."""
-    own = margins[0].astype(np.float64)
-    return BaselineMargin(float(own.mean()), mean_interval(own))
-
-
-def margin_changes(margins: Margins) -> list[MarginChange]:
-    """Every other variant against the first."""
     own, *others = margins.astype(np.float64)
-    return [MarginChange(float(one.mean()), float((one - own).mean()), mean_interval(one - own)) for one in others]
+    return [
+        replace(
+            drop,
+            margin=float(one.mean()),
+            margin_change=float((one - own).mean()),
+            margin_change_interval=mean_interval(one - own),
+        )
+        for drop, one in zip(drops, others, strict=True)
+    ]

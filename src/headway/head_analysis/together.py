@@ -5,10 +5,9 @@ curve, Shapley values, and the interaction of every pair. What is chosen on some
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -18,6 +17,17 @@ from headway.head_analysis.ablation import as_row, make_fillings, paired_drop
 from headway.head_analysis.variants import FillingOf, Report, heads_of, run_variants
 from headway.head_analysis.verdicts import judge
 from headway.model.sites import Head
+from headway.results.joint_ablation import (
+    Comparison,
+    Credit,
+    Elimination,
+    HeadSet,
+    Pair,
+    Pairs,
+    Removable,
+    Shapley,
+    Step,
+)
 from headway.statistics import difference_interval, holm, mean_is_zero, wilson_interval
 from headway.tasks import Examples
 
@@ -47,9 +57,17 @@ class Ground:
 # Elimination
 
 
+class Eliminated(NamedTuple):
+    """The whole curve, the largest removable set for each limit, and what the smallest limit leaves."""
+
+    elimination: Elimination
+    removable: tuple[Removable, ...]
+    sufficient: HeadSet
+
+
 def eliminate(
     chosen_on: Ground, reported_on: Ground, single_drops: dict[str, float], report: Report = lambda done, total: None
-) -> dict[str, Any]:
+) -> Eliminated:
     """Take away the head that costs least, again and again until none is left.
 
     The order is found on one set of examples (accuracy first, then loss), and the single drops were; the curve and
@@ -62,40 +80,49 @@ def eliminate(
     for limit in LIMITS:
         others += [_alone_under(heads, single_drops, limit), _adding_up(heads, single_drops, limit)]
     outcomes = reported_on.right_without(np.stack([*nested, *(as_row(heads, chosen) for chosen in others)]))
-    found = [_compare(outcomes.right, row) for row in range(len(outcomes))]
+    found = [compare(outcomes.right, row) for row in range(len(outcomes))]
     promised = np.cumsum([0.0, *(single_drops[str(head)] for head in order)])
-    steps = [
-        {
-            "left": len(heads) - count,
-            "removed": str(order[count - 1]) if count else None,
-            "chosen_on": float(searched[count]),
-            "promised": float(promised[count]),
-            **found[count],
-        }
+    steps = tuple(
+        Step(
+            left=len(heads) - count,
+            removed=str(order[count - 1]) if count else None,
+            accuracy_when_chosen=float(searched[count]),
+            sum_of_single_drops=float(promised[count]),
+            **vars(found[count]),
+        )
         for count in range(len(order) + 1)
-    ]
+    )
     removable = []
     for index, limit in enumerate(LIMITS):
         count = _most_under(searched, limit)
-        alone, adding = (len(nested) + 2 * index + which for which in (0, 1))
+        alone, adding = (2 * index + which for which in (0, 1))
         removable.append(
-            {
-                "limit": limit,
-                "heads": [str(head) for head in order[:count]],
-                **found[count],
-                "sum_of_single_drops": float(promised[count]),
-                "alone_under_limit": {"heads": [str(h) for h in others[2 * index]], **found[alone]},
-                "adding_up": {"heads": [str(h) for h in others[2 * index + 1]], **found[adding]},
-            }
+            Removable(
+                limit=limit,
+                heads=names(order[:count]),
+                sum_of_single_drops=float(promised[count]),
+                alone_under_limit=_set_of(others[alone], found[len(nested) + alone]),
+                adding_up=_set_of(others[adding], found[len(nested) + adding]),
+                **vars(found[count]),
+            )
         )
-    kept = order[len(removable[0]["heads"]) :]
-    sizes = {"n_chosen_on": len(chosen_on.examples), "n_reported_on": len(reported_on.examples)}
-    enough = {"heads": sorted_names(heads, kept), **found[len(removable[0]["heads"])]}
-    return {
-        "elimination": {"kind": chosen_on.kind, **sizes, "steps": steps},
-        "removable": removable,
-        "sufficient": enough,
-    }
+    gone = len(removable[0].heads)
+    elimination = Elimination(
+        kind=chosen_on.kind,
+        n_chosen_on=len(chosen_on.examples),
+        n_reported_on=len(reported_on.examples),
+        steps=steps,
+    )
+    enough = _set_of([head for head in heads if head in order[gone:]], found[gone])
+    return Eliminated(elimination, tuple(removable), enough)
+
+
+def names(heads: Sequence[Head]) -> tuple[str, ...]:
+    return tuple(map(str, heads))
+
+
+def _set_of(heads: Sequence[Head], found: Comparison) -> HeadSet:
+    return HeadSet(heads=names(heads), **vars(found))
 
 
 def _elimination_order(ground: Ground, report: Report) -> tuple[list[Head], np.ndarray]:
@@ -162,23 +189,19 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
     return ranked[: int(within[-1]) + 1] if len(within) else []
 
 
-def _compare(right: Bool[np.ndarray, "variant example"], row: int) -> dict[str, Any]:
+def compare(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
     """Accuracy of a variant, and its paired drop against the first, in points."""
-    return {
-        "exact_match": float(right[row].mean()),
-        "interval": wilson_interval(int(right[row].sum()), right.shape[1]),
+    return Comparison(
+        accuracy=float(right[row].mean()),
+        interval=wilson_interval(int(right[row].sum()), right.shape[1]),
         **paired_drop(right[0], right[row]),
-    }
-
-
-def sorted_names(heads: Sequence[Head], chosen: Sequence[Head]) -> list[str]:
-    return [str(head) for head in heads if head in chosen]
+    )
 
 
 # Shapley values
 
 
-def shapley_exact(ground: Ground, players: Sequence[Head], report: Report = lambda done, total: None) -> dict[str, Any]:
+def shapley_exact(ground: Ground, players: Sequence[Head], report: Report = lambda done, total: None) -> Shapley:
     """Shapley values of some heads over all their subsets, the other heads staying; in points of accuracy.
 
     value(h) = sum over sets S without h of |S|! (m - |S| - 1)! / m! x (accuracy with S and h - accuracy with S).
@@ -187,16 +210,16 @@ def shapley_exact(ground: Ground, players: Sequence[Head], report: Report = lamb
     subsets = all_subsets(len(players))
     right = ground.right_without(_plan_keeping(ground, players, subsets), report).right
     values = 100 * shapley_values(subsets, right.astype(np.float64))
-    return {
-        "exact": True,
-        "subsets": len(subsets),
-        "n": right.shape[1],
-        "values": [
-            {"head": str(head), "value": float(v.mean()), "error": float(v.std(ddof=1) / len(v) ** 0.5)}
+    return Shapley(
+        exact=True,
+        subsets=len(subsets),
+        n=right.shape[1],
+        values=tuple(
+            Credit(head=str(head), value=float(v.mean()), error=float(v.std(ddof=1) / len(v) ** 0.5))
             for head, v in zip(players, values, strict=True)
-        ],
-        "smallest_sufficient": _smallest(players, subsets, right),
-    }
+        ),
+        smallest_sufficient=_smallest(players, subsets, right),
+    )
 
 
 def all_subsets(size: int) -> Subsets:
@@ -222,7 +245,7 @@ def _plan_keeping(ground: Ground, players: Sequence[Head], kept: Subsets) -> Int
     return plan
 
 
-def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray, "subset example"]) -> dict[str, Any]:
+def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray, "subset example"]) -> HeadSet:
     """The fewest of these heads that lose less than a point (the best of equals), with the others in place.
 
     Chosen on every other example, reported on those between.
@@ -230,8 +253,8 @@ def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray,
     accuracy, others = right[:, ::2].mean(1), right[:, 1::2]
     enough = np.flatnonzero(_points(accuracy[-1], accuracy) < LIMITS[0])
     best = min(enough.tolist(), key=lambda i: (int(subsets[i].sum()), -accuracy[i]))
-    names = [str(head) for head, kept in zip(players, subsets[best], strict=True) if kept]
-    return {"heads": names, **_compare(np.stack([others[-1], others[best]]), 1)}
+    kept = [head for head, stays in zip(players, subsets[best], strict=True) if stays]
+    return _set_of(kept, compare(np.stack([others[-1], others[best]]), 1))
 
 
 def shapley_sampled(
@@ -240,7 +263,7 @@ def shapley_sampled(
     permutations: int,
     random: np.random.Generator,
     report: Report = lambda done, total: None,
-) -> dict[str, Any]:
+) -> Shapley:
     """Shapley values from random orders in which heads are put back, each order also taken backwards.
 
     The standard error adds up, as squares, the spread between pairs of orders and the spread between examples.
@@ -262,13 +285,13 @@ def shapley_sampled(
     value = 100 * by_pair.mean(0)
     error = 100 * np.sqrt(by_pair.var(0, ddof=1) / pairs + by_example.var(1, ddof=1) / right.shape[1])
     found = zip(players, value, error, strict=True)
-    return {
-        "exact": False,
-        "permutations": len(orders),
-        "subsets": len(unique),
-        "n": right.shape[1],
-        "values": [{"head": str(head), "value": float(v), "error": float(e)} for head, v, e in found],
-    }
+    return Shapley(
+        exact=False,
+        permutations=len(orders),
+        subsets=len(unique),
+        n=right.shape[1],
+        values=tuple(Credit(head=str(head), value=float(v), error=float(e)) for head, v, e in found),
+    )
 
 
 def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -277,7 +300,7 @@ def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def shapley(
     ground: Ground, players: Sequence[Head], permutations: int, random: np.random.Generator, report: Report
-) -> dict[str, Any]:
+) -> Shapley:
     """Exact where all subsets can be run, sampled beyond."""
     if len(players) <= EXACT_HEADS:
         return shapley_exact(ground, players, report)
@@ -287,27 +310,13 @@ def shapley(
 # Pairs
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two heads: what each costs alone and both together, in points; `interaction` is what the sum misses."""
-
-    heads: tuple[str, str]
-    alone: tuple[float, float]
-    together: float
-    together_interval: tuple[float, float]
-    verdict_together: str
-    interaction: float
-    interval: tuple[float, float]
-    p_holm: float
-
-
 def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
     """All pairs; of a model with very many heads, those of one site."""
     pairs = list(combinations(range(len(heads)), 2))
     return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
 
 
-def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> dict[str, Any]:
+def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> Pairs:
     """The interaction of every pair: positive where one backs the other up, strongest first.
 
     interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
@@ -316,7 +325,7 @@ def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> 
     heads = ground.heads
     pairs = which_pairs(heads)
     if not pairs:
-        return {"n": len(ground.examples), "tested": 0, "pairs": []}
+        return Pairs(n=len(ground.examples), tested=0, pairs=())
     first, second = np.array(pairs).T
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), alone, alone[first] + alone[second]])
@@ -343,4 +352,4 @@ def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> 
         for k, (i, j) in enumerate(pairs)
     ]
     found.sort(key=lambda pair: -abs(pair.interaction))
-    return {"n": n, "tested": len(pairs), "pairs": [vars(pair) for pair in found[:SHOWN_PAIRS]]}
+    return Pairs(n=n, tested=len(pairs), pairs=tuple(found[:SHOWN_PAIRS]))

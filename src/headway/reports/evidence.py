@@ -12,6 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.results.schema import member
 from headway.results.study import LengthStudy
@@ -140,6 +141,11 @@ class Evidence:
         """The runs that have some document."""
         return [run for run in self.runs if self.has(f"{run}/{name}")]
 
+    def heads(self, run: str) -> HeadAnalysis:
+        """The analysis of heads of a run that has one."""
+        found: HeadAnalysis = self.get(f"{run}/heads")
+        return found
+
     def lengths(self, run: str) -> Lengths:
         """What was measured of a run against length."""
         found: Lengths = self.get(f"{run}/lengths")
@@ -181,7 +187,7 @@ class Evidence:
         return placed(self.how_many(path, key, value), f"count({path}, {key}={value})", whole)
 
     def how_many(self, path: str, key: str, value: str) -> int:
-        return sum(entry[key] == value for entry in self.get(path))
+        return sum(self.find(f"{path}/{index}/{key}") == value for index in range(len(self.get(path))))
 
     def having(self, name: str) -> Markup:
         """How many runs have some document."""

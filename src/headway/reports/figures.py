@@ -11,8 +11,9 @@ from headway.reports.elimination import elimination
 from headway.reports.importance import importance, shapley
 from headway.reports.interventions import interventions
 from headway.reports.loss import has_losses, loss_changes
-from headway.reports.style import Document, kinds_of, part, save
+from headway.reports.style import kinds_of, save
 from headway.reports.weights import first_drop, head_over_examples, head_sheet
+from headway.results.heads import HeadAnalysis
 
 __all__ = [
     "anatomy",
@@ -30,34 +31,32 @@ Plan = Iterator[tuple[str, Callable[[], Figure]]]
 """Names of files without their ending, and how to draw each."""
 
 
-def draw_all(found: Document, folder: Path) -> list[Path]:
+def draw_all(found: HeadAnalysis, folder: Path) -> list[Path]:
     """Write every figure that the document has the findings for, as PNG and as SVG, and say where."""
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, draw in planned(found) for path in save(draw(), folder, name)]
 
 
-def planned(found: Document) -> Plan:
+def planned(found: HeadAnalysis) -> Plan:
     yield from planned_weights(found)
-    ablations = dict.fromkeys(kind for head in found["heads"] for kind in head.get("ablation", {}))
-    for ablation in ablations:
+    for ablation in dict.fromkeys(kind for head in found.heads for kind in head.ablation):
         yield f"importance-{ablation}", partial(importance, found, ablation)
         if has_losses(found, ablation):
             yield f"loss-{ablation}", partial(loss_changes, found, ablation)
-    if part(found, "joint", "elimination"):
+    if found.joint.elimination.steps:
         yield "elimination", partial(elimination, found)
-    if part(found, "joint", "shapley"):
+    if found.joint.shapley:
         yield "shapley", partial(shapley, found)
-    contrasts = part(found, "interventions", "contrasts") or []
-    for about in dict.fromkeys(contrast["about"] for contrast in contrasts):
+    for about in found.interventions.subjects:
         yield f"interventions-{about}", partial(interventions, found, about)
-    if part(found, "anatomy"):
+    if any(found.error_analysis.groups.values()):
         yield "anatomy", partial(anatomy, found)
 
 
-def planned_weights(found: Document) -> Plan:
+def planned_weights(found: HeadAnalysis) -> Plan:
     """All heads in the mean and on every captured example, and the most important head of each kind by itself."""
-    examples = part(found, "capture", "examples") or []
-    if part(found, "capture", "mean"):
+    examples = found.capture.examples
+    if found.capture.mean:
         yield "heads-mean", partial(head_sheet, found, None)
     for example in range(len(examples)):
         yield f"heads-example-{example}", partial(head_sheet, found, example)
@@ -66,9 +65,8 @@ def planned_weights(found: Document) -> Plan:
             yield f"head-{head}-examples", partial(head_over_examples, found, head)
 
 
-def most_important(found: Document, kind: str) -> str:
+def most_important(found: HeadAnalysis, kind: str) -> str:
     """The head of one kind with the largest drop in the first ablation that was done; the first head if none was."""
-    heads = [head for head in found["heads"] if head["kind"] == kind]
+    heads = [head for head in found.heads if head.kind == kind]
     drops = [first_drop(head) or 0.0 for head in heads]
-    name: str = heads[drops.index(max(drops))]["head"]
-    return name
+    return heads[drops.index(max(drops))].name

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,11 +20,9 @@ from headway.reports.style import (
     PALE,
     SMALL,
     VERDICTS,
-    Document,
     axes_at,
     head_line,
     kinds_of,
-    needed,
     note,
     number,
     sentence,
@@ -33,8 +30,9 @@ from headway.reports.style import (
     text_width,
     where_from,
 )
+from headway.results.heads import Baseline, Drop, HeadAnalysis
+from headway.results.joint_ablation import Credit, Shapley
 
-Entry = Mapping[str, Any]
 Groups = Mapping[str, list[str]]
 """Names of heads, row by row, under their kind of attention."""
 
@@ -45,23 +43,23 @@ LEGEND = 4
 
 
 @style()
-def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
+def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     """Bars of the drop without each head, largest first within its kind; whiskers are the 95 % intervals.
 
     Beside the drop stands the change of the right answer's margin, where the document has it.
     """
     drops = drops_of(found, kind_of_ablation)
-    groups = grouped(found, {name: drop["drop"] for name, drop in drops.items()})
-    left, verdicts = names_width(groups), [drop["verdict"] for drop in drops.values()]
+    groups = grouped(found, {name: drop.drop for name, drop in drops.items()})
+    left, verdicts = names_width(groups), [drop.verdict for drop in drops.values()]
     legend_lines = -(-len(set(verdicts)) // LEGEND)
-    beside = 1.3 if any("margin_change" in drop for drop in drops.values()) else 0.0
+    beside = 1.3 if any(drop.margin_change is not None for drop in drops.values()) else 0.0
     across = left + 5.85 + beside + text_width(verdicts, SMALL)
     figure = Figure((across, stack_height(groups) + 0.77 + 0.17 * legend_lines))
-    baseline = found["baseline"]
+    baseline = found.baseline
     head_line(
         figure,
         f"What is lost without each head: {kind_of_ablation} ablation",
-        f"from {100 * baseline['exact_match']:.2f} % right of {baseline['n']:,} examples of {where_from(found)}; "
+        f"from {100 * baseline.accuracy:.2f} % right of {baseline.n:,} examples of {where_from(found)}; "
         f"whiskers are 95 % intervals{own_margin(baseline)}",
     )
     panels = stack(figure, groups, left, 4.3)
@@ -77,26 +75,22 @@ def importance(found: Document, kind_of_ablation: str = "zero") -> Figure:
     return figure
 
 
-def own_margin(baseline: Entry) -> str:
+def own_margin(baseline: Baseline) -> str:
     """By how much the right answer leads as it is: what the changes of the margin are to be held against."""
-    return f"; the right answer leads by {number(baseline['margin'])} in logits" if "margin" in baseline else ""
+    return "" if baseline.margin is None else f"; the right answer leads by {number(baseline.margin)} in logits"
 
 
-def drops_of(found: Document, kind_of_ablation: str) -> dict[str, Entry]:
-    known = {kind for head in found["heads"] for kind in head.get("ablation", {})}
+def drops_of(found: HeadAnalysis, kind_of_ablation: str) -> dict[str, Drop]:
+    known = {kind for head in found.heads for kind in head.ablation}
     if kind_of_ablation not in known:
         raise InputError(f"no ablation {kind_of_ablation!r} in the findings; {suggestion(kind_of_ablation, known)}")
-    return {
-        head["head"]: head["ablation"][kind_of_ablation]
-        for head in found["heads"]
-        if kind_of_ablation in head.get("ablation", {})
-    }
+    return {head.name: head.ablation[kind_of_ablation] for head in found.heads if kind_of_ablation in head.ablation}
 
 
-def grouped(found: Document, values: Mapping[str, float]) -> dict[str, list[str]]:
+def grouped(found: HeadAnalysis, values: Mapping[str, float]) -> dict[str, list[str]]:
     """The heads that have a value, by kind of attention, the largest value first."""
     groups = {
-        kind: [head["head"] for head in found["heads"] if head["kind"] == kind and head["head"] in values]
+        kind: [head.name for head in found.heads if head.kind == kind and head.name in values]
         for kind in kinds_of(found)
     }
     return {kind: sorted(names, key=lambda name: -values[name]) for kind, names in groups.items() if names}
@@ -147,13 +141,13 @@ def whiskers(axes: Axes, rows: Sequence[int], intervals: Iterable[Sequence[float
 # Drops
 
 
-def drop_limits(drops: Iterable[Entry]) -> tuple[float, float]:
+def drop_limits(drops: Iterable[Drop]) -> tuple[float, float]:
     """From below the lowest whisker to past the highest, with 1 and 10 points always in view."""
-    ends = [end for drop in drops for end in drop["interval"]]
+    ends = [end for drop in drops for end in drop.interval]
     return min(-0.15, min(ends) * 1.25), max(14.0, max(ends) * 1.1)
 
 
-def drop_bars(axes: Axes, drops: Sequence[Entry], limits: tuple[float, float]) -> None:
+def drop_bars(axes: Axes, drops: Sequence[Drop], limits: tuple[float, float]) -> None:
     """Bars and whiskers, with numbers, margins and verdicts in words: a bar of length 0 shows no colour.
 
     Past 1 point a bar's length is not its size, which is one more reason to write the numbers out.
@@ -161,19 +155,19 @@ def drop_bars(axes: Axes, drops: Sequence[Entry], limits: tuple[float, float]) -
     drop_scale(axes, limits)
     beside = axes.get_yaxis_transform()
     for row, drop in enumerate(drops):
-        colour, hatch = VERDICTS.get(drop["verdict"], OTHER_VERDICT)
-        axes.barh(row, drop["drop"], height=0.68, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.5)
-        low, high = (number(end) for end in drop["interval"])
-        axes.text(1.1, row, number(drop["drop"]), transform=beside, ha="right", va="center")
+        colour, hatch = VERDICTS.get(drop.verdict, OTHER_VERDICT)
+        axes.barh(row, drop.drop, height=0.68, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.5)
+        low, high = (number(end) for end in drop.interval)
+        axes.text(1.1, row, number(drop.drop), transform=beside, ha="right", va="center")
         axes.text(1.12, row, f"[{low}, {high}]", transform=beside, va="center", size=SMALL, color=GREY)
         after = 1.32
-        if "margin_change" in drop:
-            low, high = (number(end) for end in drop["margin_change_interval"])
-            axes.text(1.4, row, number(drop["margin_change"]), transform=beside, ha="right", va="center")
+        if drop.margin_change is not None and drop.margin_change_interval is not None:
+            low, high = (number(end) for end in drop.margin_change_interval)
+            axes.text(1.4, row, number(drop.margin_change), transform=beside, ha="right", va="center")
             axes.text(1.42, row, f"[{low}, {high}]", transform=beside, va="center", size=SMALL, color=GREY)
             after = 1.62
-        axes.text(after, row, drop["verdict"], transform=beside, va="center", size=SMALL)
-    whiskers(axes, range(len(drops)), [drop["interval"] for drop in drops], INK)
+        axes.text(after, row, drop.verdict, transform=beside, va="center", size=SMALL)
+    whiskers(axes, range(len(drops)), [drop.interval for drop in drops], INK)
 
 
 def drop_scale(axes: Axes, limits: tuple[float, float]) -> None:
@@ -214,10 +208,10 @@ def verdict_legend(figure: Figure, verdicts: Sequence[str], title: str) -> None:
 
 
 @style()
-def shapley(found: Document) -> Figure:
+def shapley(found: HeadAnalysis) -> Figure:
     """Each head's value with its error: as one of its kind on the left, as one of all heads on the right."""
-    games = needed(found, "joint", "shapley")
-    values = {value["head"]: value["value"] for game in reversed(games.values()) for value in game["values"]}
+    games = found.joint.shapley
+    values = {value.head: value.value for game in reversed(list(games.values())) for value in game.values}
     groups = grouped(found, values)
     own = {kind: games[kind] for kind in groups if kind in games}
     together = dict.fromkeys(groups, games["all"]) if "all" in games else {}
@@ -234,12 +228,12 @@ def shapley(found: Document) -> Figure:
     return figure
 
 
-def credit_column(panels: Sequence[Axes], groups: Groups, games: Mapping[str, Entry]) -> None:
+def credit_column(panels: Sequence[Axes], groups: Groups, games: Mapping[str, Shapley]) -> None:
     """The same rows in every column, so that a head is followed straight across."""
-    ends = [end for game in games.values() for value in game["values"] for end in around(value)]
+    ends = [end for game in games.values() for value in game.values for end in around(value)]
     low, high = min(*ends, 0.0), max(*ends, 1.0)
     margin = 0.04 * (high - low)
-    counted: list[Entry] = []
+    counted: list[Shapley] = []
     for axes, (kind, names) in zip(panels, groups.items(), strict=True):
         axes.set_xlim(low - margin, high + margin)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -250,20 +244,20 @@ def credit_column(panels: Sequence[Axes], groups: Groups, games: Mapping[str, En
             counted.append(games[kind])
 
 
-def around(value: Entry) -> tuple[float, float]:
-    return value["value"] - value["error"], value["value"] + value["error"]
+def around(value: Credit) -> tuple[float, float]:
+    return value.value - value.error, value.value + value.error
 
 
-def credits(axes: Axes, names: Sequence[str], game: Entry, describe: bool) -> None:
-    values = {value["head"]: value for value in game["values"]}
+def credits(axes: Axes, names: Sequence[str], game: Shapley, describe: bool) -> None:
+    values = {value.head: value for value in game.values}
     rows = [row for row, name in enumerate(names) if name in values]
     chosen = [values[names[row]] for row in rows]
     whiskers(axes, rows, [around(value) for value in chosen], BLUE)
-    axes.plot([value["value"] for value in chosen], rows, "o", color=BLUE, markersize=3.5)
+    axes.plot([value.value for value in chosen], rows, "o", color=BLUE, markersize=3.5)
     if describe:
         axes.set_title(how_counted(game), loc="right", y=1, size=SMALL, color=GREY, pad=5)
 
 
-def how_counted(game: Entry) -> str:
-    counted = f"exact: {game['subsets']:,} subsets" if game.get("exact") else f"{game.get('permutations')} permutations"
-    return f"{counted}, {game['n']:,} examples"
+def how_counted(game: Shapley) -> str:
+    counted = f"exact: {game.subsets:,} subsets" if game.exact else f"{game.permutations} permutations"
+    return f"{counted}, {game.n:,} examples"

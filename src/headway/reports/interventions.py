@@ -1,9 +1,8 @@
 """Heads whose output is patched in from another example: how often the answer follows, and against a control."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,18 +14,17 @@ from headway.reports.style import (
     EDGE,
     GREY,
     SMALL,
-    Document,
     axes_at,
     colour_bar,
     head_line,
     heat_map,
-    needed,
     share_scale,
     style,
     text_width,
 )
+from headway.results.heads import HeadAnalysis
+from headway.results.patching import Contrast, Patched
 
-Entry = Mapping[str, Any]
 ROW, TOP, BETWEEN = 0.2, 0.7, 0.1
 """Inches: one row, above the first row, and between two sites."""
 MOST_INTERVALS = 9
@@ -36,7 +34,7 @@ SIGNS = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "u
 
 
 @style()
-def interventions(found: Document, about: str) -> Figure:
+def interventions(found: HeadAnalysis, about: str) -> Figure:
     """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell.
 
     Where the contrasts have controls, a sign in each cell says what the patch is shown to move.
@@ -69,20 +67,17 @@ def interventions(found: Document, about: str) -> Figure:
     return figure
 
 
-def contrasts_about(found: Document, about: str) -> list[Entry]:
-    contrasts = needed(found, "interventions", "contrasts")
-    chosen = [contrast for contrast in contrasts if contrast["about"] == about]
+def contrasts_about(found: HeadAnalysis, about: str) -> list[Contrast]:
+    chosen = [contrast for contrast in found.interventions.contrasts if contrast.about == about]
     if not chosen:
-        raise InputError(
-            f"no intervention is about {about!r}; {suggestion(about, {contrast['about'] for contrast in contrasts})}"
-        )
+        raise InputError(f"no intervention is about {about!r}; {suggestion(about, found.interventions.subjects)}")
     return chosen
 
 
-def rows_by_site(found: Document, contrasts: Sequence[Entry]) -> list[list[str]]:
+def rows_by_site(found: HeadAnalysis, contrasts: Sequence[Contrast]) -> list[list[str]]:
     """Who is exchanged, a list for each site: its heads, then all of them at once; larger groups come last."""
-    who = list(dict.fromkeys(row["who"] for contrast in contrasts for row in contrast["rows"]))
-    site_of = {head["head"]: head["site"] for head in found["heads"]}
+    who = list(dict.fromkeys(row.who for contrast in contrasts for row in contrast.rows))
+    site_of = {head.name: head.site for head in found.heads}
     groups: dict[str, list[str]] = {}
     for name in sorted(who, key=lambda name: name not in site_of):
         site = site_of.get(name, name)
@@ -91,14 +86,14 @@ def rows_by_site(found: Document, contrasts: Sequence[Entry]) -> list[list[str]]
     return [*groups.values(), larger] if larger else list(groups.values())
 
 
-def row_name(found: Document, who: str) -> str:
+def row_name(found: HeadAnalysis, who: str) -> str:
     """A site is all of its heads at once."""
-    return f"all of {who}" if who in {head["site"] for head in found["heads"]} else who
+    return f"all of {who}" if who in {head.site for head in found.heads} else who
 
 
-def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Entry], scale: ScalarMappable) -> None:
-    cells = [[cell_of(contrast, who) for contrast in contrasts] for who in rows]
-    rates = np.array([[np.nan if cell is None else cell["rate"] for cell in line] for line in cells], dtype=float)
+def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Contrast], scale: ScalarMappable) -> None:
+    cells = [[contrast.row(who) for contrast in contrasts] for who in rows]
+    rates = np.array([[np.nan if cell is None else cell.rate for cell in line] for line in cells], dtype=float)
     heat_map(axes, np.ma.masked_invalid(rates), scale, gap=0.6)
     axes.tick_params(length=0, labelbottom=False)
     axes.set_xticks([])
@@ -108,37 +103,32 @@ def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Entry], scale: Sca
             write_cell(axes, row, column, cell, scale, with_interval=len(contrasts) <= MOST_INTERVALS, sign=sign)
 
 
-def cell_of(contrast: Entry, who: str) -> Entry | None:
-    """The row of one head or group in a contrast; None where it was not tried or no pair was usable."""
-    return next((row for row in contrast["rows"] if row["who"] == who and contrast["usable"]), None)
-
-
-def signs_in(contrasts: Sequence[Entry]) -> list[str]:
+def signs_in(contrasts: Sequence[Contrast]) -> list[str]:
     """The readings that any cell of the contrasts has, in the order of their signs."""
-    there = {row["reading"] for contrast in contrasts for row in (contrast.get("control") or {}).get("rows", ())}
+    there = {row.reading for contrast in contrasts if contrast.control for row in contrast.control.rows}
     return [reading for reading in SIGNS if reading in there]
 
 
-def sign_of(contrast: Entry, who: str) -> str:
+def sign_of(contrast: Contrast, who: str) -> str:
     """The sign of one group's reading; nothing without a control, or where nothing is moved."""
-    rows = (contrast.get("control") or {}).get("rows", ())
-    return next((SIGNS.get(row["reading"], "") for row in rows if row["who"] == who), "")
+    rows = contrast.control.rows if contrast.control else ()
+    return next((SIGNS.get(row.reading, "") for row in rows if row.who == who), "")
 
 
 def write_cell(
-    axes: Axes, row: int, column: int, cell: Entry | None, scale: ScalarMappable, with_interval: bool, sign: str = ""
+    axes: Axes, row: int, column: int, cell: Patched | None, scale: ScalarMappable, with_interval: bool, sign: str = ""
 ) -> None:
     if cell is None:
         axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center", color=GREY)
         return
-    ink = ink_on(scale.to_rgba(cell["rate"]))
+    ink = ink_on(scale.to_rgba(np.array(cell.rate)))
     if sign:
         axes.text(column + 0.08, row + 0.5, sign, ha="center", va="center", size=SMALL, color=ink)
     if not with_interval:
-        axes.text(column + 0.5, row + 0.5, f"{cell['rate']:.2f}", ha="center", va="center", color=ink)
+        axes.text(column + 0.5, row + 0.5, f"{cell.rate:.2f}", ha="center", va="center", color=ink)
         return
-    low, high = cell["interval"]
-    axes.text(column + 0.36, row + 0.5, f"{cell['rate']:.2f}", ha="right", va="center", color=ink)
+    low, high = cell.interval
+    axes.text(column + 0.36, row + 0.5, f"{cell.rate:.2f}", ha="right", va="center", color=ink)
     axes.text(column + 0.43, row + 0.5, f"{low:.2f}–{high:.2f}", va="center", size=SMALL * 0.9, color=ink)
 
 
@@ -148,10 +138,10 @@ def ink_on(colour: Iterable[float]) -> str:
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
-def contrast_names(contrasts: Sequence[Entry]) -> list[str]:
+def contrast_names(contrasts: Sequence[Contrast]) -> list[str]:
     """Each contrast in a few lines, with the number of pairs that come out right on both sides."""
     width = 30 if len(contrasts) > MOST_INTERVALS else 14
-    return ["\n".join([*wrap(contrast["name"], width), f"{contrast['usable']:,} pairs"]) for contrast in contrasts]
+    return ["\n".join([*wrap(contrast.name, width), f"{contrast.usable:,} pairs"]) for contrast in contrasts]
 
 
 def names_height(names: Sequence[str], upwards: bool) -> float:

@@ -1,8 +1,7 @@
 """What each head's absence does to the loss: the change of its mean in per cent, with the limit of 1 %."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +16,6 @@ from headway.reports.style import (
     INK,
     SMALL,
     VERDICTS,
-    Document,
     axes_at,
     head_line,
     note,
@@ -25,8 +23,7 @@ from headway.reports.style import (
     text_width,
     where_from,
 )
-
-Entry = Mapping[str, Any]
+from headway.results.heads import Drop, HeadAnalysis
 
 ROW, TOP, WIDTH, FOOT = 0.19, 0.85, 4.3, 0.86
 """Inches: one head's row, above the bars, the bars' width, and below for the scale and the legend."""
@@ -44,12 +41,12 @@ CLASSES = {
 
 
 @style()
-def loss_changes(found: Document, kind_of_ablation: str = "zero") -> Figure:
+def loss_changes(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     """Bars of the change of the mean loss without each head, largest first; whiskers are 95 % intervals."""
     changes = changes_of(found, kind_of_ablation)
-    names = sorted(changes, key=lambda name: -changes[name]["loss_change"])
+    names = sorted(changes, key=lambda name: -change_of(changes[name]))
     entries = [changes[name] for name in names]
-    texts = [(percent(entry["loss_change"]), range_of(entry)) for entry in entries]
+    texts = [(percent(change_of(entry)), range_of(entry)) for entry in entries]
     left = EDGE + 0.1 + text_width(names)
     changed = text_width(change for change, _ in texts)
     beside = changed + 0.25 + text_width((ends for _, ends in texts), SMALL)
@@ -70,36 +67,41 @@ def loss_changes(found: Document, kind_of_ablation: str = "zero") -> Figure:
     return figure
 
 
-def has_losses(found: Document, kind_of_ablation: str) -> bool:
+def has_losses(found: HeadAnalysis, kind_of_ablation: str) -> bool:
     """Whether the findings say what the loss becomes; it has no change in per cent where it was 0."""
-    return any(drop.get("loss_change") is not None for drop in drops_of(found, kind_of_ablation).values())
+    return any(drop.loss_change is not None for drop in drops_of(found, kind_of_ablation).values())
 
 
-def changes_of(found: Document, kind_of_ablation: str) -> dict[str, Entry]:
+def changes_of(found: HeadAnalysis, kind_of_ablation: str) -> dict[str, Drop]:
     if not has_losses(found, kind_of_ablation):
         raise InputError(f"no change of the loss by {kind_of_ablation} ablation in the findings")
     drops = drops_of(found, kind_of_ablation)
-    return {name: drop for name, drop in drops.items() if drop.get("loss_change") is not None}
+    return {name: drop for name, drop in drops.items() if drop.loss_change is not None}
 
 
-def remarks(found: Document, entries: Sequence[Entry]) -> tuple[str, str]:
+def change_of(drop: Drop) -> float:
+    """The change of a drop that has one."""
+    return drop.loss_change or 0.0
+
+
+def remarks(found: HeadAnalysis, entries: Sequence[Drop]) -> tuple[str, str]:
     """What the bars stand on, and that the intervals are too narrow where they are."""
-    baseline = found["baseline"]
-    under = sum(entry["loss_change"] < LIMIT for entry in entries)
+    baseline = found.baseline
+    under = sum(change_of(entry) < LIMIT for entry in entries)
     sure = sum(class_of(entry) == "under 1 %" for entry in entries)
     each = f"{under} of {len(entries)} heads raise it by under 1 %, {sure} of them with the whole interval"
-    loss = f"from {baseline['loss']:.2g} a token on {baseline['n']:,} examples of {where_from(found)}"
-    wrong = baseline.get("wrong", FEW_WRONG)
+    loss = f"from {baseline.loss:.2g} a token on {baseline.n:,} examples of {where_from(found)}"
+    wrong = baseline.wrong
     warning = (
-        f"the model gets {wrong:,} of {baseline['n']:,} wrong: a few examples hold so small a loss, "
+        f"the model gets {wrong:,} of {baseline.n:,} wrong: a few examples hold so small a loss, "
         "and these intervals are too narrow"
     )
     return f"{loss}; {each}", warning if wrong < FEW_WRONG else ""
 
 
-def class_of(entry: Entry) -> str:
+def class_of(entry: Drop) -> str:
     """Where the whole interval lies, or the change alone where no interval was measured."""
-    low, high = entry.get("loss_change_interval") or (entry["loss_change"], entry["loss_change"])
+    low, high = entry.loss_change_interval or (change_of(entry), change_of(entry))
     return "over 1 %" if low > LIMIT else "under 1 %" if high < LIMIT else "not decided"
 
 
@@ -115,23 +117,23 @@ def percent(change: float) -> str:
     return f"{rounded:+,.{max(decimals, 0)}f}".replace("-", "−")
 
 
-def range_of(entry: Entry) -> str:
-    interval = entry.get("loss_change_interval")
+def range_of(entry: Drop) -> str:
+    interval = entry.loss_change_interval
     return f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
 
 
-def bars(axes: Axes, names: Sequence[str], entries: Sequence[Entry]) -> None:
-    ends = [end for entry in entries for end in entry.get("loss_change_interval") or [entry["loss_change"]]]
+def bars(axes: Axes, names: Sequence[str], entries: Sequence[Drop]) -> None:
+    ends = [end for entry in entries for end in entry.loss_change_interval or [change_of(entry)]]
     scale(axes, min(0.0, *ends), max(2 * LIMIT, *ends))
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
+    axes.spines.left.set_visible(False)
     for row, entry in enumerate(entries):
         colour, hatch = CLASSES[class_of(entry)]
-        axes.barh(row, entry["loss_change"], height=0.68, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.5)
-        if entry.get("loss_change_interval"):
-            axes.hlines(row, *entry["loss_change_interval"], color=INK, linewidth=1.1, zorder=3)
+        axes.barh(row, change_of(entry), height=0.68, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.5)
+        if entry.loss_change_interval:
+            axes.hlines(row, *entry.loss_change_interval, color=INK, linewidth=1.1, zorder=3)
     axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
     axes.axvline(LIMIT, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
     note(axes, "1 %", (LIMIT, 1), (0, 3), axes.get_xaxis_transform(), ha="center")
@@ -162,7 +164,7 @@ def power_of_ten(tick: float) -> str:
     return f"{'−' if tick < 0 else ''}10{digits}"
 
 
-def legend(figure: Figure, entries: Sequence[Entry]) -> None:
+def legend(figure: Figure, entries: Sequence[Drop]) -> None:
     """Each class that occurs, with how many heads are in it."""
     counts = {name: sum(class_of(entry) == name for entry in entries) for name in CLASSES}
     patches = [

@@ -16,9 +16,10 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from headway.errors import InputError
+from headway.results.heads import HeadAnalysis
 
 Document = Mapping[str, Any]
-"""A parsed heads.json."""
+"""A parsed document."""
 
 KINDS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 INK, GREY, PALE, BLUE, RED = "#222222", "#6b6b6b", "#d9d9d9", "#0072b2", "#d55e00"
@@ -166,10 +167,9 @@ def needed(found: Document, *keys: str) -> Any:
     return value
 
 
-def kinds_of(found: Document) -> list[str]:
+def kinds_of(found: HeadAnalysis) -> list[str]:
     """The kinds of attention that the model has, in the order in which a reader meets them."""
-    there = {head["kind"] for head in found["heads"]}
-    return [kind for kind in KINDS if kind in there]
+    return [kind for kind in KINDS if kind in found.kinds]
 
 
 def number(value: float) -> str:
@@ -186,6 +186,6 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def where_from(found: Document) -> str:
+def where_from(found: HeadAnalysis) -> str:
     """Which examples were analysed, in words."""
-    return "the whole domain" if found["split"] == "all" else f"the {found['split']} split"
+    return "the whole domain" if found.split == "all" else f"the {found.split} split"

@@ -1,16 +1,15 @@
 """Attention weights as heat maps: what each query looks at, with the tokens written beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, zip_longest
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
-from headway.errors import InputError, suggestion
+from headway.errors import InputError
 from headway.reports.style import (
     EDGE,
     GREY,
@@ -18,7 +17,6 @@ from headway.reports.style import (
     KINDS,
     LABEL,
     SMALL,
-    Document,
     axes_at,
     colour_bar,
     head_line,
@@ -26,7 +24,6 @@ from headway.reports.style import (
     kinds_of,
     note,
     number,
-    part,
     sentence,
     share_scale,
     style,
@@ -34,6 +31,10 @@ from headway.reports.style import (
     where_from,
     write,
 )
+from headway.results.attention import ExampleAttention, MeanAttention
+from headway.results.heads import Head, HeadAnalysis
+
+Seen = ExampleAttention | MeanAttention
 
 TOP, TITLES, GAP, HEADING = 0.64, 0.36, 0.24, 0.2
 """Inches for the heading, for a panel's two lines of title, between panels, and for the name of a kind of attention."""
@@ -84,7 +85,7 @@ class Block:
 
 
 @style()
-def head_sheet(found: Document, example: int | None = None) -> Figure:
+def head_sheet(found: HeadAnalysis, example: int | None = None) -> Figure:
     """Every head of every kind on one captured example (None: the mean over the split); a row is a layer.
 
     Below a head's name stand its verdict and what is lost without it.
@@ -94,91 +95,84 @@ def head_sheet(found: Document, example: int | None = None) -> Figure:
     blocks = [block for block in blocks if block.panels]
     if not blocks:
         raise InputError("no weights of any head were captured")
-    title = "Every head, on average" if example is None else f"Every head on {example_line(found, seen)}"
-    return draw(blocks, title, remark_of(found, example))
+    shown = f" on {example_line(found, seen)}" if isinstance(seen, ExampleAttention) else ", on average"
+    return draw(blocks, f"Every head{shown}", remark_of(found, example))
 
 
-def block_of(found: Document, kind: str, seen: Mapping[str, Any]) -> Block:
+def block_of(found: HeadAnalysis, kind: str, seen: Seen) -> Block:
     """The heads of one kind, a layer a row; heads that were taken away leave a gap."""
-    heads = [head for head in found["heads"] if head["kind"] == kind]
-    layers = sorted({head["layer"] for head in heads})
+    heads = [head for head in found.heads if head.kind == kind]
+    layers = sorted({head.layer for head in heads})
     panels = [
-        make_panel(found, head, seen, head["head"], worth(head), layers.index(head["layer"]), head["index"])
+        make_panel(found, head, seen, head.name, worth(head), layers.index(head.layer), head.index)
         for head in heads
-        if head["head"] in seen["weights"]
+        if head.name in seen.weights
     ]
     return Block(sentence(KINDS[kind]), axes_in_words(found, heads[0]), panels)
 
 
-def worth(head: Mapping[str, Any]) -> str:
+def worth(head: Head) -> str:
     """`critical, 57.8`: the verdict, and the drop of the first ablation that was done."""
     drop = first_drop(head)
-    return head["verdict"] if drop is None else f"{head['verdict']}, {number(drop)}"
+    return head.verdict if drop is None else f"{head.verdict}, {number(drop)}"
 
 
-def first_drop(head: Mapping[str, Any]) -> float | None:
-    return next((float(drop["drop"]) for drop in head.get("ablation", {}).values()), None)
+def first_drop(head: Head) -> float | None:
+    return next((drop.drop for drop in head.ablation.values()), None)
 
 
 @style()
-def head_over_examples(found: Document, head: str) -> Figure:
+def head_over_examples(found: HeadAnalysis, head: str) -> Figure:
     """One head on every captured example, side by side."""
-    known = {entry["head"]: entry for entry in found["heads"]}
-    if head not in known:
-        raise InputError(f"no head {head!r}; {suggestion(head, known)}")
-    entry = known[head]
-    chosen = [seen for seen in part(found, "capture", "examples") or [] if head in seen["weights"]]
+    entry = found.head(head)
+    chosen = [seen for seen in found.capture.examples if head in seen.weights]
     if not chosen:
         raise InputError(f"no weights of {head} were captured")
-    columns = 4 if max(len(seen["source"]) for seen in chosen) <= 20 else 2
+    columns = 4 if max(len(seen.source) for seen in chosen) <= 20 else 2
     panels = [
         make_panel(found, entry, seen, *example_text(found, seen), index // columns, index % columns)
         for index, seen in enumerate(chosen)
     ]
-    remark = " · ".join(filter(None, [entry["verdict"], entry.get("role")]))
+    remark = " · ".join(filter(None, [entry.verdict, entry.role]))
     return draw([Block("", axes_in_words(found, entry), panels)], head, remark, same_tokens=False)
 
 
-def captured(found: Document, example: int | None) -> Mapping[str, Any]:
+def mean_of(found: HeadAnalysis) -> MeanAttention:
+    if found.capture.mean is None:
+        raise InputError("no mean over the split was captured")
+    return found.capture.mean
+
+
+def captured(found: HeadAnalysis, example: int | None) -> Seen:
     """One captured example, or the mean."""
     if example is None:
-        mean: Mapping[str, Any] | None = part(found, "capture", "mean")
-        if mean is None:
-            raise InputError("no mean over the split was captured")
-        return mean
-    examples = part(found, "capture", "examples") or []
+        return mean_of(found)
+    examples = found.capture.examples
     if not 0 <= example < len(examples):
         raise InputError(f"example {example} was not captured; there are {len(examples)}, counted from 0")
-    one: Mapping[str, Any] = examples[example]
-    return one
+    return examples[example]
 
 
 def make_panel(
-    found: Document,
-    head: Mapping[str, Any],
-    seen: Mapping[str, Any],
+    found: HeadAnalysis,
+    head: Head,
+    seen: Seen,
     title: str,
     remark: str,
     row: int,
     column: int,
 ) -> Panel:
-    kind = head["kind"]
-    weights = visible(seen["weights"][head["head"]], is_causal(head))
+    kind = head.kind
+    weights = visible(seen.weights[head.name], head.causal)
     joined = is_joined(found, kind)
-    source, prefix = readable(seen["source"]), readable(seen.get("prefix") or [])
+    source, prefix = readable(seen.source), readable(seen.prefix)
     answers = steps(prefix, seen)
     queries = {"encoder": source, "cross": answers, "decoder": source + answers if joined else answers}[kind]
     keys = {"encoder": source, "cross": source, "decoder": source + prefix if joined else prefix}[kind]
     return Panel(title, remark, weights, queries, keys, row, column, len(source) if joined else None)
 
 
-def is_causal(head: Mapping[str, Any]) -> bool:
-    """Decoders are; an encoder is where the findings say so."""
-    causal: bool = head.get("causal", head["kind"] == "decoder")
-    return causal
-
-
-def is_joined(found: Document, kind: str) -> bool:
+def is_joined(found: HeadAnalysis, kind: str) -> bool:
     """A decoder without cross-attention reads source and answer as one sequence."""
     return kind == "decoder" and "cross" not in kinds_of(found)
 
@@ -192,14 +186,14 @@ def visible(weights: Sequence[Sequence[float]], causal: bool) -> np.ma.MaskedArr
     return np.ma.masked_array(cells, mask=(future & causal) | np.isnan(cells))
 
 
-def readable(tokens: Sequence[Any]) -> list[str]:
-    return ["␣" if token == " " else str(token) for token in tokens]
+def readable(tokens: Sequence[str]) -> list[str]:
+    return ["␣" if token == " " else token for token in tokens]
 
 
-def steps(prefix: list[str], seen: Mapping[str, Any]) -> list[str]:
+def steps(prefix: list[str], seen: Seen) -> list[str]:
     """Each query of a decoder as `read→written`; the first wrong one with the right token behind it."""
-    written = readable(seen.get("written") or seen.get("target") or [*prefix[1:], "EOS"])
-    right = readable(seen.get("target") or written)
+    written = readable(seen.generated)
+    right = readable(seen.target) if isinstance(seen, ExampleAttention) else written
     labels = [f"{read}→{token}" for read, token in zip_longest(prefix, written[: len(prefix)], fillvalue="nothing")]
     wrong = next((place for place, (one, other) in enumerate(zip(written, right, strict=False)) if one != other), None)
     if wrong is not None and wrong < len(labels):
@@ -207,26 +201,26 @@ def steps(prefix: list[str], seen: Mapping[str, Any]) -> list[str]:
     return labels
 
 
-def example_text(found: Document, seen: Mapping[str, Any]) -> tuple[str, str]:
+def example_text(found: HeadAnalysis, seen: ExampleAttention) -> tuple[str, str]:
     """The source and the answer that was written, as a person writes them: `374 + 814` and `→ 1188`."""
-    written, right = (as_answer(found, seen.get(key)) for key in ("written", "target"))
+    written, right = as_answer(found, seen.generated), as_answer(found, seen.target)
     wrong = f" (wrong: {right})" if written and right and written != right else ""
-    return as_written(seen["source"]), f"→ {written or right}{wrong}" if written or right else ""
+    return as_written(seen.source), f"→ {written or right}{wrong}" if written or right else ""
 
 
-def example_line(found: Document, seen: Mapping[str, Any]) -> str:
+def example_line(found: HeadAnalysis, seen: ExampleAttention) -> str:
     """The same as one line; an equals sign needs no arrow behind it: `12 + 7 = 19`."""
     source, answer = example_text(found, seen)
     return f"{source} {answer.removeprefix('→ ') if source.endswith('=') else answer}".strip()
 
 
-def as_written(tokens: Sequence[Any]) -> str:
+def as_written(tokens: Sequence[str]) -> str:
     """Digits of a number stand together, everything else apart.
 
     >>> [as_written(text) for text in ("374+814", "12 + 7 = ", ["2", "7", "31"])]
     ['374 + 814', '12 + 7 =', '2 7 31']
     """
-    texts = list(map(str, tokens))
+    texts = list(tokens)
     if " " in texts:
         return "".join(texts).strip()
     if "+" in texts and all(len(text) == 1 for text in texts):
@@ -234,33 +228,33 @@ def as_written(tokens: Sequence[Any]) -> str:
     return " ".join(texts)
 
 
-def as_answer(found: Document, tokens: Sequence[Any] | None) -> str:
+def as_answer(found: HeadAnalysis, tokens: Sequence[str]) -> str:
     """An answer without its end: digits together, and a class in words where the task has some."""
-    texts = [str(token) for token in tokens or []]
-    if found.get("task") == "sortedness" and texts in (["0"], ["1"]):
+    texts = list(tokens)
+    if found.task == "sortedness" and texts in (["0"], ["1"]):
         return "sorted" if texts == ["1"] else "not sorted"
     texts = texts[:-1] if texts[-1:] == ["EOS"] else texts
     return ("" if all(len(text) == 1 for text in texts) else " ").join(texts) or ("nothing" if tokens else "")
 
 
-def remark_of(found: Document, example: int | None) -> str:
+def remark_of(found: HeadAnalysis, example: int | None) -> str:
     """Which examples, and what stands below each name."""
-    ablation = next((kind for head in found["heads"] for kind in head.get("ablation", {})), None)
+    ablation = next((kind for head in found.heads for kind in head.ablation), None)
     below = f"; below each name: verdict, and points lost without the head ({ablation} ablation)" if ablation else ""
     if example is not None:
         return f"example {example} of {where_from(found)}, as it was decoded{below}"
-    mean = captured(found, None)
-    alike = f" ({mean['alike']})" if mean.get("alike") else ""
-    return f"mean over {mean['n']:,} examples of {where_from(found)}{alike}{below}"
+    mean = mean_of(found)
+    alike = f" ({mean.alike})" if mean.alike else ""
+    return f"mean over {mean.n:,} examples of {where_from(found)}{alike}{below}"
 
 
-def axes_in_words(found: Document, head: Mapping[str, Any]) -> str:
+def axes_in_words(found: HeadAnalysis, head: Head) -> str:
     """What queries and keys are."""
-    kind = head["kind"]
+    kind = head.kind
     own = "source, then answer so far" if is_joined(found, kind) else "answer so far"
     key = {"encoder": "source", "cross": "source", "decoder": own}[kind]
     query = "source" if kind == "encoder" else "token read → token written"
-    unseen = " (blank: not there yet for the query)" if is_causal(head) else ""
+    unseen = " (blank: not there yet for the query)" if head.causal else ""
     return f"down: query, {query}; across: key, {key}{unseen}"
 
 

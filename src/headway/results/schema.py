@@ -30,14 +30,22 @@ LONGEST_SHOWN = 40
 
 
 def fact(
-    meaning: str, *, unit: str = "", key: str | None = None, formerly: tuple[str, ...] = (), default: Any = MISSING
+    meaning: str,
+    *,
+    unit: str = "",
+    key: str | None = None,
+    formerly: tuple[str, ...] = (),
+    default: Any = MISSING,
+    optional: bool = False,
 ) -> Any:
     """A field of a result with its meaning and unit.
 
     `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
-    A field with a default may be missing from a document.
+    A field with a default may be missing from a document. An `optional` one is None by default, and not written then.
     """
-    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly}
+    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly, "optional": optional}
+    if optional:
+        return field(default=None, metadata=metadata)
     if default is MISSING:
         return field(metadata=metadata)
     if isinstance(default, (dict, list)):
@@ -50,6 +58,11 @@ def key_of(f: Field[Any]) -> str:
     return f.metadata.get("key") or f.name
 
 
+def _stays(f: Field[Any]) -> bool:
+    """Whether a field that is None is written, as null."""
+    return not f.metadata.get("optional", False)
+
+
 @cache
 def types_of(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
@@ -58,7 +71,9 @@ def types_of(cls: type) -> dict[str, Any]:
 def write(value: Any) -> Any:
     """The value as plain dictionaries, lists and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {key_of(f): write(getattr(value, f.name)) for f in fields(value)}
+        return {
+            key_of(f): write(item) for f in fields(value) if (item := getattr(value, f.name)) is not None or _stays(f)
+        }
     if isinstance(value, Mapping):
         return {str(key): write(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -69,6 +84,23 @@ def write(value: Any) -> Any:
 def member(value: Any, key: str) -> Any:
     """What a result holds under a name of its JSON; None where it has no such field."""
     return next((getattr(value, f.name) for f in fields(value) if key_of(f) == key), None)
+
+
+def blank(cls: type[R], **given: Any) -> R:
+    """A result in which every fact that is not given is zero, empty or absent: for results that are made up."""
+    kinds = {f.name: types_of(cls)[f.name] for f in fields(cls) if f.default is MISSING}  # type: ignore[arg-type]
+    return cls(**{name: _nothing(kind) for name, kind in kinds.items() if name not in given}, **given)
+
+
+def _nothing(kind: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return blank(kind)
+    if origin is tuple:
+        return () if inner[-1] is Ellipsis else tuple(map(_nothing, inner))
+    if origin in (UnionType, Union):
+        return None if NoneType in inner else _nothing(inner[0])
+    return {} if origin is not None else kind()
 
 
 def read(cls: type[R], value: Any, file: str) -> R:
@@ -101,11 +133,9 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         }
     if kind is Any:
         return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and is_number(value):
         return float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        _refuse(kind, value, where)
-    if kind is float and not math.isfinite(value):
+    if kind is float or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
     return value
 

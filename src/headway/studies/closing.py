@@ -8,6 +8,9 @@ from typing import Any
 from headway.checked import failed_checks
 from headway.diagnosis.claims import over_seeds
 from headway.head_analysis.seeds import VERDICTS, put_together
+from headway.results.heads import HeadAnalysis
+from headway.results.patching import Contrast, Control, Rate
+from headway.results.schema import write
 from headway.statistics import ENOUGH_SEEDS
 
 Document = Mapping[str, Any]
@@ -30,7 +33,7 @@ def name_of(document: Document) -> str:
 # Heads
 
 
-def heads_record(cells: Sequence[Sequence[Document]]) -> dict[str, Any]:
+def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> dict[str, Any]:
     """What the analyses of heads say, by cells: every run in short, and together the seeds of a study of one cell."""
     there = [cell for cell in cells if cell]
     record: dict[str, Any] = {"form": FORM, "runs": [heads_in_short(one) for cell in there for one in cell]}
@@ -39,54 +42,52 @@ def heads_record(cells: Sequence[Sequence[Document]]) -> dict[str, Any]:
     return record
 
 
-def heads_in_short(document: Document) -> dict[str, Any]:
+def heads_in_short(found: HeadAnalysis) -> dict[str, Any]:
     """How many heads of each verdict, how many can go together, and which bring the carry."""
-    first = document["joint"]["removable"][0]
-    counts = Counter(row["verdict"] for row in document["heads"])
+    first, counts = found.joint.removable[0], Counter(found.verdicts.values())
     return {
-        "run": name_of(document),
-        "n": document["n"],
-        "exact_match": document["baseline"]["exact_match"],
-        "heads": len(document["heads"]),
+        "run": PurePath(found.run).name,
+        "n": found.n,
+        "exact_match": found.baseline.accuracy,
+        "heads": len(found.heads),
         "verdicts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
         "removable": {
-            "limit": first["limit"],
-            "n": document["joint"]["elimination"]["n_reported_on"],
-            "heads": first["heads"],
-            "drop": first["drop"],
-            "drop_interval": first["drop_interval"],
-            "alone": len(first["alone_under_limit"]["heads"]),
-            "alone_drop": first["alone_under_limit"]["drop"],
+            "limit": first.limit,
+            "n": found.joint.elimination.n_reported_on,
+            "heads": list(first.heads),
+            "drop": first.drop,
+            "drop_interval": list(first.drop_interval),
+            "alone": len(first.alone_under_limit.heads),
+            "alone_drop": first.alone_under_limit.drop,
         },
-        "sufficient": document["joint"]["sufficient"]["heads"],
-        "carry": [moved_by(one) for one in document["interventions"]["contrasts"] if is_carried(one)],
-        "real_disagreements": document["checks"]["real_disagreements"],
-        "failed_checks": failed_checks(document),
+        "sufficient": list(found.joint.sufficient.heads),
+        "carry": [moved_by(one) for one in found.interventions.contrasts if one.about == CARRY and one.usable],
+        "real_disagreements": found.checks.real_disagreements,
+        "failed_checks": failed_checks(found.checks),
     }
 
 
-def is_carried(contrast: Document) -> bool:
-    return contrast["about"] == CARRY and contrast["usable"] > 0
-
-
-def moved_by(contrast: Document) -> dict[str, Any]:
+def moved_by(contrast: Contrast) -> dict[str, Any]:
     """The single heads that move a carry most often when their output is patched in from a sum with the other one.
 
     Each is the strongest of its kind of attention, chosen on one half of the pairs; its rate is that on the other.
     Without such halves (few pairs, or an earlier version's document) they are the best of all heads on all pairs.
     """
-    if not contrast.get("strongest"):
-        single = [row for row in contrast["rows"] if row["heads"] == [row["who"]]]
-        best = sorted(single, key=lambda row: -row["rate"])[:MOVERS]
-        movers = [{"head": row["who"], "rate": row["rate"], "interval": row["interval"]} for row in best]
-        return {"name": contrast["name"], "n": contrast["usable"], "heads": movers}
-    ranked = sorted(contrast["strongest"].values(), key=lambda one: -one["chosen_on_rate"])[:MOVERS]
+    ranked = contrast.ranked()[:MOVERS]
+    if not ranked:
+        movers = [mover(row.who, row) for row in contrast.best_single(MOVERS)]
+        return {"name": contrast.name, "n": contrast.usable, "heads": movers}
     return {
-        "name": contrast["name"],
-        "n": ranked[0]["n"],
-        "chosen_on_n": ranked[0]["chosen_on_n"],
-        "heads": [{key: one[key] for key in ("head", "rate", "interval", "control") if key in one} for one in ranked],
+        "name": contrast.name,
+        "n": ranked[0].n,
+        "chosen_on_n": ranked[0].chosen_on_n,
+        "heads": [mover(one.head, one, one.control) for one in ranked],
     }
+
+
+def mover(head: str, found: Rate, control: Control | None = None) -> dict[str, Any]:
+    told = {"head": head, "rate": found.rate, "interval": list(found.interval)}
+    return told if control is None else {**told, "control": write(control)}
 
 
 def heads_lines(record: Document, health: Document | None = None) -> list[str]:
@@ -174,7 +175,7 @@ def span(interval: Sequence[float]) -> str:
 # The doctor
 
 
-def doctor_record(cells: Mapping[str, Sequence[tuple[Document, Document | None]]]) -> dict[str, Any]:
+def doctor_record(cells: Mapping[str, Sequence[tuple[Document, HeadAnalysis | None]]]) -> dict[str, Any]:
     """Every run's findings that are not fine, and what the seeds of each cell can carry together.
 
     A cell's runs are pairs: the doctor's document, and that of the heads where there is one.

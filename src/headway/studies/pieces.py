@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from headway.errors import InputError
+from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.lengths import Lengths as LengthsResult
-from headway.results.schema import read
 from headway.runs import RunDirectory
 from headway.studies.plan import Study
 
@@ -33,18 +33,18 @@ class Piece(ABC, Generic[Found]):
     study: Study
     what: ClassVar[str]
     file: ClassVar[str]
-    holds: ClassVar[Mapping[str, type]] = {}
-    """What is later read of a document without a type."""
 
     def known(self) -> Found | None:
         """What was found before with these settings, or None; a file that is damaged or cut short is made anew."""
         try:
-            found = self.run.read_analysis(self.file) if self.run.exists() else None
-            fitting = None if found is None else self.fitting(found)
+            found = self.read() if self.run.exists() else None
+            return None if found is None else self.fitting(found)
         except (InputError, AttributeError, KeyError, TypeError):  # JSON, but not of this form
             return None
-        document = fitting if isinstance(fitting, dict) else {}
-        return fitting if all(isinstance(document.get(key), kind) for key, kind in self.holds.items()) else None
+
+    @abstractmethod
+    def read(self) -> Found | None:
+        """What the run's file holds, or None."""
 
     def task(self) -> "Task":
         from headway.tasks import make_task
@@ -52,7 +52,7 @@ class Piece(ABC, Generic[Found]):
         return make_task(self.run.config().task)
 
     @abstractmethod
-    def fitting(self, found: Document) -> Found | None:
+    def fitting(self, found: Found) -> Found | None:
         """The part of the file that this piece would make, if it was made so."""
 
     @abstractmethod
@@ -65,7 +65,23 @@ class Piece(ABC, Generic[Found]):
 
 
 @dataclass(frozen=True)
-class Accuracy(Piece[Document]):
+class DocumentPiece(Piece[Document]):
+    """A piece whose file has no type yet."""
+
+    holds: ClassVar[Mapping[str, type]]
+    """What is later read of it."""
+
+    def read(self) -> Document | None:
+        return self.run.read_analysis(self.file)
+
+    def known(self) -> Document | None:
+        found = super().known()
+        whole = found is not None and all(isinstance(found.get(key), kind) for key, kind in self.holds.items())
+        return found if whole else None
+
+
+@dataclass(frozen=True)
+class Accuracy(DocumentPiece):
     """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
 
     what: ClassVar[str] = "evaluation"
@@ -99,11 +115,13 @@ class Lengths(Piece[LengthsResult]):
     what: ClassVar[str] = "lengths"
     file: ClassVar[str] = "lengths"
 
-    def fitting(self, found: Document) -> LengthsResult | None:
-        measured = read(LengthsResult, found, "lengths.json")
+    def read(self) -> LengthsResult | None:
+        return self.run.read_result(LengthsResult, self.file)
+
+    def fitting(self, found: LengthsResult) -> LengthsResult | None:
         wanted = (self.run.best_step, self.study.n, self.study.whole, tuple(sorted(set(self.study.at))))
-        have = (measured.checkpoint.step, measured.n, measured.whole, measured.asked)
-        return measured if have == wanted and measured.positions is not None else None
+        have = (found.checkpoint.step, found.n, found.whole, found.asked)
+        return found if have == wanted and found.positions is not None else None
 
     def do(self, *, device: str, tell: Tell) -> LengthsResult:
         from headway.evaluation import load
@@ -130,7 +148,7 @@ class Why(Lengths):
 
     what: ClassVar[str] = "why it fails"
 
-    def fitting(self, found: Document) -> LengthsResult | None:
+    def fitting(self, found: LengthsResult) -> LengthsResult | None:
         measured = super().fitting(found)
         return measured if measured is not None and measured.mechanism is not None else None
 
@@ -151,32 +169,34 @@ class Why(Lengths):
 
 
 @dataclass(frozen=True)
-class Heads(Piece[Document]):
+class Heads(Piece[HeadAnalysis]):
     """The analysis of heads, as `headway heads RUN` makes it."""
 
     what: ClassVar[str] = "heads"
     file: ClassVar[str] = "heads"
-    holds: ClassVar[Mapping[str, type]] = {"n": int, "heads": list, "baseline": dict, "joint": dict, "checks": dict}
 
-    @property
-    def settings(self) -> Document:
-        return {"split": "test", "examples": self.study.heads.examples, "thorough": False}
+    def read(self) -> HeadAnalysis | None:
+        return read_heads(self.run)
 
-    def fitting(self, found: Document) -> Document | None:
-        from headway.head_analysis.analysis import FORM, RULES
+    def fitting(self, found: HeadAnalysis) -> HeadAnalysis | None:
+        from headway.head_analysis.analysis import RULES
 
-        earlier = {key: value for key, value in (found.get("settings") or {}).items() if key != "device"}
-        same = found.get("form") == FORM and earlier == {**self.settings, "step": self.run.best_step, "rules": RULES}
-        return found if same else None
+        have = found.settings
+        if have is None or (have.step, have.rules, have.maps) != (self.run.best_step, RULES, None):
+            return None
+        wanted = ("test", self.study.heads.examples, False)
+        return found if (have.split, have.examples, have.thorough) == wanted else None
 
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> HeadAnalysis:
         from headway.evaluation import load
-        from headway.head_analysis.analysis import PARTS, analyse_and_keep
+        from headway.head_analysis.analysis import PARTS, analyse_and_keep, settings_of
 
         def note(part: str, done: int, total: int) -> None:
             tell((PARTS.index(part) + done / total) / len(PARTS))
 
-        return analyse_and_keep(load(self.run, device=device), self.settings, note)
+        trained = load(self.run, device=device)
+        settings = settings_of(trained, split="test", examples=self.study.heads.examples, thorough=False)
+        return analyse_and_keep(trained, settings, note)
 
     def passes(self) -> int:
         # An analysis takes about a dozen passes a head over its examples, most of them in part.
@@ -186,7 +206,7 @@ class Heads(Piece[Document]):
 
 
 @dataclass(frozen=True)
-class Diagnosis(Piece[Document]):
+class Diagnosis(DocumentPiece):
     """The doctor's findings on one run; made again when what the run was found to do has changed."""
 
     what: ClassVar[str] = "doctor"
@@ -195,15 +215,12 @@ class Diagnosis(Piece[Document]):
 
     def seen(self) -> Document:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
-        from headway.diagnosis.subject import read_findings, read_lengths
+        from headway.diagnosis.subject import head_findings, read_lengths
         from headway.diagnosis.visit import CHECKS
 
-        lengths = read_lengths(self.run)[0]
-        documents = {
-            "heads": read_findings(self.run, "heads")[0],
-            "lengths": None if lengths is None else lengths.to_json(),
-        }
-        return {"checks": [check.name for check in CHECKS], **{name: digest(one) for name, one in documents.items()}}
+        found = {"heads": head_findings(self.run)[0], "lengths": read_lengths(self.run)[0]}
+        digests = {name: None if one is None else digest(one.to_json()) for name, one in found.items()}
+        return {"checks": [check.name for check in CHECKS], **digests}
 
     def fitting(self, found: Document) -> Document | None:
         same = (found.get("step"), found.get("seen")) == (self.run.best_step, self.seen())
@@ -225,8 +242,6 @@ class Diagnosis(Piece[Document]):
         return 20_000
 
 
-def digest(document: Mapping[str, Any] | None) -> str | None:
+def digest(document: Mapping[str, Any]) -> str:
     """A word that changes when the document does."""
-    if document is None:
-        return None
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

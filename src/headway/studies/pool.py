@@ -134,7 +134,7 @@ def take_share() -> None:
         torch.set_num_threads(threads)
 
 
-def attempt_there(place: int, piece: Piece) -> str | None:
+def attempt_there(place: int, piece: Piece[Any]) -> str | None:
     def tell(share: float) -> None:
         if _line["stop"].is_set():
             raise Interrupted("stopped")

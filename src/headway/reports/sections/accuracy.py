@@ -122,9 +122,7 @@ def failures(evidence: Evidence, run: str) -> list[Block]:
     if evidence.find(f"{run}/heads/anatomy/wrong"):
         blocks += paragraph(hardest(evidence, run))
         alt = "Accuracy with its interval, by each property that makes an example hard and by each token of the answer."
-        blocks.append(
-            Figure(figure_name(evidence, run, "anatomy"), alt, partial(anatomy, evidence.get(f"{run}/heads")))
-        )
+        blocks.append(Figure(figure_name(evidence, run, "anatomy"), alt, partial(anatomy, evidence.heads(run))))
     split = best_split(evidence, run)
     if split is not None:
         paths = [
@@ -150,11 +148,11 @@ def hardest(evidence: Evidence, run: str) -> list[Markup]:
             verb(evidence, f"{run}/heads/anatomy/wrong"),
         )
     )
-    for name, groups in evidence.get(f"{run}/heads/anatomy/by").items():
-        worst = min(range(len(groups)), key=lambda index: float(groups[index]["accuracy"]))
-        best = max(range(len(groups)), key=lambda index: float(groups[index]["accuracy"]))
+    for name, groups in evidence.heads(run).error_analysis.by_feature.items():
+        shares = [group.accuracy or 0.0 for group in groups]
+        worst, best = shares.index(min(shares)), shares.index(max(shares))
         places = [f"{run}/heads/anatomy/by/{name}/{index}" for index in (worst, best)]
-        if groups[worst]["interval"][1] < groups[best]["interval"][0]:
+        if groups[worst].interval[1] < groups[best].interval[0]:
             lines.append(
                 Markup("By {} the lowest accuracy is {} (at {}, {} examples), the highest {} (at {}).").format(
                     name.replace("_", " "),

@@ -1,8 +1,7 @@
 """What heads are worth together, and what they bring."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
@@ -12,24 +11,22 @@ from headway.reports.evidence import Evidence, listed, percent, points, written
 from headway.reports.importance import shapley
 from headway.reports.interventions import interventions
 from headway.reports.sections.accuracy import figure_name
-from headway.reports.style import part
+from headway.results.patching import Contrast, Controls
 
-SURE = 0.05
-"""A corrected p-value below this is called found."""
 MOST_NAMED = 3
 UNLEARNED = ("no-better-than-guessing", "constant-answer")
 """Findings of the doctor on a model of which no head says anything."""
 
 
 def together(evidence: Evidence, run: str) -> list[Block]:
-    found = evidence.get(f"{run}/heads")
-    limits = range(len(part(found, "joint", "removable") or []) if unlearned(evidence, run) is None else 0)
+    found = evidence.heads(run)
+    limits = range(len(found.joint.removable) if unlearned(evidence, run) is None else 0)
     blocks = paragraph(*(removable(evidence, f"{run}/heads/joint/removable/{index}") for index in limits))
-    if part(found, "joint", "elimination"):
+    if found.joint.elimination.steps:
         alt = "Accuracy as heads are taken out one after the other, against what adding up single drops promises."
         blocks.append(Figure(figure_name(evidence, run, "elimination"), alt, partial(elimination, found)))
     blocks += paragraph(sufficient(evidence, run), backing(evidence, run))
-    if part(found, "joint", "shapley"):
+    if found.joint.shapley:
         alt = (
             "Shapley value of every head with its error: its share of the accuracy over all orders of taking heads out."
         )
@@ -108,9 +105,9 @@ def sufficient(evidence: Evidence, run: str) -> list[Markup]:
 def backing(evidence: Evidence, run: str) -> list[Markup]:
     """The pairs that back each other up, as far as the corrected test finds them."""
     place = f"{run}/heads/joint/pairs"
-    pairs = evidence.find(f"{place}/pairs", [])
-    found = [i for i, pair in enumerate(pairs) if pair["interaction"] > 0 and pair["p_holm"] < SURE][:MOST_NAMED]
-    if not pairs:
+    measured = evidence.heads(run).joint.pairs
+    found = [measured.pairs.index(pair) for pair in measured.redundant()[:MOST_NAMED]]
+    if not measured.pairs:
         return []
     if not found:
         return written(
@@ -140,34 +137,33 @@ def pair_words(evidence: Evidence, pair: str) -> Markup:
 
 def brings(evidence: Evidence, run: str) -> list[Block]:
     """Carries and digits: whose replacement flips the answer."""
-    found = evidence.get(f"{run}/heads")
-    contrasts: Sequence[Any] = part(found, "interventions", "contrasts") or []
-    places = [f"{run}/heads/interventions/contrasts/{index}" for index in range(len(contrasts))]
-    lines = written(*(partial(contrast, evidence, place) for place in places))
+    found = evidence.heads(run)
+    places = {
+        f"{run}/heads/interventions/contrasts/{index}": one for index, one in enumerate(found.interventions.contrasts)
+    }
+    lines = written(*(partial(contrast, evidence, place, one) for place, one in places.items()))
     blocks: list[Block] = [Listing(lines)] if lines else []
     blocks += controls(evidence, places)
-    for about in dict.fromkeys(one["about"] for one in contrasts):
+    for about in found.interventions.subjects:
         alt = f"How often a head's output from one example, put into another, flips the answer ({about})."
         name = figure_name(evidence, run, f"interventions-{about}")
         blocks.append(Figure(name, alt, partial(interventions, found, about), colours=True))
     return blocks
 
 
-def contrast(evidence: Evidence, place: str) -> Markup | None:
+def contrast(evidence: Evidence, place: str, found: Contrast) -> Markup | None:
     """The head that moves one thing most, or that none surely does; on pairs that it was not chosen on."""
-    if not evidence.get(f"{place}/usable"):
+    if not found.usable:
         return None
-    strongest = evidence.find(f"{place}/strongest", {})
-    if strongest:
-        best = f"{place}/strongest/{max(strongest, key=lambda kind: float(strongest[kind]['chosen_on_rate']))}"
+    if strongest := found.strongest:
+        best = f"{place}/strongest/{max(strongest, key=lambda kind: strongest[kind].chosen_on_rate)}"
         name = f"{best}/head"
         pairs = Markup("{} pairs that it was not chosen on").format(evidence.number(f"{best}/n"))
     else:  # few pairs, or written by an earlier version: chosen and measured on the same pairs
-        rows = evidence.get(f"{place}/rows")
-        single = [index for index, row in enumerate(rows) if row["heads"] == [row["who"]]]
+        single = found.best_single(1)
         if not single:
             return None
-        best = f"{place}/rows/{max(single, key=lambda index: float(rows[index]['rate']))}"
+        best = f"{place}/rows/{found.rows.index(single[0])}"
         name, pairs = f"{best}/who", Markup("{} pairs").format(evidence.number(f"{place}/usable"))
     if evidence.get(f"{best}/interval/0") <= evidence.get("method/moves_above"):
         return Markup("No single head moves the {}: at most {} of {} ({}).").format(
@@ -195,7 +191,7 @@ def against_control(evidence: Evidence, place: str) -> Markup:
     )
 
 
-def controls(evidence: Evidence, places: Sequence[str]) -> list[Block]:
+def controls(evidence: Evidence, places: Mapping[str, Contrast]) -> list[Block]:
     """All heads of a kind patched at once: do they move the carry, do they change the digit anyway, do they move it?"""
     columns = [
         Column("contrast", numeric=False),
@@ -205,20 +201,25 @@ def controls(evidence: Evidence, places: Sequence[str]) -> list[Block]:
         Column("digits of the column moved"),
         Column("reading", numeric=False),
     ]
-    rows = [row for place in places if evidence.find(f"{place}/control/usable") for row in kind_rows(evidence, place)]
+    rows = [
+        row
+        for place, one in places.items()
+        if one.control and one.control.usable
+        for row in kind_rows(evidence, place, one, one.control)
+    ]
     title = "Heads of one kind patched together, against controls that leave the carry as it is"
     return [Table(title, columns, rows)] if rows else []
 
 
-def kind_rows(evidence: Evidence, place: str) -> list[list[Cell]]:
-    index_of = {row["who"]: index for index, row in enumerate(evidence.get(f"{place}/rows"))}
+def kind_rows(evidence: Evidence, place: str, patched: Contrast, controls: Controls) -> list[list[Cell]]:
+    index_of = {row.who: index for index, row in enumerate(patched.rows)}
     found = []
-    for index, control in enumerate(evidence.get(f"{place}/control/rows")):
-        if not control["who"].startswith("all ") or control["who"] not in index_of:
+    for index, control in enumerate(controls.rows):
+        if not control.who.startswith("all ") or control.who not in index_of:
             continue
         row = f"{place}/control/rows/{index}"
         cells = [Cell(evidence.text(f"{place}/name")), Cell(evidence.text(f"{row}/who"))]
-        rates = (f"{place}/rows/{index_of[control['who']]}", row, f"{row}/digits")
+        rates = (f"{place}/rows/{index_of[control.who]}", row, f"{row}/digits")
         cells += [rate_cell(evidence, one) for one in rates]
         found.append([*cells, Cell(evidence.text(f"{row}/reading"))])
     return found

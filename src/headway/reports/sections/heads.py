@@ -37,7 +37,7 @@ def section(evidence: Evidence) -> Section | None:
 
 def failures(evidence: Evidence, run: str) -> list[str]:
     """What failed of the instruments' own checks, in words."""
-    return failed_checks(evidence.get(f"{run}/heads"))
+    return failed_checks(evidence.heads(run).checks)
 
 
 def failed_sentence(failed: list[str]) -> Markup:
@@ -49,9 +49,9 @@ def failed_sentence(failed: list[str]) -> Markup:
 
 def part_of(evidence: Evidence, run: str, *, folded: bool) -> Section:
     """One run's heads."""
-    found = evidence.get(f"{run}/heads")
+    found = evidence.heads(run)
     title = Markup("Heads of {}").format(evidence.text(f"{run}/name", "code"))
-    kinds = dict.fromkeys(kind for head in found["heads"] for kind in head.get("ablation", {}))
+    kinds = dict.fromkeys(kind for head in found.heads for kind in head.ablation)
     blocks = paragraph(verdicts(evidence, run), caveats(evidence, run))
     if kinds:
         kind = next(iter(kinds))
@@ -77,7 +77,7 @@ def part_of(evidence: Evidence, run: str, *, folded: bool) -> Section:
 def tally(evidence: Evidence, run: str) -> Markup:
     """`5 are critical, 12 are redundant and 7 are undecided`."""
     path = f"{run}/heads/heads"
-    names = [*VERDICTS, *{head["verdict"] for head in evidence.get(path)} - set(VERDICTS)]
+    names = [*VERDICTS, *set(evidence.heads(run).verdicts.values()) - set(VERDICTS)]
     return listed(
         [
             Markup("{} {}").format(
@@ -139,26 +139,26 @@ def costliest(evidence: Evidence, run: str) -> Markup | None:
 
 def ranked(evidence: Evidence, run: str) -> tuple[str, str, bool] | None:
     """Where the head with the largest drop stands, by which ablation, and whether it is surely ahead of all others."""
-    heads = evidence.get(f"{run}/heads/heads")
-    kind = next(iter(heads[0].get("ablation", {})), None)
+    heads = evidence.heads(run).heads
+    kind = next(iter(heads[0].ablation), None)
     if kind is None:
         return None
-    drops = [head["ablation"][kind] for head in heads]
-    best = max(range(len(heads)), key=lambda index: float(drops[index]["drop"]))
-    others = [drop["interval"][1] for index, drop in enumerate(drops) if index != best]
-    return f"{run}/heads/heads/{best}", kind, drops[best]["interval"][0] > max(others, default=-100.0)
+    drops = [head.ablation[kind] for head in heads]
+    best = max(range(len(heads)), key=lambda index: drops[index].drop)
+    others = [drop.interval[1] for index, drop in enumerate(drops) if index != best]
+    return f"{run}/heads/heads/{best}", kind, drops[best].interval[0] > max(others, default=-100.0)
 
 
 def losses(evidence: Evidence, run: str, kind: str) -> list[Block]:
     """What the loss becomes without each head, and how many heads it hardly needs by that measure."""
-    found = evidence.get(f"{run}/heads")
-    if not has_losses(found, kind) or not evidence.has(f"{run}/heads/baseline/loss"):
+    found = evidence.heads(run)
+    if not has_losses(found, kind):
         return []
     share = f"{run}/heads/prunable/{kind}/under_1_percent_of_loss"
     alt = f"Bars of the change of the mean loss in per cent without each head ({kind} ablation), largest first."
     told = Markup("Judged by the loss, which is {} a token, {} of the heads raise it by less than a hundredth.")
     blocks: list[Block] = []
-    if evidence.has(share) and unlearned(evidence, run) is None:
+    if unlearned(evidence, run) is None:
         loss = evidence.number(f"{run}/heads/baseline/loss", two_figures)
         blocks = paragraph([told.format(loss, evidence.number(share, percent))])
     name = figure_name(evidence, run, f"loss-{kind}")
@@ -172,23 +172,21 @@ def two_figures(value: float) -> str:
 
 def caveats(evidence: Evidence, run: str) -> list[Markup]:
     path = f"{run}/heads/warnings"
-    return [evidence.text(f"{path}/{index}") for index in range(len(evidence.find(path, [])))]
+    return [evidence.text(f"{path}/{index}") for index in range(len(evidence.heads(run).warnings))]
 
 
 def ablation_table(evidence: Evidence, run: str, kinds: list[str]) -> Table:
     """A row a head: verdict, the drop of each kind of ablation with its interval, the margin of the first, the role."""
     columns = [Column("head", numeric=False), Column("verdict", numeric=False), Column("looks at", numeric=False)]
     columns += [Column(f"drop, {kind}") for kind in kinds]
-    found = evidence.get(f"{run}/heads/heads")
-    with_margin = [
-        kind for kind in kinds[:1] if any("margin_change" in head["ablation"].get(kind, {}) for head in found)
-    ]
+    found = evidence.heads(run).heads
+    with_margin = [kind for kind in kinds[:1] if any(head.ablation[kind].margin_change is not None for head in found)]
     columns += [Column(f"change of the margin, {kind}") for kind in with_margin]
     rows = []
-    for index, head in enumerate(evidence.get(f"{run}/heads/heads")):
+    for index in range(len(found)):
         place = f"{run}/heads/heads/{index}"
-        cells = [Cell(evidence.text(f"{place}/{key}", tag)) if head.get(key) else Cell(Markup("–"))
-                 for key, tag in (("head", "code"), ("verdict", "q"), ("role", "q"))]  # fmt: skip
+        told = (("head", "code"), ("verdict", "q"), ("role", "q"))
+        cells = [Cell(evidence.text(f"{place}/{key}", tag)) for key, tag in told]
         cells += [drop_cell(evidence, f"{place}/ablation/{kind}") for kind in kinds]
         cells += [drop_cell(evidence, f"{place}/ablation/{kind}", "margin_change") for kind in with_margin]
         rows.append(cells)

@@ -101,8 +101,8 @@ def of_heads(evidence: Evidence) -> list[Pair]:
 
 
 def has_controls(evidence: Evidence) -> bool:
-    runs = evidence.those_with("heads/interventions/contrasts")
-    return any("control" in one for run in runs for one in evidence.get(f"{run}/heads/interventions/contrasts"))
+    found = [evidence.heads(run).interventions for run in evidence.those_with("heads")]
+    return any(contrast.control for one in found for contrast in one.contrasts)
 
 
 def controls(evidence: Evidence) -> list[Pair]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from headway.reports.blocks import Block, Cell, Column, Command, Paragraph, Section, Table
 from headway.reports.evidence import Evidence, switch
+from headway.results.heads import Settings
 from headway.results.lengths import Lengths
 
 FIELDS = ("time", "commit", "device", "gpu", "machine", "cores", "threads", "command")
@@ -131,7 +132,7 @@ def run_commands(evidence: Evidence, run: str) -> list[str | None]:
     evaluations = [f"evaluate {place}{split_option(split)}" for split in evidence.find(f"{run}/evaluation", {})]
     found = [*evaluations]
     if evidence.has(f"{run}/heads"):
-        found.append(f"heads {place}{heads_options(evidence.find(f'{run}/heads/settings', {}))}")
+        found.append(f"heads {place}{heads_options(evidence.heads(run).settings)}")
     if evidence.has(f"{run}/lengths"):
         found.append(f"lengths {place}{lengths_options(evidence.lengths(run))}")
     if evidence.has(f"{run}/doctor"):
@@ -143,13 +144,14 @@ def split_option(split: str) -> str:
     return "" if split == "test" else f" --split {shlex.quote(split)}"
 
 
-def heads_options(settings: dict[str, Any]) -> str:
+def heads_options(settings: Settings | None) -> str:
     """What was asked for and is not the default."""
-    examples = settings.get("examples", EXAMPLES)
-    chosen = split_option(str(settings.get("split", "test")))
-    chosen += f" --n {examples}" if examples != EXAMPLES else ""
-    chosen += f" --examples {settings['maps']}" if "maps" in settings else ""
-    return chosen + (" --thorough" if settings.get("thorough") else "")
+    if settings is None:
+        return ""
+    chosen = split_option(settings.split)
+    chosen += f" --n {settings.examples}" if settings.examples != EXAMPLES else ""
+    chosen += f" --examples {settings.maps}" if settings.maps else ""
+    return chosen + (" --thorough" if settings.thorough else "")
 
 
 def lengths_options(found: Lengths) -> str:

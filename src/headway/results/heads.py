@@ -1,0 +1,250 @@
+"""heads.json: what each head attends to, what is lost without it, and what heads do together.
+
+Drops are in points of whole-answer accuracy (100 = everything). The parts about several heads at once are in
+`joint_ablation.py`, those about single examples in `error_analysis.py`, activation patching in `patching.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from headway.errors import InputError, suggestion
+from headway.results.attention import Capture
+from headway.results.error_analysis import ErrorAnalysis
+from headway.results.joint_ablation import JointAblation
+from headway.results.patching import Patching
+from headway.results.schema import Interval, fact, read, write
+
+FORM = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What an analysis depends on beside the run; an analysis with the same settings is not made again."""
+
+    split: str = fact("split that the examples are of")
+    examples: int = fact("examples asked for")
+    thorough: bool = fact("whether the joint parts take ten times as many examples")
+    maps: int | None = fact("examples whose attention is kept, where it is not 3", optional=True)
+    step: int = fact("step of the checkpoint")
+    device: str = fact("cpu or cuda")
+    rules: int = fact("version of the rules by which verdicts and tests are made", default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How many examples each part uses: fixed by the model's size, the device and `thorough`."""
+
+    examples: int = fact("examples of scores, single ablations and error analysis")
+    permutations: int = fact("orders in which sampled Shapley values put heads back")
+    decoded: int = fact("examples on which the instruments are checked by greedy decoding")
+    elimination: int = fact("examples of each half of the elimination")
+    shapley: int = fact("examples of Shapley values by kind of attention")
+    all_heads: int = fact("examples of Shapley values over all heads", key="all")
+    pairs: int = fact("examples of pairwise interactions")
+    interventions: int = fact("pairs of examples of each contrast")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenAccuracy:
+    """Accuracy of one token of the answer."""
+
+    token: str = fact("name of the answer token")
+    accuracy: float = fact("share of examples with this token right")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The model as it is, on the examples of the ablations."""
+
+    n: int = fact("examples")
+    wrong: int = fact("examples whose answer is wrong")
+    accuracy: float = fact("share of answers that are right as a whole", key="exact_match", formerly=("accuracy",))
+    interval: Interval = fact("95 % interval of the accuracy (Wilson)")
+    token_accuracy: float = fact("share of answer tokens that are right")
+    by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token")
+    loss: float = fact("mean cross-entropy of an answer token", unit="nats")
+    margin: float | None = fact(
+        "mean over examples of the smallest margin of an answer token: the right token's logit less the best other's",
+        unit="logits",
+        optional=True,
+    )
+    margin_interval: Interval | None = fact("95 % interval of the margin", unit="logits", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """What one change costs: the paired drop with its interval and tests, the loss and the margin.
+
+    `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
+    its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
+    `p_equivalence_holm`.
+    """
+
+    n: int = fact("examples")
+    lost: int = fact("examples right before and wrong after")
+    gained: int = fact("examples wrong before and right after")
+    drop: float = fact("accuracy lost", unit="points")
+    interval: Interval = fact("95 % interval of the drop", unit="points")
+    interval_90: Interval = fact("90 % interval of the drop", unit="points")
+    p: float = fact("p-value of no difference (McNemar)")
+    p_holm: float = fact("the same, corrected over the sweep (Holm)")
+    p_equivalence: float = fact("p-value of a drop of more than 1 point either way")
+    p_equivalence_holm: float = fact("the same, corrected over the sweep")
+    p_critical_holm: float | None = fact("corrected p-value of a drop of at most 10 points", optional=True)
+    p_important_holm: float | None = fact("corrected p-value of a drop of at most 1 point", optional=True)
+    p_harmful_holm: float | None = fact("corrected p-value of a drop of at least -1 point", optional=True)
+    verdict: str = fact("critical, important, redundant, harmful or undecided, by this ablation alone")
+    n_to_decide: int | None = fact("examples that would decide, if the rates stayed as they are; null if none would")
+    accuracy: float = fact("accuracy after the change", key="exact_match", formerly=("accuracy",))
+    token_accuracy: float = fact("share of answer tokens that are right after the change")
+    by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token after the change")
+    loss: float = fact("mean cross-entropy of an answer token after the change", unit="nats")
+    loss_change: float | None = fact("change of the mean loss; null where it was 0", unit="%")
+    loss_change_interval: Interval | None = fact(
+        "95 % interval of the change; of a model without errors it covers too little", unit="%", default=None
+    )
+    margin: float | None = fact("mean margin after the change", unit="logits", optional=True)
+    margin_change: float | None = fact("change of the mean margin", unit="logits", optional=True)
+    margin_change_interval: Interval | None = fact(
+        "95 % interval of the change (paired, Student's)", unit="logits", optional=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """One head: its place, its scores, and what is lost without it."""
+
+    name: str = fact("`dec1.cross.h2`: layer, kind of attention, index", key="head")
+    site: str = fact("attention module of the model: `decoder.1.cross`")
+    kind: str = fact("kind of attention: encoder, decoder or cross")
+    layer: int = fact("layer, from 0")
+    causal: bool = fact("whether a query sees only itself and what stands before it")
+    index: int = fact("index within the site, from 0")
+    verdict: str = fact("verdict over all kinds of ablation")
+    role: str = fact("kind of attention, and the part that the head favours most over uniform attention")
+    scores: Mapping[str, float | None] = fact("mean over examples of each score; null where it does not apply")
+    deviations: Mapping[str, float | None] = fact("standard deviation over examples of each score")
+    uniform: Mapping[str, float | None] = fact("what uniform attention would score on each part", key="even")
+    ablation: Mapping[str, Drop] = fact("what is lost without the head, by kind of ablation: zero, mean, ...")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prunable:
+    """Shares of heads that can go, one at a time, by three measures."""
+
+    under_1_point: float = fact("share of heads with a drop under 1 point")
+    under_1_point_interval: Interval | None = fact("95 % interval of the share", optional=True)
+    under_5_points: float = fact("share of heads with a drop under 5 points")
+    under_5_points_interval: Interval | None = fact("95 % interval of the share", optional=True)
+    under_1_percent_of_loss: float = fact("share of heads without which the loss rises by less than 1 %")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks:
+    """The instruments checked by greedy decoding and by an independent route to every head."""
+
+    identity: float = fact(
+        "largest difference between the sweep with all heads kept and the model's own forward pass", unit="logits"
+    )
+    decoded: int = fact("ablated answers that were decoded token by token with a hook at the head")
+    disagreements: int = fact("decoded answers that are not what the sweep predicted")
+    real_disagreements: int = fact("disagreements that rounding cannot explain")
+    weights_off_one: float = fact("how far the attention weights of a query are from adding up to 1, at most")
+    misplaced: tuple[str, ...] = fact(
+        "instruments and heads that an independent route contradicts, such as `sweep enc0.self.h1`", default=()
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class HeadAnalysis:
+    """Everything that was found about the heads of a run; `hw.heads(run)` makes it."""
+
+    settings: Settings | None = fact("how the analysis was asked for", optional=True)
+    form: int = fact("version of this document", default=FORM)
+    run: str = fact("run directory")
+    step: int = fact("step of the checkpoint")
+    task: str = fact("name of the task")
+    seed: int = fact("seed of the run")
+    split: str = fact("split that the examples are of")
+    device: str = fact("cpu or cuda")
+    n: int = fact("examples analysed")
+    sizes: Sizes = fact("examples of each part")
+    seconds: Mapping[str, float] = fact("time of each part", unit="s")
+    warnings: tuple[str, ...] = fact("what to know before believing a verdict")
+    unit_of_drops: str = fact("unit of drops", default="points of whole-answer accuracy (100 = everything)")
+    baseline: Baseline = fact("the model as it is")
+    definitions: Mapping[str, str] = fact("meaning, formula and worked example of each score")
+    family: int = fact("claims that the verdicts of single ablations are corrected for")
+    without_source: int = fact(
+        "examples that no other has the lengths of, so that resample ablation leaves them", key="without_donor"
+    )
+    heads: tuple[Head, ...] = fact("every head")
+    prunable: Mapping[str, Prunable] = fact("heads that can go one at a time, by kind of ablation")
+    joint: JointAblation = fact("heads ablated together")
+    interventions: Patching = fact("activation patching between examples that differ in one thing")
+    error_analysis: ErrorAnalysis = fact("which examples fail", key="anatomy")
+    capture: Capture = fact("attention weights on a few examples and on average")
+    checks: Checks = fact("the instruments' checks of themselves")
+
+    def __repr__(self) -> str:
+        return f"HeadAnalysis({self.run!r}, {len(self.heads)} heads, n={self.n})"
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {head.name: head.verdict for head in self.heads}
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of attention that the model has heads of."""
+        return list(dict.fromkeys(head.kind for head in self.heads))
+
+    def head(self, name: str) -> Head:
+        """Scores, ablations and verdict of one head."""
+        found = {head.name: head for head in self.heads}
+        if name not in found:
+            raise InputError(f"no head {name!r} here; {suggestion(name, found)}")
+        return found[name]
+
+    def top(self, count: int = 5, kind: str = "zero") -> list[tuple[str, float]]:
+        """The heads whose loss costs most, with the drop in points."""
+        drops = [(head.name, head.ablation[kind].drop) for head in self.heads]
+        return sorted(drops, key=lambda pair: -pair[1])[:count]
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], file: str = "heads.json") -> "HeadAnalysis":
+        if document.get("form") != FORM:
+            raise InputError(f"{file} has form {document.get('form')!r}; this version reads {FORM}")
+        return read(cls, document, file)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(head.name)}</td><td>{escape(head.verdict)}</td>"
+            + "".join(f"<td>{drop.drop:.2f}</td>" for drop in head.ablation.values())
+            + "</tr>"
+            for head in self.heads
+        )
+        kinds = "".join(f"<th>{escape(kind)}</th>" for kind in self.heads[0].ablation)
+        return f"<table><tr><th>head</th><th>verdict</th>{kinds}</tr>{rows}</table>"
+
+
+@runtime_checkable
+class Analysed(Protocol):
+    """A run directory, as far as a reader needs it."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def read_analysis(self, name: str, step: int | None = None) -> dict[str, Any] | None: ...
+
+
+def read_heads(run: Analysed, step: int | None = None) -> HeadAnalysis | None:
+    """What `headway heads` found about a run, or None; a file that does not fit is refused with the path inside it."""
+    found = run.read_analysis("heads", step)
+    return None if not found else HeadAnalysis.from_json(found, str(run.path / "analysis" / "heads.json"))

@@ -1,0 +1,116 @@
+"""Heads ablated together: elimination, removable sets, Shapley values and pairs. Part of heads.json."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.results.schema import Interval, fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A model without some heads against the whole model, on the same examples."""
+
+    accuracy: float = fact("accuracy without the heads", key="exact_match", formerly=("accuracy",))
+    interval: Interval = fact("95 % interval of the accuracy (Wilson)")
+    drop: float = fact("accuracy lost", unit="points")
+    drop_interval: Interval = fact("95 % interval of the drop (paired)", unit="points")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSet(Comparison):
+    """Heads that were chosen on other examples, and what ablating them, or all others, costs."""
+
+    heads: tuple[str, ...] = fact("names of the heads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Comparison):
+    """One step of backward elimination, reported on the half that did not choose the order."""
+
+    left: int = fact("heads left")
+    removed: str | None = fact("head removed last; null before the first step")
+    accuracy_when_chosen: float = fact("accuracy on the half that chose the order", key="chosen_on")
+    sum_of_single_drops: float = fact("single drops of the removed heads added up", unit="points", key="promised")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elimination:
+    """Greedy backward elimination: the head that costs least goes, until none is left."""
+
+    kind: str = fact("kind of ablation")
+    n_chosen_on: int = fact("examples that the order was chosen on")
+    n_reported_on: int = fact("other examples, that accuracies and drops are of")
+    steps: tuple[Step, ...] = fact("from all heads to none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removable(HeadSet):
+    """The largest set of the elimination order whose drop was under a limit where it was chosen."""
+
+    limit: float = fact("drop under which sets were sought", unit="points")
+    sum_of_single_drops: float = fact("single drops of the set added up", unit="points")
+    alone_under_limit: HeadSet = fact("all heads whose own drop is under the limit, ablated together")
+    adding_up: HeadSet = fact("the most heads whose own drops add up to less than the limit, ablated together")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credit:
+    """The Shapley value of one head."""
+
+    head: str = fact("name of the head")
+    value: float = fact("its share of the accuracy", unit="points")
+    error: float = fact("standard error", unit="points")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shapley:
+    """Shapley values of some heads, the others staying: exact over all subsets, or sampled orders."""
+
+    exact: bool = fact("whether every subset was run")
+    permutations: int | None = fact("orders sampled, where it is not exact", optional=True)
+    subsets: int = fact("subsets that were run")
+    n: int = fact("examples")
+    values: tuple[Credit, ...] = fact("one value a head")
+    smallest_sufficient: HeadSet | None = fact(
+        "the fewest of these heads that lose less than a point, where every subset was run; chosen on every other "
+        "example, reported on those between",
+        optional=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two heads: what each costs alone and both together."""
+
+    heads: tuple[str, str] = fact("names of the heads")
+    alone: tuple[float, float] = fact("drop without each", unit="points")
+    together: float = fact("drop without both", unit="points")
+    together_interval: Interval = fact("95 % interval of the drop without both", unit="points")
+    verdict_together: str = fact("verdict on the drop without both")
+    interaction: float = fact("drop without both less the sum of the single drops", unit="points")
+    interval: Interval = fact("95 % interval of the interaction", unit="points")
+    p_holm: float = fact("p-value of no interaction, corrected over the pairs (Holm)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Interactions of pairs of heads, the strongest first."""
+
+    n: int = fact("examples")
+    tested: int = fact("pairs that were measured")
+    pairs: tuple[Pair, ...] = fact("the strongest 40")
+
+    def redundant(self, alpha: float = 0.05) -> list[Pair]:
+        """Pairs found to interact positively: each costs more once the other is gone."""
+        return [pair for pair in self.pairs if pair.interaction > 0 and pair.p_holm < alpha]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointAblation:
+    """Several heads ablated at once."""
+
+    elimination: Elimination = fact("backward elimination")
+    removable: tuple[Removable, ...] = fact("the largest removable set for each limit")
+    sufficient: HeadSet = fact("the heads that the smallest limit leaves, and what is lost without all others")
+    shapley: Mapping[str, Shapley] = fact("Shapley values by kind of attention, and over `all` heads")
+    pairs: Pairs = fact("interactions of pairs")

@@ -1,0 +1,123 @@
+"""Activation patching between pairs of examples that differ in one thing. Part of heads.json."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.results.schema import Interval, fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """How often something happens."""
+
+    flips: int = fact("pairs in which it happens")
+    rate: float = fact("share of the usable pairs")
+    interval: Interval = fact("95 % interval of the share (Wilson)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patched(Rate):
+    """Heads whose outputs are the source's: how often the answer token becomes the source's.
+
+    The rate is the interchange intervention accuracy.
+    """
+
+    who: str = fact("a head, a site, or all heads of a kind of attention")
+    heads: tuple[str, ...] = fact("names of the heads")
+    rate_each_way: tuple[float, float] = fact(
+        "rate where the source has what the contrast is about, and where the base has it", default=(0.0, 0.0)
+    )
+
+    @property
+    def is_single(self) -> bool:
+        return self.heads == (self.who,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The patch against its control, on the same bases."""
+
+    n: int = fact("pairs that are usable in both")
+    value: float = fact("rate of the patch less that of the control")
+    interval: Interval = fact("95 % interval (paired)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """The same heads, patched from a source that differs in the same place with the same carry."""
+
+    changed: int = fact("pairs in which the answer token changes, which it should not")
+    rate: float = fact("share of the usable pairs")
+    interval: Interval = fact("95 % interval of the share (Wilson)")
+    digits: Rate = fact("how often the token in which base and control source differ becomes the source's")
+    difference: Difference = fact("the patch against its control")
+    reading: str = fact("carry alone, carry and digits, unspecific, not moved, or undecided")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlRow(Control):
+    """The control of one group of heads."""
+
+    who: str = fact("a head, a site, or all heads of a kind of attention")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """The control of a contrast, for every group of heads."""
+
+    n: int = fact("pairs that have a control")
+    usable: int = fact("controls that the model gets right on both sides")
+    digits_token: str = fact("answer token in which base and control source differ")
+    rows: tuple[ControlRow, ...] = fact("every group of heads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strongest(Rate):
+    """The head with the most flips on one half of the pairs, measured on the other half."""
+
+    head: str = fact("name of the head")
+    n: int = fact("pairs that it is measured on")
+    chosen_on_n: int = fact("other pairs, that it was chosen on")
+    chosen_on_rate: float = fact("its rate on those")
+    control: Control | None = fact("its control, where the contrast has one", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """Pairs of examples that differ in one thing, such as whether a carry arrives in a column."""
+
+    name: str = fact("what differs")
+    about: str = fact("carry or digits")
+    token: str = fact("answer token that must follow")
+    n: int = fact("pairs drawn")
+    usable: int = fact("pairs that the model gets right on both sides, and whose token differs")
+    rows: tuple[Patched, ...] = fact("every group of heads")
+    control: Controls | None = fact("controls, where the contrast has them", optional=True)
+    strongest: Mapping[str, Strongest] | None = fact(
+        "the strongest head of each kind of attention; empty with too few pairs for two halves", optional=True
+    )
+
+    def row(self, who: str) -> Patched | None:
+        """One head or group; None where it was not tried or no pair was usable."""
+        return next((row for row in self.rows if row.who == who and self.usable), None)
+
+    def best_single(self, count: int) -> list[Patched]:
+        """The single heads with the largest rates, on the pairs that they are chosen on."""
+        return sorted((row for row in self.rows if row.is_single), key=lambda row: -row.rate)[:count]
+
+    def ranked(self) -> list[Strongest]:
+        """The strongest heads, ranked on the pairs that they were chosen on."""
+        return sorted((self.strongest or {}).values(), key=lambda one: -one.chosen_on_rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patching:
+    """Every contrast of the task."""
+
+    n: int = fact("pairs drawn for each contrast")
+    contrasts: tuple[Contrast, ...] = fact("one entry a contrast")
+
+    @property
+    def subjects(self) -> list[str]:
+        """What contrasts are about, each once."""
+        return list(dict.fromkeys(contrast.about for contrast in self.contrasts))
