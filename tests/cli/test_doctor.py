@@ -94,7 +94,10 @@ def test_what_is_missing_is_said_in_one_line(
 def test_damaged_findings_are_left_out_with_a_warning(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(runs[1]) / "analysis" / "heads.json"
     path.parent.mkdir(exist_ok=True)
-    for content, said in (("{", "heads.json cannot be read"), ('{"form": 1}', "has no list 'heads'")):
+    for content, said in (
+        ("{", "heads.json cannot be read"),
+        ('{"form": 1}', "heads.json: run is missing; a text needed"),
+    ):
         path.write_text(content)
         assert headway(["doctor", runs[1], "--quiet", "--device", "cpu"]) == 0
         printed = capsys.readouterr()
