@@ -1,0 +1,52 @@
+"""The page that says what is in every result file, made from the types: `python -m headway.results.page`."""
+
+from collections.abc import Iterator
+from inspect import getdoc
+
+from headway.results.heads import HeadAnalysis
+from headway.results.lengths import Lengths
+from headway.results.schema import described
+from headway.results.study import LengthStudy
+
+FILES: dict[str, type] = {
+    "runs/NAME/analysis/heads.json": HeadAnalysis,
+    "runs/NAME/analysis/lengths.json": Lengths,
+    "studies/NAME/analysis/lengths.json": LengthStudy,
+}
+RUNS = "cells[].runs[]"
+"""Where a study holds what was measured of its runs."""
+LEAD = """# Result files
+
+What every field of a result file means. This page is made from the types in `src/headway/results/` by
+`python -m headway.results.page > docs/result-files.md`, and a test holds it to them. From Python the same fields are
+attributes: `hw.heads(run).heads[0].ablation["zero"].drop`.
+
+`[]` is an item of a list, `.NAME` a key that depends on the run: a head, a set, a kind of ablation. Every file that a
+run keeps also has `made_from`: the step, and the SHA-256 of weights, config and data that it was made from; a reader
+refuses what was made from others.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([LEAD, *(line for file, kind in FILES.items() for line in section(file, kind))])
+
+
+def section(file: str, kind: type) -> Iterator[str]:
+    """One file: its fields as a table."""
+    about = (getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
+    yield from (f"## {file}", "", about, "", "| field | holds | unit | meaning |", "|---|---|---|---|")
+    of_a_run = {f"{RUNS}.{path}" for path, *_ in described(Lengths)}
+    for path, holds, unit, meaning in described(kind):
+        if path not in of_a_run:
+            same = "; it has the fields of the run's own lengths.json, and:" if path == RUNS else ""
+            yield f"| `{path}` | {escaped(holds)} | {unit} | {escaped(meaning)}{same} |"
+    yield ""
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(page(), end="")
