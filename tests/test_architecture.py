@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
-    | {"checked", "sweeps", "head_analysis", "diagnosis", "processes", "results"},
+    | {"checked", "sweeps", "head_analysis", "diagnosis", "explorer", "processes", "reports", "results"},
     "cli": BASE
     | {
         "api",
@@ -60,7 +60,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     }
     | {"checked", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
     | {"__init__"},
-    "__init__": {"api", "diagnosis", "evaluation", "explorer", "head_analysis", "length_analysis", "reports", "sweeps"},
+    "__init__": {
+        "api",
+        "diagnosis",
+        "evaluation",
+        "explorer",
+        "head_analysis",
+        "length_analysis",
+        "reports",
+        "studies",
+        "sweeps",
+    },
     "__main__": {"cli"},
 }
 

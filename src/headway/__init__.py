@@ -8,6 +8,7 @@ hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
 hw.lengths("sortedness-seed0").held          # how far past its training it holds
 hw.report("addition-seed0").page             # all of it on one page
+hw.study("addition", preset="quick")         # train, measure, analyse and report in one call
 run.explore()                                # the model itself on a page, in a notebook
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from headway.head_analysis.analysis import analyse as heads
     from headway.length_analysis.measure import measure_lengths as lengths
     from headway.reports.writing import report
+    from headway.studies.study import study
     from headway.sweeps.compare import compare
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _PUBLIC = {
     "explore": "headway.explorer.writing:explore",
     "sweep": "headway.api:sweep",
     "compare": "headway.sweeps.compare:compare",
+    "study": "headway.studies.study:study",
 }
 """Each public function, imported when it is first asked for: torch takes seconds."""
 
@@ -52,6 +55,7 @@ __all__ = [
     "load",
     "prune",
     "report",
+    "study",
     "sweep",
     "train",
 ]

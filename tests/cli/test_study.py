@@ -1,6 +1,7 @@
 """A study trains, measures, analyses heads, asks the doctor and reports; and it goes on where it stopped."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import headway as hw
 from headway.cli.main import run
 from headway.diagnosis.subject import Subject, subject_of
 from headway.evaluation import Trained
@@ -258,7 +260,7 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 STOPS = {
-    "headway.cli.work.train_all": "stopped in stage 1 of 5, train (0 of 1 runs are trained)",
+    "headway.training.train": "stopped in stage 1 of 5, train (0 of 1 runs are trained)",
     "headway.studies.pieces.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 pieces are done); "
     "done before it: train",
     "headway.studies.pieces.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 pieces are done); "
@@ -302,3 +304,22 @@ def test_heads_or_a_report_that_fail_cost_nothing_else(
     assert found["explorer"] is None
     assert found["report"] is None
     assert len(found["cells"][-1]["runs"]) == 1
+
+
+@pytest.mark.usefixtures("no_report")
+def test_python_does_what_the_command_does_and_is_told_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    events: list[Mapping[str, Any]] = []
+    found = hw.study("sortedness", preset="tiny", arms=["hard"], figures=False, report=events.append)
+    assert capsys.readouterr() == ("", ""), "only the command line shows anything"
+    stages = [(event["number"], event["stage"]) for event in events if event["event"] == "stage"]
+    names = ["train", "lengths and heads", "doctor", "report", "explorer"]
+    assert stages == list(enumerate(names, start=1))
+    assert {event["event"] for event in events} >= {"stage", "training", "progress"}
+    assert found.lengths is not None and found.accuracy is None and not found.unsound
+    assert {cell.arm for cell in found.lengths.cells if cell.runs} == {"hard"}
+    assert run([*HARD, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    python = json.loads(json.dumps(found.to_json()))
+    for document in (printed, python):
+        document.pop("seconds")
+    assert printed == python

@@ -309,5 +309,5 @@ def test_examples_without_a_donor_are_counted_and_left_as_they_are() -> None:
     assert without == 2
     found = run_variants(trained, examples, one_at_a_time(len(heads_of(trained))), fillings)
     np.testing.assert_allclose(found.loss[1:], np.broadcast_to(found.loss[0], found.loss[1:].shape), rtol=1e-6)
-    assert ablate(trained, examples).without_donor == 2
+    assert ablate(trained, examples).without_source == 2
     assert make_fillings(trained, examples, ["zero", "mean"])[1] == 0

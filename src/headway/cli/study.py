@@ -1,6 +1,8 @@
 """headway study"""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,17 +10,14 @@ import typer
 
 from headway.cli.compare import as_text
 from headway.cli.evaluate import summary
-from headway.cli.grid import duration
-from headway.cli.options import Device, Json, Quiet, parse_seeds, show
-from headway.cli.work import Work
-from headway.errors import InputError, suggestion
-from headway.results.schema import write
-from headway.results.study import Cost, LengthStudy, Mastery, MeasuredRun, StudyCell
-from headway.studies.plan import Study, plan_study
-from headway.studies.presets import PRESETS
+from headway.cli.grid import duration, grid_progress
+from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
+from headway.cli.train import show_event
+from headway.results.study import Cost, LengthStudy, Mastery, StudyCell
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
+    from headway.studies.study import StudyResult
 
 SHOWN_SETS = {
     "adjacent": "accuracy on one adjacent inversion",
@@ -27,7 +26,6 @@ SHOWN_SETS = {
 }
 """Sets whose accuracies are printed; the figures and lengths.json have all."""
 EXPERIMENTS = "addition, sortedness, long-addition or text-encodings."
-DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
 
 
 def study(
@@ -48,76 +46,92 @@ def study(
 
     Example: headway study sortedness --preset quick
     """
-    from headway.batches import pick_device
-    from headway.runs import StudyDirectory
-    from headway.studies.closing import doctor_lines, heads_lines, is_unsound
+    from headway.studies.study import study as run_study
 
-    whole = plan_study(chosen(experiment, preset), None if seeds is None else parse_seeds(seeds))
-    part = whole if arms is None else whole.part([name.strip() for name in arms.split(",")])
-    pick_device(device)
-    directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
-    if directory.path.exists() and not directory.path.is_dir():
-        raise InputError(f"--out {directory.path} is a file; a directory needed")
-    directory.begin(whole.to_json(experiment, preset))
-    work = Work(whole, part, directory, device, quiet)
-    work.train()
-    drawn = None
-    if whole.study.measured == "accuracy":
-        document, lines = told_by_accuracy(work)
-        path = work.keep("summary", {"form": 1, "experiment": experiment, "preset": preset, **document})
-    else:
-        drawn, lines = told_by_lengths(work, experiment, preset)
-        document = write(drawn)
-        path = work.keep("lengths", document)
-    heads, health = work.heads(), work.doctor()
-    written = work.report(drawn if figures else None)
-    page = work.explore([one["run"] for one in heads["runs"]])
-    lines += [*heads_lines(heads, health), *doctor_lines(health), *work.problems()]
-    if written is not None:
-        lines.append(f"the report is {written.page}, also {written.markdown}")
-    if page is not None:
-        lines.append(f"the models compute in {page}")
-    lines.append(f"the study is in {directory.path}, its summary in {path}")
-    found = {"study": str(directory.path), **document, "heads": heads, "doctor": health, "failed": work.failed}
-    found |= {"report": None if written is None else written.to_json(), "explorer": page}
-    show({**found, "seconds": work.stages.seconds}, lines, as_json=json)
-    if work.failed or is_unsound(health, comparing=len(whole.cells) > 1):
+    with Display(quiet) as display:
+        found = run_study(
+            experiment,
+            preset=preset,
+            seeds=None if seeds is None else parse_seeds(seeds),
+            arms=None if arms is None else [name.strip() for name in arms.split(",")],
+            device=device,
+            figures=figures,
+            out=out,
+            command=sys.argv,
+            report=display,
+        )
+    show(found.to_json(), told(found), as_json=json)
+    if found.unsound:
         raise typer.Exit(1)
 
 
-def chosen(experiment: str, preset: str) -> Study:
-    """The study of that name and size."""
-    if experiment not in PRESETS:
-        raise InputError(f"unknown study {experiment!r}; {suggestion(experiment, PRESETS)}")
-    if preset not in PRESETS[experiment]:
-        raise InputError(f"--preset {preset!r}; {suggestion(preset, PRESETS[experiment])}")
-    return PRESETS[experiment][preset]
+class Display:
+    """Shows a study at work: a bar for each stage, one for all runs that train, and a word of what fails."""
+
+    def __init__(self, quiet: bool):
+        self.quiet, self.title = quiet, ""
+        self.shown: ExitStack = ExitStack()
+        self.meter: Meter | None = None
+        self.training: Callable[[Mapping[str, Any]], None] | None = None
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.shown.close()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "stage":
+            self.shown.close()
+            self.meter = self.training = None
+            self.title = f"{event['number']} of {event['of']} {event['stage']}"
+        elif event["event"] == "progress":
+            self._bar(self.title)(event["done"], event["total"], event["note"])
+        elif event["event"] == "failed":
+            say(f"headway: {event['run']} failed: {event['error']}")
+        elif "run" in event:
+            show_event(event["told"], self._bar(f"{self.title} {event['run']}"), quiet=self.quiet)
+        else:
+            self.training = self.training or self.shown.enter_context(grid_progress(self.title, quiet=self.quiet))
+            self.training(event["told"])
+
+    def _bar(self, title: str) -> Meter:
+        self.meter = self.meter or self.shown.enter_context(progress(title, quiet=self.quiet))
+        return self.meter
+
+
+def told(found: "StudyResult") -> list[str]:
+    """What a study found, as a person reads it."""
+    from headway.studies.closing import doctor_lines, heads_lines
+
+    lines = told_accuracy(found) if found.lengths is None else told_lengths(found.lengths)
+    lines += [*heads_lines(found.heads, found.doctor), *doctor_lines(found.doctor)]
+    lines += [f"{name}: failed, {why}" for name, why in found.failed.items()]
+    if found.report is not None:
+        lines.append(f"the report is {found.report.page}, also {found.report.markdown}")
+    if found.explorer is not None:
+        lines.append(f"the models compute in {found.explorer}")
+    return [*lines, f"the study is in {found.directory}, its summary in {found.summary}"]
 
 
 # Accuracy
 
 
-def told_by_accuracy(work: Work) -> tuple[dict[str, Any], list[str]]:
-    """The accuracy of every run, on the whole domain where the task can list it."""
-    from headway.studies.pieces import Accuracy
-    from headway.studies.runner import training_of
+def told_accuracy(found: "StudyResult") -> list[str]:
+    """How every run was trained, and how often it is right."""
+    from headway.results.schema import read
+    from headway.results.study import Training
+    from headway.runs import RunDirectory
 
-    lines, rows = asked_of(work.part.cells[0].config), []
-    measured = work.measure(Accuracy)
-    for trial in (trial for cell in work.part.cells for trial in cell.trials):
-        run, found = work.directory.run(trial.name), measured.get(trial.name)
-        if found is None:
-            error = work.failed.get(trial.name, "it was not measured")
-            rows.append({"training": {"run": str(run.path), "error": error}, "evaluation": None})
-            continue
-        training = training_of(run)
-        rows.append({"training": write(training), "evaluation": found})
+    rows = [row for row in (found.accuracy or {})["runs"] if row["evaluation"] is not None]
+    runs = [RunDirectory(row["training"]["run"]) for row in rows]
+    lines = asked_of(runs[0].config()) if runs else []
+    for run, row in zip(runs, rows, strict=True):
+        training = read(Training, row["training"], "summary.json")
         cost = f"trained {training.steps:,} steps in {training.seconds:.0f} s"
-        lines.append(f"seed {trial.seed}: {cost}; {mastery_text(training.mastery)}")
-        lines += summary(run.path, found)
-        if found.get("real_disagreements"):
-            work.note_failure(trial.name, DISAGREE)
-    return {"runs": rows}, lines
+        lines.append(f"seed {run.config().seed}: {cost}; {mastery_text(training.mastery)}")
+        lines += summary(run.path, row["evaluation"])
+    return lines
 
 
 def mastery_text(mastery: Mastery | None) -> str:
@@ -138,49 +152,6 @@ def asked_of(config: "RunConfig") -> list[str]:
 
 
 # Lengths
-
-
-def told_by_lengths(work: Work, experiment: str, preset: str) -> tuple[LengthStudy, list[str]]:
-    """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
-    from headway.length_analysis.patterns import encoding_patterns
-    from headway.studies.answer import answer, decisions
-    from headway.studies.pieces import Lengths
-    from headway.studies.runner import findings, judged
-    from headway.studies.tables import costs
-
-    found = work.measure(Lengths)
-    measured = {name: judged(one, work.directory.run(name)) for name, one in found.items()}
-    for name, run in measured.items():
-        if run.disagrees:
-            work.note_failure(name, DISAGREE)
-    if "why" in work.stages.names:
-        ask_why(work, measured)
-    cells = tuple(findings(work.whole, work.directory, measured, work.failed))
-    study = LengthStudy(
-        experiment=experiment,
-        preset=preset,
-        arms=work.whole.arms(),
-        n=work.whole.study.n,
-        cells=cells,
-        decisions=tuple(decisions(cells)),
-        costs=tuple(costs(cells)),
-        answer=tuple(answer(cells)),
-        patterns=encoding_patterns(),
-    )
-    return study, told_lengths(study)
-
-
-def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:
-    """Ask of the runs that the study says why they fail; what is found is added to their documents."""
-    from headway.studies.pieces import Why
-    from headway.studies.runner import asked_why, judged
-
-    names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in work.whole.cells]
-    asked = asked_why(names, measured, work.whole.study.mechanism)
-    pieces = [Why(work.directory.run(name), work.whole.study) for name in asked]
-    for piece, error in work.do("why", pieces):
-        work.note_failure(piece.run.name, f"its mechanism: {error}")
-    measured |= {piece.run.name: judged(found, piece.run) for piece in pieces if (found := piece.known()) is not None}
 
 
 def told_lengths(study: LengthStudy) -> list[str]:

@@ -1,29 +1,40 @@
-"""One display over the stages of a study, and a word of what is done when it is stopped."""
+"""The stages of a study: each is told when it begins, and what is done when it is stopped."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from headway.errors import Interrupted
+
+Tell = Callable[[Mapping[str, Any]], None]
+"""Told of every event of a study:
+
+    stage      stage, number, of: a stage begins
+    progress   done, total, note: how far it is
+    training   run (where there is only one), and the training's own event under `told`
+    failed     run, error
+"""
 
 
 @dataclass
 class Stages:
-    """The stages in their order; each is shown as `2 of 5 heads`, and its seconds are kept."""
+    """The stages in their order; the seconds of each are kept."""
 
     path: Path
     names: Sequence[str]
+    tell: Tell
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def at(self, name: str, standing: Callable[[], str] = lambda: "") -> Iterator[str]:
-        """Gives the stage's title. Ctrl-C ends it with what is done and how to go on; `standing` says more of that."""
+    def at(self, name: str, standing: Callable[[], str] = lambda: "") -> Iterator[None]:
+        """A stage. Ctrl-C ends it with what is done and how to go on; `standing` says more of that."""
         began = time.perf_counter()
-        title = f"{self.names.index(name) + 1} of {len(self.names)} {name}"
+        self.tell({"event": "stage", "stage": name, "number": self.names.index(name) + 1, "of": len(self.names)})
         try:
-            yield title
+            yield
         except (Interrupted, KeyboardInterrupt):
             raise Interrupted(f"{self.path}: {self.stopped(name, standing())}; the same command continues") from None
         self.seconds[name] = round(time.perf_counter() - began, 3)

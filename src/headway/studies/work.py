@@ -1,21 +1,20 @@
-"""The stages of a study, each shown and kept: what was done before is read, and what fails costs nothing else."""
+"""The stages of a study, each told and kept: what was done before is read, and what fails costs nothing else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headway.cli.options import progress, say
-from headway.cli.stages import Stages
-from headway.cli.train import train_all, train_several
 from headway.results.study import LengthStudy
 from headway.studies.plan import Plan, Study
+from headway.studies.stages import Stages, Tell
 from headway.sweeps.trial import in_one_line
 
 if TYPE_CHECKING:
     from headway.reports.writing import Written
     from headway.runs import RunDirectory, StudyDirectory
     from headway.studies.pieces import Piece
+    from headway.sweeps.plan import Trial
 
 Found = TypeVar("Found")
 EXPLORED = 3
@@ -39,11 +38,15 @@ class Work:
     part: Plan
     directory: "StudyDirectory"
     device: str
-    quiet: bool
+    tell: Tell
+    command: Sequence[str] = ()
     failed: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stages = Stages(self.directory.path, stages_of(self.whole.study))
+        self.stages = Stages(self.directory.path, stages_of(self.whole.study), self.tell)
+
+    def progress(self, done: float, total: int, note: str = "") -> None:
+        self.tell({"event": "progress", "done": done, "total": total, "note": note})
 
     def keep(self, name: str, document: Mapping[str, Any]) -> Path:
         return self.directory.write_analysis(name, document)
@@ -55,11 +58,7 @@ class Work:
 
     def note_failure(self, name: str, error: str) -> None:
         self.failed[name] = error
-        say(f"headway: {name} failed: {error}")
-
-    def problems(self) -> list[str]:
-        """What failed, where the tables above do not say it."""
-        return [f"{name}: failed, {why}" for name, why in self.failed.items()]
+        self.tell({"event": "failed", "run": name, "error": error})
 
     # The stages
 
@@ -69,18 +68,42 @@ class Work:
 
         total = sum(len(cell.trials) for cell in self.part.cells)
         left = left_to_train(self.part.cells, self.directory)
-        # A study of a single run shows that run; in any other, a run that fails must not end the study.
-        train = train_all if total == 1 else train_several
-        places = [self.directory.run(trial.name).path for trial in left]
-        how: dict[str, Any] = {"device": self.device, "resume": True, "data": None, "quiet": self.quiet}
 
         def standing() -> str:
             return f"{total - len(left_to_train(self.part.cells, self.directory)):,} of {total:,} runs are trained"
 
-        with self.stages.at("train", standing) as title:
-            records = train([trial.config for trial in left], places, **how, title=title) if left else []
-        found = zip(left, records, strict=True)
-        self.failed |= {trial.name: one["error"] for trial, one in found if "error" in one}
+        with self.stages.at("train", standing):
+            if total == 1 and left:
+                self._train_one(left[0])
+            elif left:
+                self._train_several(left)
+
+    def _train_one(self, trial: "Trial") -> None:
+        """A study of a single run shows that run, and ends where it fails."""
+        from headway.training import train
+
+        def report(event: Mapping[str, Any]) -> None:
+            self.tell({"event": "training", "run": trial.name, "told": event})
+
+        place = self.directory.run(trial.name).path
+        train(trial.config, place, device=self.device, resume=True, command=list(self.command), report=report)
+
+    def _train_several(self, trials: "Sequence[Trial]") -> None:
+        """Several runs with one display; one that fails does not end the study."""
+        from headway.sweeps.seeds import train_seeds
+
+        places = [self.directory.run(trial.name).path for trial in trials]
+        found = train_seeds(
+            [trial.config for trial in trials],
+            places,
+            device=self.device,
+            resume=True,
+            command=self.command,
+            report=lambda event: self.tell({"event": "training", "told": event}),
+        )
+        for outcome in found.outcomes:
+            if outcome.error is not None:
+                self.note_failure(outcome.name, outcome.error)
 
     def do(self, stage: str, pieces: "Sequence[Piece[Any]]") -> "list[tuple[Piece[Any], str]]":
         """Do the pieces of a stage that were not done before; those that failed, and why."""
@@ -88,21 +111,18 @@ class Work:
 
         shares: dict[int, float] = {}
         done, errors = 0, []
-        with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done") as title:
-            with progress(title, quiet=self.quiet or not pieces) as meter:
+        with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done"):
 
-                def note(piece: "Piece[Any]", share: float) -> None:
-                    shares[id(piece)] = share
-                    running = [
-                        f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares
-                    ]
-                    meter(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
+            def note(piece: "Piece[Any]", share: float) -> None:
+                shares[id(piece)] = share
+                running = [f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares]
+                self.progress(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
 
-                for piece, error in work_off(pieces, device=self.device, note=note):
-                    done += 1
-                    shares.pop(id(piece), None)
-                    meter(done, len(pieces), f"{piece.run.name} {piece.what}")
-                    errors += [] if error is None else [(piece, error)]
+            for piece, error in work_off(pieces, device=self.device, note=note):
+                done += 1
+                shares.pop(id(piece), None)
+                self.progress(done, len(pieces), f"{piece.run.name} {piece.what}")
+                errors += [] if error is None else [(piece, error)]
         return errors
 
     def measure(self, kind: "type[Piece[Found]]") -> dict[str, Found]:
@@ -163,11 +183,11 @@ class Work:
 
         if not self.directory.runs():
             return None
-        with self.stages.at("report") as title, progress(title, quiet=self.quiet) as meter:
+        with self.stages.at("report"):
             try:
                 if drawn is not None:
                     draw(drawn, self.directory)
-                written = report(self.directory.path, progress=meter)
+                written = report(self.directory.path, progress=self.progress)
                 for problem in written.problems:
                     self.note_failure(f"the report's {problem.partition(':')[0]}", problem.partition(": ")[2])
                 return written
@@ -180,9 +200,11 @@ class Work:
         from headway.explorer.writing import explore
 
         runs = [self.directory.run(name).path for name in names[:EXPLORED]]
-        with self.stages.at("explorer") as title, progress(title, quiet=self.quiet or not runs) as meter:
+        with self.stages.at("explorer"):
             try:
-                return explore(*runs, out=self.directory.explorer, force=True, progress=meter).page if runs else None
+                if not runs:
+                    return None
+                return explore(*runs, out=self.directory.explorer, force=True, progress=self.progress).page
             except Exception as problem:
                 self.note_failure("the explorer", in_one_line(problem))
         return None

@@ -1,0 +1,170 @@
+"""A whole experiment, from training to report and explorer: `hw.study`, and what `headway study` does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import InputError, suggestion
+from headway.results.schema import write
+from headway.results.study import LengthStudy, MeasuredRun
+from headway.studies.plan import Study, plan_study
+from headway.studies.presets import PRESETS
+from headway.studies.stages import Tell
+from headway.studies.work import Work
+
+if TYPE_CHECKING:
+    from headway.reports.writing import Written
+
+DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study found, and where it lies.
+
+    `lengths` is what a study of lengths says, `accuracy` one of accuracy: a row a run. `heads` and `doctor` are what
+    heads and the doctor's findings of all runs add up to. `unsound` says that a run failed, or that the doctor found an
+    error which is not a result of the comparison.
+    """
+
+    directory: Path
+    summary: Path
+    lengths: LengthStudy | None
+    accuracy: Mapping[str, Any] | None
+    heads: Mapping[str, Any]
+    doctor: Mapping[str, Any]
+    report: "Written | None"
+    explorer: str | None
+    failed: Mapping[str, str]
+    seconds: Mapping[str, float]
+    unsound: bool
+
+    def to_json(self) -> dict[str, Any]:
+        document = write(self.lengths) if self.lengths is not None else dict(self.accuracy or {})
+        found = {"study": str(self.directory), **document, "heads": self.heads, "doctor": self.doctor}
+        found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
+        return {**found, "explorer": self.explorer, "seconds": self.seconds}
+
+
+def study(
+    experiment: str,
+    *,
+    preset: str = "standard",
+    seeds: Sequence[int] | None = None,
+    arms: Sequence[str] | None = None,
+    device: str = "auto",
+    figures: bool = True,
+    out: str | Path | None = None,
+    command: Sequence[str] = ("hw.study",),
+    report: Tell = lambda event: None,
+) -> StudyResult:
+    """Run a whole experiment, or go on with one that was stopped; `report` is told how far it is.
+
+    >>> hw.study("addition", preset="quick").report.page   # doctest: +SKIP
+    """
+    from headway.batches import pick_device
+    from headway.runs import StudyDirectory
+    from headway.studies.closing import is_unsound
+
+    whole = plan_study(chosen(experiment, preset), seeds)
+    part = whole if arms is None else whole.part(arms)
+    pick_device(device)
+    directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
+    if directory.path.exists() and not directory.path.is_dir():
+        raise InputError(f"--out {directory.path} is a file; a directory needed")
+    directory.begin(whole.to_json(experiment, preset))
+    work = Work(whole, part, directory, device, report, command)
+    work.train()
+    lengths, accuracy = None, None
+    if whole.study.measured == "accuracy":
+        accuracy = {"form": 1, "experiment": experiment, "preset": preset, **accuracies_of(work)}
+        summary = work.keep("summary", accuracy)
+    else:
+        lengths = lengths_of(work, experiment, preset)
+        summary = work.keep("lengths", write(lengths))
+    heads, health = work.heads(), work.doctor()
+    written = work.report(lengths if figures else None)
+    page = work.explore([one["run"] for one in heads["runs"]])
+    return StudyResult(
+        directory=directory.path,
+        summary=summary,
+        lengths=lengths,
+        accuracy=accuracy,
+        heads=heads,
+        doctor=health,
+        report=written,
+        explorer=page,
+        failed=work.failed,
+        seconds=work.stages.seconds,
+        unsound=bool(work.failed) or is_unsound(health, comparing=len(whole.cells) > 1),
+    )
+
+
+def chosen(experiment: str, preset: str) -> Study:
+    """The study of that name and size."""
+    if experiment not in PRESETS:
+        raise InputError(f"unknown study {experiment!r}; {suggestion(experiment, PRESETS)}")
+    if preset not in PRESETS[experiment]:
+        raise InputError(f"--preset {preset!r}; {suggestion(preset, PRESETS[experiment])}")
+    return PRESETS[experiment][preset]
+
+
+def accuracies_of(work: Work) -> dict[str, Any]:
+    """The training and the accuracy of every run, on the whole domain where the task can list it."""
+    from headway.studies.pieces import Accuracy
+    from headway.studies.runner import training_of
+
+    measured, rows = work.measure(Accuracy), []
+    for trial in (trial for cell in work.part.cells for trial in cell.trials):
+        run, found = work.directory.run(trial.name), measured.get(trial.name)
+        if found is None:
+            error = work.failed.get(trial.name, "it was not measured")
+            rows.append({"training": {"run": str(run.path), "error": error}, "evaluation": None})
+            continue
+        rows.append({"training": write(training_of(run)), "evaluation": found})
+        if found.get("real_disagreements"):
+            work.note_failure(trial.name, DISAGREE)
+    return {"runs": rows}
+
+
+def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
+    """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
+    from headway.length_analysis.patterns import encoding_patterns
+    from headway.studies.answer import answer, decisions
+    from headway.studies.pieces import Lengths
+    from headway.studies.runner import findings, judged
+    from headway.studies.tables import costs
+
+    found = work.measure(Lengths)
+    measured = {name: judged(one, work.directory.run(name)) for name, one in found.items()}
+    for name, run in measured.items():
+        if run.disagrees:
+            work.note_failure(name, DISAGREE)
+    if "why" in work.stages.names:
+        ask_why(work, measured)
+    cells = tuple(findings(work.whole, work.directory, measured, work.failed))
+    return LengthStudy(
+        experiment=experiment,
+        preset=preset,
+        arms=work.whole.arms(),
+        n=work.whole.study.n,
+        cells=cells,
+        decisions=tuple(decisions(cells)),
+        costs=tuple(costs(cells)),
+        answer=tuple(answer(cells)),
+        patterns=encoding_patterns(),
+    )
+
+
+def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:
+    """Ask of the runs that the study says why they fail; what is found is added to their documents."""
+    from headway.studies.pieces import Why
+    from headway.studies.runner import asked_why, judged
+
+    names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in work.whole.cells]
+    asked = asked_why(names, measured, work.whole.study.mechanism)
+    pieces = [Why(work.directory.run(name), work.whole.study) for name in asked]
+    for piece, error in work.do("why", pieces):
+        work.note_failure(piece.run.name, f"its mechanism: {error}")
+    measured |= {piece.run.name: judged(found, piece.run) for piece in pieces if (found := piece.known()) is not None}
