@@ -81,6 +81,7 @@ def test_the_document_says_what_was_analysed(found: HeadAnalysis, trained: Train
         "pairs",
         "interventions",
         "anatomy",
+        "attribution",
         "checks",
     }
     assert found.definitions == definitions(trained.task)
@@ -336,7 +337,7 @@ def test_progress_is_told_for_every_part(quick: None) -> None:
     analyse(untrained(SORTEDNESS), examples=20, progress=lambda *note: told.append(note))
     parts = list(dict.fromkeys(part for part, _, _ in told))
     assert parts[:3] == ["capture", "scores", "ablation"]
-    assert parts[-2:] == ["anatomy", "checks"]
+    assert parts[-2:] == ["attribution", "checks"]
     for part in parts:
         assert (part, 0, 1) in told
     assert parts == list(analysis.PARTS)

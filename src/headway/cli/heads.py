@@ -17,6 +17,7 @@ MOVES = 0.05
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
+    from headway.results.attribution import Attribution
     from headway.results.error_analysis import ErrorAnalysis
     from headway.results.heads import Baseline, Drop, Head, HeadAnalysis, Settings
     from headway.results.joint_ablation import JointAblation, Pairs
@@ -200,7 +201,7 @@ def summary(found: "HeadAnalysis") -> list[str]:
     ]
     lines += [_row(row) for row in found.heads]
     lines += ["", _prunable(found), *_together(found.joint, len(found.heads)), *_pairs(found.joint.pairs)]
-    lines += _interventions(found.interventions) + _errors(found.error_analysis)
+    lines += _interventions(found.interventions) + _attribution(found.attribution) + _errors(found.error_analysis)
     checks = found.checks
     lines.append(
         f"checked: {checks.decoded:,} ablated answers decoded for real with a hook, "
@@ -320,6 +321,16 @@ def _interventions(found: "Patching") -> list[str]:
         sizes = f"n = {ranked[0].n:,}, chosen on {ranked[0].chosen_on_n:,} others"
         lines += [f"{contrast.name} ({sizes}) is moved by {shown}", *_kinds_patched(contrast)]
     return lines
+
+
+def _attribution(found: "Attribution | None") -> list[str]:
+    """Who writes the margin of the right answer, where that is defined."""
+    if found is None:
+        return []
+    shown = ", ".join(
+        f"{one.part} {one.value:+.2f} ({one.interval[0]:+.2f} to {one.interval[1]:+.2f})" for one in found.largest(3)
+    )
+    return [f"direct logit attribution of the margin of {found.margin:.2f} (n = {found.n:,}): {shown}"]
 
 
 def _controlled(row: "Strongest") -> str:

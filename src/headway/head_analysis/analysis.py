@@ -13,6 +13,7 @@ from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
 from headway.head_analysis.ablation import KINDS, Ablation, ablate
 from headway.head_analysis.anatomy import dissect
+from headway.head_analysis.attribution import attribute
 from headway.head_analysis.capture import DECIMALS, LONGEST_SHOWN, capture, commonest_layout, mean_weights
 from headway.head_analysis.checks import check_instruments
 from headway.head_analysis.interventions import groups_of, intervene_on_contrasts
@@ -48,7 +49,7 @@ PERMUTATIONS = 20
 ENOUGH_RIGHT = 0.9
 """Below this accuracy a warning says that little can be lost."""
 JOINT = ("elimination", "shapley", "shapley of all", "pairs")
-PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "checks")
+PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "attribution", "checks")
 """The parts of an analysis, in their order."""
 
 ADDITION_COST = 930_000 * 12
@@ -95,6 +96,8 @@ def analyse(
         interventions = intervene_on_contrasts(trained, sizes.interventions, report=report)
     with clock("anatomy"):
         errors = dissect(trained, chosen)
+    with clock("attribution"):
+        attribution = attribute(trained, chosen)
     with clock("checks"):
         checks = check_instruments(trained, chosen.take(slice(0, CHECKED)))
     return HeadAnalysis(
@@ -117,6 +120,7 @@ def analyse(
         joint=joint,
         interventions=interventions,
         error_analysis=errors,
+        attribution=attribution,
         capture=captured,
         checks=checks,
     )

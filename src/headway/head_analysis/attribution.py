@@ -14,7 +14,6 @@ defined, and neither is it for post-norm models, whose stream is not a sum, nor 
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -27,35 +26,13 @@ from headway.evaluation import Trained, parts_of
 from headway.model.blocks import Block
 from headway.model.sites import HeadSite
 from headway.model.transformer import Transformer
-from headway.results.schema import Interval, fact
+from headway.results.attribution import Attribution, Part
 from headway.statistics import mean_interval
 from headway.tasks import Examples
 
 EMBEDDING, CONSTANT, STREAM, BIAS = "embedding", "constant", "stream", ".bias"
 Written = Float[Tensor, "batch prefix d_model"]
 Note = Callable[[Tensor, Tensor], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What one part of the model writes into the margin."""
-
-    part: str = fact("a head such as dec1.cross.h2, an MLP such as dec1.mlp, the embedding, or the constant")
-    value: float = fact("mean contribution to the margin", unit="logits")
-    interval: Interval = fact("95 % interval of the mean over examples", unit="logits")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attribution:
-    """The margin of the right answer, at the token where it is smallest, split into the parts that write it."""
-
-    n: int = fact("examples")
-    margin: float = fact("mean margin of the right token over the best other one", unit="logits")
-    parts: tuple[Part, ...] = fact("the parts, in the order of computation; they sum to the margin")
-    largest_error: float = fact(
-        "largest difference between an example's margin and the sum of its parts", unit="logits"
-    )
-    not_defined: tuple[str, ...] = fact("heads for which it is not defined: those of the encoder")
 
 
 def why_not_defined(trained: Trained) -> str:

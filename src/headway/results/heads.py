@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from headway.errors import InputError, suggestion
 from headway.results.attention import Capture
+from headway.results.attribution import Attribution
 from headway.results.error_analysis import ErrorAnalysis
 from headway.results.joint_ablation import JointAblation
 from headway.results.patching import Patching
@@ -186,6 +187,7 @@ class HeadAnalysis:
     joint: JointAblation = fact("heads ablated together")
     interventions: Patching = fact("activation patching between examples that differ in one thing")
     error_analysis: ErrorAnalysis = fact("which examples fail", key="anatomy")
+    attribution: Attribution | None = fact("direct logit attribution, where it is defined", optional=True)
     capture: Capture = fact("attention weights on a few examples and on average")
     checks: Checks = fact("the instruments' checks of themselves")
 
