@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.head_analysis import analysis, checks, together, verdicts
@@ -197,7 +198,7 @@ def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
         for who, members in groups.items()
     ]
     contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
-    (line,) = heads_command._interventions(patching(contrast))
+    (line,) = head_lines._interventions(patching(contrast))
     assert (
         line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41% (12% to 75%), enc0.self.h0 38% (12% to 75%)"
     )
@@ -216,7 +217,7 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         {"who": "all cross", **third, "digits": third, "reading": "not moved"},
     ]
     contrast = {"name": "carry", "usable": 90, "n": 100, "rows": rows, "strongest": strongest}
-    lines = heads_command._interventions(patching(contrast | {"control": {"usable": 80, "rows": controls}}))
+    lines = head_lines._interventions(patching(contrast | {"control": {"usable": 80, "rows": controls}}))
     assert lines == [
         "carry (n = 40, chosen on 50 others) is moved by dec0.cross.h1 90% (80% to 95%) "
         "[control 0% (0% to 4%): carry alone]",
@@ -224,26 +225,26 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         "unspecific; all cross 50%: not moved",
     ]
     strongest.pop("cross")
-    (line,) = heads_command._interventions(patching(contrast))
+    (line,) = head_lines._interventions(patching(contrast))
     assert line == "carry (n = 40, chosen on 50 others) is moved by no single head surely (at most 10%, 4% to 20%)"
 
 
 def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
     drop = blank(Drop, margin_change=-1.25, margin_change_interval=(-1.5, -1.0))
-    assert heads_command._margin(drop) == " -1.25 (-1.50 to -1.00)"
-    assert heads_command._margin(blank(Drop)) == "-"
-    (line,) = heads_command._margin_line(blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
+    assert head_lines._margin(drop) == " -1.25 (-1.50 to -1.00)"
+    assert head_lines._margin(blank(Drop)) == "-"
+    (line,) = head_lines._margin_line(blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
     assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
-    assert heads_command._margin_line(blank(Baseline)) == []
+    assert head_lines._margin_line(blank(Baseline)) == []
 
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:
     rates = {"values": [0.97, 0.02, 0.5], "above": 1, "between": 1, "below": 1, "limits": [0.1, 0.9]}
-    assert heads_command._rates(rates) == "0.97 0.02 0.50 (1 above 0.9, 1 between, 1 below 0.1)"
+    assert head_lines._rates(rates) == "0.97 0.02 0.50 (1 above 0.9, 1 between, 1 below 0.1)"
     readings = {"all cross": {"readings": {"carry alone": 2, "undecided": 1}}, "decoder.0.cross": {"readings": {}}}
-    (line,) = heads_command._readings({"control": {"seeds": 3, "together": readings}})
+    (line,) = head_lines._readings({"control": {"seeds": 3, "together": readings}})
     assert line == "    against controls with the same carry (3 seeds): all cross carry alone in 2, undecided in 1"
-    assert heads_command._readings({}) == []
+    assert head_lines._readings({}) == []
 
 
 @pytest.mark.parametrize("command", ["heads wider", "heads zero", "prune zero --keep enc0.self.h0"])
