@@ -90,3 +90,21 @@ def test_documents_of_earlier_versions_name_no_origin_and_are_read(
     del document["made_from"]
     path.write_text(json.dumps(document))
     assert run.read_analysis("heads") == analysed[0].read_analysis("heads")
+
+
+@pytest.mark.parametrize("value", [[], "x", 3, {}])
+def test_an_origin_that_is_none_is_refused(value: object, analysed: list[RunDirectory], tmp_path: Path) -> None:
+    run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "damaged"))
+    path = run.path / "analysis" / "heads.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "made_from": value}))
+    with pytest.raises(InputError, match=r"heads\.json was made from something that its made_from does not name"):
+        run.read_analysis("heads")
+
+
+def test_a_document_of_an_earlier_version_that_says_another_seed_is_refused(foreign: RunDirectory) -> None:
+    path = foreign.path / "analysis" / "heads.json"
+    document = json.loads(path.read_text())
+    del document["made_from"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"heads\.json is of seed 1, and this run has seed 0; run headway heads again"):
+        foreign.read_analysis("heads")

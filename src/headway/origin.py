@@ -56,9 +56,9 @@ def weights_digest(checkpoint: Path) -> str | None:
 
 
 def origins_in(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The origins that a document and its parts name."""
+    """The origins that a document and its parts name; one that is no object names nothing, and fits no run."""
     parts = (document, *(value for value in document.values() if isinstance(value, Mapping)))
-    return [part[KEY] for part in parts if isinstance(part.get(KEY), Mapping)]
+    return [part[KEY] if isinstance(part[KEY], Mapping) else {} for part in parts if KEY in part]
 
 
 def without_origins(document: Any) -> Any:
@@ -69,13 +69,22 @@ def without_origins(document: Any) -> Any:
     return {key: {k: v for k, v in x.items() if k != KEY} if isinstance(x, dict) else x for key, x in parts}
 
 
+def check_seed(document: Mapping[str, Any], own: int, file: str, again: str) -> None:
+    """Raise if a document that names no origin, as earlier versions wrote it, says that it is of another seed."""
+    seed = document.get("seed", own)
+    if seed != own:
+        raise OtherOrigin(f"{file} is of seed {seed}, and this run has seed {own}; run {again} again")
+
+
 def check_origin(origins: Iterable[Mapping[str, Any]], own: Origin, file: str, again: str) -> None:
     """Raise unless every origin is what the run has now: the weights that count, its config and its data."""
     for found in origins:
         if all(found.get(name) == value for name, value in own.to_json().items()):
             continue
         step = found.get("step")
-        if step != own.step:
+        if not isinstance(step, int):
+            which = f"something that its {KEY} does not name"
+        elif step != own.step:
             which = f"another checkpoint (step {step}; this run's is step {own.step})"
         elif found.get("config") != own.config:
             which = "a run with another config"

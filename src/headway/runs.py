@@ -39,7 +39,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headway.config import RunConfig
 from headway.errors import InputError
 from headway.origin import KEY as MADE_FROM
-from headway.origin import Origin, check_origin, digest, digest_of_files, origins_in, weights_digest, without_origins
+from headway.origin import (
+    Origin,
+    check_origin,
+    check_seed,
+    digest,
+    digest_of_files,
+    origins_in,
+    weights_digest,
+    without_origins,
+)
 from headway.results.schema import read
 from headway.storage import (
     MARKDOWN_MARK,
@@ -373,10 +382,14 @@ class RunDirectory:
         The checkpoint is that of a step, or the one that counts.
         """
         found = read_document(self.path / "analysis" / f"{name}.json")
-        step, origins = self.best_step if step is None else step, origins_in(found or {})
+        if not isinstance(found, dict):
+            return found
+        step, origins = self.best_step if step is None else step, origins_in(found)
+        told = f"{self.path}: {name}.json", f"headway { {'evaluation': 'evaluate'}.get(name, name) }"
         if origins and step is not None:
-            command = {"evaluation": "evaluate"}.get(name, name)
-            check_origin(origins, self.origin(step), f"{self.path}: {name}.json", f"headway {command}")
+            check_origin(origins, self.origin(step), *told)
+        elif self.exists():
+            check_seed(found, self.config().seed, *told)
         return without_origins(found)
 
     def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None:

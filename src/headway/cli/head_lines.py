@@ -161,7 +161,8 @@ def _attribution(found: "Attribution | None") -> list[str]:
     shown = ", ".join(
         f"{one.part} {one.value:+.2f} ({one.interval[0]:+.2f} to {one.interval[1]:+.2f})" for one in found.largest(3)
     )
-    return [f"direct logit attribution of the margin of {found.margin:.2f} (n = {found.n:,}): {shown}"]
+    margin = f"{found.margin:.2f} logits (n = {found.n:,})"
+    return [f"of the margin of {margin}, heads and MLPs that write most directly: {shown}"]
 
 
 def _controlled(row: "Strongest") -> str:

@@ -135,6 +135,8 @@ def _foreign_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
     if heads.form != HEADS_FORM:
         yield f"heads.json has form {heads.form!r}, and this version reads {HEADS_FORM}"
         return
+    if heads.n < 1:
+        yield f"heads.json has n = {heads.n} examples"
     yield from _foreign(seen, "heads", heads.seed, heads.task, heads.step)
     yield from _other_heads(seen, heads)
     yield from _other_baseline(heads, _validated(seen).get(heads.step))
@@ -173,7 +175,7 @@ def _other_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
 
 def _other_baseline(heads: HeadAnalysis, validated: float | None) -> Iterator[str]:
     """Accuracy before any ablation against validation's at the same step, on the same kind of examples."""
-    if not heads.n or validated is None or heads.split not in ("test", "validation"):
+    if heads.n < 1 or validated is None or heads.split not in ("test", "validation"):
         return
     room = ELSEWHERE + 5 * (0.25 / heads.n) ** 0.5
     if abs(heads.baseline.accuracy - validated) > room:

@@ -226,7 +226,8 @@ def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
         kind = types_of(cls)[f.name]
         place = _join(path, key_of(f))
         inner, suffix = _innermost(kind)
-        yield place + suffix, _type_text(kind), f.metadata.get("unit", ""), f.metadata.get("meaning", "")
+        named = "" if key_of(f) == f.name else f" (attribute `{f.name}`)"
+        yield place + suffix, _type_text(kind), f.metadata.get("unit", ""), f.metadata.get("meaning", "") + named
         if is_dataclass(inner) and isinstance(inner, type):
             yield from described(inner, place + suffix)
 
