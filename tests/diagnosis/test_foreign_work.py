@@ -141,6 +141,12 @@ def test_a_baseline_is_a_claim_of_its_own_and_its_heads_do_not_dilute_it(tmp_pat
     assert "over 1 claim and 6 explanations" in first.evidence
 
 
+@pytest.fixture(scope="module")
+def sequence_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of sequences, written once for all tests that only read them."""
+    return sequences(tmp_path_factory.mktemp("sequences") / "data")
+
+
 def sequences(folder: Path) -> Path:
     world = foreign_work.make_world(folder, "sequences", "extrapolation", 5)
     return world.folder
@@ -178,9 +184,11 @@ def sequences(folder: Path) -> Path:
         ("a.json", '{"a": {"32": 0.97, "64": 0.9, "128": 0.52, "256": 0.5}}', "no-better-than-majority"),
     ],
 )
-def test_what_tables_of_a_classifier_say_first(tmp_path: Path, name: str, content: str, check: str) -> None:
+def test_what_tables_of_a_classifier_say_first(
+    tmp_path: Path, sequence_data: Path, name: str, content: str, check: str
+) -> None:
     (tmp_path / name).write_text(content)
-    found = published.examine_results(tmp_path / name, sequences(tmp_path / "data"))
+    found = published.examine_results(tmp_path / name, sequence_data)
     assert found.findings[0].check == check
 
 
@@ -204,8 +212,8 @@ def test_an_accuracy_of_0_below_a_heads_name_is_no_head(tmp_path: Path) -> None:
     "name", ["low_rank", "token_shift", "dropout=0.1", "lr=0.001", "max_pool", "8 heads", "enc", "h4"]
 )
 @pytest.mark.parametrize("by_rows", [True, False])
-def test_a_model_is_read_whatever_its_name(tmp_path: Path, name: str, by_rows: bool) -> None:
-    directory = sequences(tmp_path / "data")
+def test_a_model_is_read_whatever_its_name(tmp_path: Path, sequence_data: Path, name: str, by_rows: bool) -> None:
+    directory = sequence_data
     data = read_data(directory)
     shares = {n: float((some[0].target == 0).mean()) for n, some in data.by_length.items() if n in foreign_work.LENGTHS}
     if by_rows and name not in ("8 heads", "enc", "h4"):
