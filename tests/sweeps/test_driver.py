@@ -136,7 +136,7 @@ def test_events_say_what_is_planned_and_how_each_trial_ended(plan: Plan, directo
 
 
 def test_a_job_is_a_trial_at_its_place(plan: Plan, directory: SweepDirectory) -> None:
-    (job, *_) = make_jobs(plan.trials, directory)
+    (job, *_) = make_jobs(plan.trials, [directory.trial(trial.name).path for trial in plan.trials])
     assert job == Job((plan.trials[0],), (directory.path / "trials" / plan.trials[0].name,))
 
 

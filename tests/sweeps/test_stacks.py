@@ -1,9 +1,12 @@
 """Several seeds of one setting as one job: how they are grouped, trained, measured, and how they fail."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +14,7 @@ from headway.config import RunConfig
 from headway.errors import Interrupted
 from headway.runs import Checkpoint, RunDirectory, SweepDirectory
 from headway.sweeps import seeds as seeds_module
-from headway.sweeps.driver import make_jobs
+from headway.sweeps.driver import Job, make_jobs
 from headway.sweeps.plan import Trial, plan_grid
 from headway.sweeps.trial import Circumstances, Outcome, run_job
 from headway.training import train
@@ -31,7 +34,7 @@ def test_a_job_holds_up_to_so_many_neighbours_that_differ_in_seed_and_rate_alone
         for run in range(size)
         for lr in [(1e-3, 1e-2)[run % 2]]
     ]
-    jobs = make_jobs(trials, SweepDirectory("there"), stack)
+    jobs = make_jobs(trials, [SweepDirectory("there").trial(trial.name).path for trial in trials], stack)
     assert [trial for job in jobs for trial in job.trials] == trials
     for job in jobs:
         assert 1 <= len(job.trials) <= stack
@@ -112,14 +115,39 @@ def test_a_stacked_job_that_is_stopped_is_not_an_outcome(tmp_path: Path) -> None
         run_job(trials, [tmp_path / trial.name for trial in trials], HOW, stop)
 
 
-def test_many_seeds_are_trained_stack_by_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `train_seeds` does with a GPU, on a CPU."""
+def test_a_single_seed_is_a_stack_too_where_stacks_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU captures the step of a stack, of one seed as of several; a seed alone would wait for the host."""
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("trained outside of a stack")
+
+    (trial,) = trials_of(tmp_path, seeds=1)
+    alone = in_one_job([trial], tmp_path / "alone")
+    monkeypatch.setattr("headway.training.train", refuse)
+    (failed,) = in_one_job([trial], tmp_path / "refused")
+    assert "trained outside of a stack" in str(failed.error)
+    stacked = in_one_job([trial], tmp_path / "stack", replace(HOW, stack=2))
+    assert stacked[0].metrics == pytest.approx(alone[0].metrics, rel=1e-4)
+
+
+def test_seeds_are_trained_stack_by_stack_where_there_is_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `train_seeds` asks of its processes for a GPU, with the processes left out."""
+    asked: list[tuple[int, Circumstances, list[list[str]]]] = []
+
+    class Recorded:
+        def __init__(self, workers: int, how: Circumstances):
+            self.workers, self.how = workers, how
+
+        def run(self, jobs: Sequence[Job], done: Callable[[list[Outcome]], None], report: object) -> None:
+            asked.append((self.workers, self.how, [[trial.name for trial in job.trials] for job in jobs]))
+            for job in jobs:
+                done([Outcome(trial.name, {}, trial.seed, "finished") for trial in job.trials])
+
     monkeypatch.setattr(seeds_module, "LARGEST_STACK", 2)
-    trials, parts, events = trials_of(tmp_path), [], []
-    places = [tmp_path / trial.name for trial in trials]
-    seeds_module._in_stacks(trials, places, HOW, parts.append, events.append)
-    assert [[one.name for one in part] for part in parts] == [["seed=0", "seed=1"], ["seed=2"]]
-    started = [(e["trial"], e["total"]) for e in events if e["event"] == "started"]
-    assert started == [("seed=0", 4), ("seed=1", 4), ("seed=2", 4)]
-    order = [e["event"] if e["event"] == "started" else "other" for e in events]
-    assert order[:3] == ["started", "started", "other"]  # the second stack is not said to have begun yet
+    monkeypatch.setattr(seeds_module, "LocalExecutor", Recorded)
+    monkeypatch.setattr(seeds_module, "pick_device", lambda device: torch.device("cuda"))
+    configs = [trial.config for trial in trials_of(tmp_path)]
+    seeds_module.train_seeds(configs, [tmp_path / f"seed{config.seed}" for config in configs])
+    ((workers, how, jobs),) = asked
+    assert jobs == [["seed0", "seed1"], ["seed2"]]
+    assert (workers, how.device, how.stack) == (2, "cuda", 2)

@@ -23,6 +23,8 @@ FEWEST_TOKENS = 200_000
 """Tokens through models, of all pieces, from which on processes save more time than they take to start."""
 WORTH = 0.8
 """Work that a core does for a piece that all cores share, as a share of what it does for one of its own."""
+GPU_PIECES = 8
+"""Pieces that share a GPU: decoding a few sequences is mostly the host's work."""
 LOOK_EVERY = 0.2
 """Seconds between two looks at how far the processes are."""
 
@@ -33,19 +35,20 @@ Note = Callable[[Piece[Any], float], None]
 def work_off(pieces: Sequence[Piece[Any]], *, device: str, note: Note) -> Iterator[tuple[Piece[Any], str | None]]:
     """Do what was not done before; yields each piece as it ends, and why it failed if it did.
 
-    A GPU takes one after the other. On a CPU several at once, each with its share of the cores, are faster than one
-    with all of them.
+    Several processes share a GPU. On a CPU several at once, each with its share of the cores, are faster than one with
+    all of them.
     """
     left = [piece for piece in pieces if piece.known() is None]
     yield from ((piece, None) for piece in pieces if piece not in left)
-    workers = min(available_cores(), len(left))
+    where = pick_device(device).type
+    workers = min(available_cores(), len(left), *([GPU_PIECES] if where == "cuda" else []))
     costs = {id(piece): piece.passes() for piece in left if piece.run.exists()}
-    if pick_device(device).type == "cuda" or not are_processes_faster(list(costs.values()), workers):
+    if not are_processes_faster(list(costs.values()), workers):
         for piece in left:
             yield piece, attempt(piece, device, partial(note, piece))
         return
     # The longest first: the pieces that run side by side then end at nearly the same time.
-    yield from in_processes(sorted(left, key=lambda piece: -costs.get(id(piece), 0)), workers, note)
+    yield from in_processes(sorted(left, key=lambda piece: -costs.get(id(piece), 0)), where, workers, note)
 
 
 def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
@@ -73,7 +76,9 @@ def attempt(piece: Piece[Any], device: str, tell: Tell) -> str | None:
         return in_one_line(problem)
 
 
-def in_processes(left: Sequence[Piece[Any]], workers: int, note: Note) -> Iterator[tuple[Piece[Any], str | None]]:
+def in_processes(
+    left: Sequence[Piece[Any]], device: str, workers: int, note: Note
+) -> Iterator[tuple[Piece[Any], str | None]]:
     """Work the pieces off in processes. When this ends early, by Ctrl-C say, what runs is given up."""
     context = get_context("spawn")
     news, stop, running = context.Queue(), context.Event(), context.Value("i", workers, lock=False)
@@ -84,7 +89,7 @@ def in_processes(left: Sequence[Piece[Any]], workers: int, note: Note) -> Iterat
         try:
             while True:
                 while len(waiting) < workers and (following := next(coming, None)) is not None:
-                    waiting[pool.submit(attempt_there, *following)] = following[1]
+                    waiting[pool.submit(attempt_there, device, *following)] = following[1]
                 if not waiting:
                     return
                 running.value = len(waiting)
@@ -134,11 +139,11 @@ def take_share() -> None:
         torch.set_num_threads(threads)
 
 
-def attempt_there(place: int, piece: Piece[Any]) -> str | None:
+def attempt_there(device: str, place: int, piece: Piece[Any]) -> str | None:
     def tell(share: float) -> None:
         if _line["stop"].is_set():
             raise Interrupted("stopped")
         take_share()
         _line["news"].put((place, share))
 
-    return attempt(piece, "cpu", tell)
+    return attempt(piece, device, tell)

@@ -249,7 +249,12 @@ TOY_ENCODINGS = {
     "coupled": {**TEXT_ENCODINGS["coupled"], "model.encoding.max_offset": 24},
     "abacus": {**TEXT_ENCODINGS["abacus"], "model.encoding.max_offset": 24},
 }
-LONG_TEXT = {"model.window": None, "train.steps": 10_000, "train.validate_every": 250}
+LONG_TEXT = {
+    "model.window": None,
+    "train.steps": 10_000,
+    "train.validate_every": 250,
+    "train.stack_precision": "bf16",
+}
 """Up to 32 characters, new examples for ever, two layers each of encoder and decoder; to mastery or the last step."""
 
 ENCODINGS_OF_TEXT = {

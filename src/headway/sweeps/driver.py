@@ -114,20 +114,21 @@ def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, repo
     about = {"stage": stage.name} if stage.name else {}
     total, left = len(stage.trials), len(stage.left)
     report({"event": "planned", "total": total, "finished": total - left, **about})
-    jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, directory, stack)]
+    places = [directory.trial(trial.name).path for trial in stage.left]
+    jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, places, stack)]
     before = directory.results() if stage.until else None
     if jobs:
         executor.run(jobs, lambda outcomes: _record(outcomes, directory, report, before), report)
 
 
-def make_jobs(trials: Sequence[Trial], directory: SweepDirectory, stack: int = 1) -> list[Job]:
+def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -> list[Job]:
     """Jobs in the trials' order: one each, or up to `stack` neighbours that differ in seed and rate alone together."""
     jobs = []
-    for _, alike in groupby(trials, key=lambda trial: stackable(trial.config)):
+    for _, alike in groupby(zip(trials, places, strict=True), key=lambda pair: stackable(pair[0].config)):
         group = list(alike)
         for start in range(0, len(group), stack):
             part = group[start : start + stack]
-            jobs.append(Job(tuple(part), tuple(directory.trial(trial.name).path for trial in part)))
+            jobs.append(Job(tuple(trial for trial, _ in part), tuple(place for _, place in part)))
     return jobs
 
 

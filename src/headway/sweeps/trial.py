@@ -19,7 +19,8 @@ Report = Callable[[Mapping[str, Any]], None]
 class Circumstances:
     """What all jobs of a sweep share: device, threads, what is measured at the end, where to stop, what to mirror.
 
-    `stack` is how many seeds of one setting are trained as one job; `data` a folder of files to train on.
+    `stack` is how many seeds of one setting are trained as one job, at most; above 1, a single seed is a stack too,
+    since a stack's step is captured on a GPU and takes less of the host. `data` is a folder of files to train on.
     """
 
     device: str = "auto"
@@ -70,7 +71,7 @@ def run_job(
     A trial that fails is an outcome. What ends the whole sweep is raised: `Interrupted`, `DiskFull`.
     """
     started = time.perf_counter()
-    if len(trials) == 1:
+    if len(trials) == 1 and how.stack == 1:
         endings = [_ending(lambda: _train_one(trials[0], places[0], how, report), places[0])]
     else:
         endings = _train_stack(trials, places, how, report)
