@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"errors"},
     "statistics": set(),
     "checked": {"results"},
+    "narration": {"checked", "results", "statistics"},
     "storage": {"errors"},
     "results": {"errors"},
     "origin": {"errors"},
@@ -26,24 +27,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
-    "reports": BASE | {"checked", "config", "pages", "results", "runs", "statistics"},
+    "reports": BASE | {"checked", "config", "narration", "pages", "results", "runs", "statistics"},
     "explorer": BASE
     | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "results", "runs", "storage", "tasks"}
-    | {"checked"}
+    | {"checked", "narration"}
     | {"__init__"},
     "pages": set(),
-    "head_analysis": BASE | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
+    "head_analysis": BASE
+    | {"config", "narration", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "length_analysis": BASE
-    | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"},
+    | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"}
+    | {"narration"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"checked", "head_analysis", "length_analysis", "results"},
+    | {"checked", "head_analysis", "length_analysis", "narration", "results"},
     "sweeps": BASE
-    | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"},
+    | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
+    | {"narration"},
     "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
-    | {"checked", "sweeps", "head_analysis", "diagnosis", "explorer", "processes", "reports", "results"},
+    | {"checked", "sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"},
     "cli": BASE
     | {
         "api",
@@ -52,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tasks",
         "model",
         "evaluation",
+        "narration",
         "training",
         "origin",
         "results",

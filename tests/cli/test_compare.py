@@ -57,7 +57,7 @@ def test_markdown_has_a_rule_below_the_headings(capsys: pytest.CaptureFixture[st
     out, _ = show(capsys, "--format", "markdown", "--by", "lr")
     lines = out.splitlines()
     assert lines[2].startswith("| encoding | lr | seeds | failed | mean |")
-    assert lines[3].startswith("|---|---|---:|---:|")
+    assert lines[3].startswith("| --- | --- | ---: | ---: |")
     assert (
         "by train.lr, everything else equal: 2 seeds, 6 combinations of everything else with a seed, 3 left out" in out
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import headway as hw
-from headway.cli.grid import Standing, duration, grid_progress
+from headway.cli.grid import Standing, grid_progress
 from headway.cli.main import run
 from headway.runs import RunDirectory, SweepDirectory, list_runs
 from headway.sweeps.executors import make_executor
@@ -208,6 +208,8 @@ def test_the_standing_counts_trials_and_parts_of_them() -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.42, "0.4 s"), (42, "42 s"), (600, "10 min"), (10_000, "2 h 47 min")])
 def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> None:
+    from headway.narration.numbers import duration
+
     assert duration(seconds) == text
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +9,13 @@ import typer
 
 from headway.cli.options import Json, Quiet, say, show
 from headway.errors import InputError, suggestion
+from headway.narration.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from headway.sweeps.comparison import Comparison, Effect, Interval
 
-Table = Sequence[Sequence[str]]
-"""Lines of cells, the headings first."""
 FORMATS = ("table", "markdown", "csv")
 
 
@@ -114,56 +112,13 @@ def remarks(found: "Comparison") -> list[str]:
     return lines
 
 
-def print_table(table: Table, words: int, *, markdown: bool) -> None:
-    """Markdown, a table with lines on a terminal, or plain aligned text elsewhere."""
+def print_table(lines: Sequence[Sequence[str]], words: int, *, markdown: bool) -> None:
+    """Markdown, or what suits the place that it is printed to."""
+    shown = table(lines, words)
     if markdown:
-        print("\n".join(as_markdown(table, words)))
-    elif sys.stdout.isatty():
-        print_rich(table, words)
+        print("\n".join(shown.markdown()))
     else:
-        print("\n".join(as_text(table, words)))
-
-
-def print_rich(table: Table, words: int) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(table[0]):
-        grid.add_column(Text(heading), justify="left" if place < words else "right", overflow="fold")
-    for line in table[1:]:
-        grid.add_row(*map(Text, line))
-    Console().print(grid)
-
-
-def as_text(table: Table, words: int) -> list[str]:
-    """Columns of equal width; the first `words` columns stand to the left, numbers to the right.
-
-    >>> as_text([["encoding", "n"], ["rotary", "8"]], 1)
-    ['encoding  n', 'rotary    8']
-    """
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in table
-    ]
-
-
-def as_markdown(table: Table, words: int) -> list[str]:
-    """A table of Markdown; what would end a cell is escaped.
-
-    >>> as_markdown([["encoding", "n"], ["a|b", "8"]], 1)
-    ['| encoding | n |', '|---|---:|', '| a\\\\|b | 8 |']
-    """
-    lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in table]
-    rule = "|".join("---" if place < words else "---:" for place in range(len(table[0])))
-    header, *rows = [f"| {' | '.join(line)} |" for line in lines]
-    return [header, f"|{rule}|", *rows]
+        shown.print()
 
 
 def as_csv(found: "Comparison") -> str:

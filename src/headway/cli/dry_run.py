@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from headway.cli.grid import duration
+from headway.narration.numbers import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,18 +70,15 @@ def rung_lines(plan: "Plan") -> list[str]:
     rungs = () if plan.search is None else plan.search.rungs
     if not rungs:
         return []
+    seeds = counted(len(plan.seeds), "seed")
     lines = [
-        f"rung {number}: {_count(rung.settings, 'setting')} x {_count(len(plan.seeds), 'seed')} to step {rung.until:,}"
+        f"rung {number}: {counted(rung.settings, 'setting')} x {seeds} to step {rung.until:,}"
         for number, rung in enumerate(rungs, 1)
     ]
     return [*lines, f"{count_steps(rungs, len(plan.seeds)):,} steps in all"]
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
-
-
 def _by(how: "Circumstances", at_once: int) -> str:
     if not at_once:
         return "of work for one worker as fast as this machine"
-    return f"with {_count(at_once, 'worker')} of {_count(how.threads, 'thread')} on {how.device}"
+    return f"with {counted(at_once, 'worker')} of {counted(how.threads, 'thread')} on {how.device}"

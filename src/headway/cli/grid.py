@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.cli.options import PLAIN_EVERY, say
+from headway.narration.numbers import duration
 
 Show = Callable[[Mapping[str, Any]], None]
 
@@ -56,20 +57,6 @@ class Standing:
         text += f", {self.failed:,} failed" if self.failed else ""
         left = self.seconds_left
         return f"{text}, about {duration(left)} left" if left else text
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it.
-
-    >>> duration(0.42), duration(42), duration(600), duration(10_000)
-    ('0.4 s', '42 s', '10 min', '2 h 47 min')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import typer
 
 from headway.cli.options import Device, Force, Json, Quiet, progress, say, show
 from headway.errors import InputError
+from headway.narration.tables import table as as_table
 from headway.results.lengths import LengthRow, Lengths, SeedSummary, SetOverSeeds, SeveralLengths
 from headway.results.schema import write
 
@@ -184,12 +185,7 @@ def table(found: Lengths) -> list[str]:
         worst = min((row for row in rows.values() if row.trained), key=lambda row: row.accuracy)
         cells = [cell(rows[length], threshold) for length in shown]
         lines.append([name, f"{cell(worst, threshold)} at {worst.length}", *cells])
-    return aligned(lines)
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return as_table(lines).lines()
 
 
 def cell(row: LengthRow, threshold: float) -> str:
@@ -300,7 +296,8 @@ def median_table(whole: SeedSummary) -> list[str]:
     shown = sorted({row.length for row in whole.rows if row.length >= longest})
     medians = {(row.set_name, row.length): short(row.median) for row in whole.rows if row.median is not None}
     lines = [["median over seeds", *(f"{length:,}" for length in shown)]]
-    return aligned(lines + [[name, *(medians[name, length] for length in shown)] for name in whole.sets])
+    rows = [[name, *(medians[name, length] for length in shown)] for name in whole.sets]
+    return as_table([*lines, *rows]).lines()
 
 
 def _reach(found: SetOverSeeds, n_seeds: int) -> str:

@@ -7,6 +7,8 @@ import typer
 
 from headway.cli.options import Json, Quiet, show
 from headway.errors import InputError
+from headway.narration.numbers import whole
+from headway.narration.tables import table
 
 if TYPE_CHECKING:
     from headway.runs import RunDirectory
@@ -26,9 +28,9 @@ def runs(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a directory")
     found = [describe(run) for run in list_runs(folder)]
-    rows = [f"{row['run']:40} {row['task']:14} {row['state']:12} {row['steps']:>8,} {row['accuracy']}" for row in found]
-    header = f"{'run':40} {'task':14} {'state':12} {'steps':>8} validation accuracy"
-    show({"runs": found}, [header, *rows] if rows else [f"no runs in {folder}"], as_json=json)
+    rows = [[row["run"], row["task"], row["state"], whole(row["steps"]), str(row["accuracy"])] for row in found]
+    lines = table([["run", "task", "state", "steps", "validation accuracy"], *rows], 3).lines()
+    show({"runs": found}, lines if rows else [f"no runs in {folder}"], as_json=json)
 
 
 def describe(run: "RunDirectory") -> dict[str, Any]:

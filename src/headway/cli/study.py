@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli.compare import as_text
 from headway.cli.evaluate import summary
-from headway.cli.grid import duration, grid_progress
+from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
 from headway.cli.train import show_event
+from headway.narration.numbers import counted, duration
+from headway.narration.tables import table
 from headway.results.study import Cost, LengthStudy, Mastery, StudyCell
 
 if TYPE_CHECKING:
@@ -169,19 +170,19 @@ def told_lengths(study: LengthStudy) -> list[str]:
     cells = measured(study.cells)
     lines = []
     if len(mastery := mastery_table(cells)) > 1:
-        lines += ["who mastered the training lengths:", *as_text(mastery, 1), ""]
+        lines += ["who mastered the training lengths:", *table(mastery, 1).lines(), ""]
     for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
-        lines += [f"{SHOWN_SETS[name]}:", *as_text(accuracy_table(cells, name), 1), ""]
+        lines += [f"{SHOWN_SETS[name]}:", *table(accuracy_table(cells, name), 1).lines(), ""]
     if cells:
-        lines += ["length held of each seed:", *as_text(held_table(cells), 1), ""]
+        lines += ["length held of each seed:", *table(held_table(cells), 1).lines(), ""]
     if len(reached := reach_table(cells)) > 1:
-        lines += ["seeds that reach a multiple of the training length:", *as_text(reached, 2), ""]
+        lines += ["seeds that reach a multiple of the training length:", *table(reached, 2).lines(), ""]
     if ripples := ripple_table(cells):
-        lines += ["by ripple (set ripple), mean over seeds:", *as_text(ripples, 1), ""]
+        lines += ["by ripple (set ripple), mean over seeds:", *table(ripples, 1).lines(), ""]
         for name in sets_of(cells):
-            lines += [f"every run, on {name}:", *as_text(seed_table(cells, name), 1), ""]
+            lines += [f"every run, on {name}:", *table(seed_table(cells, name), 1).lines(), ""]
     if len(repairs := repair_table(cells)) > 1:
-        lines += ["failures that limiting the reach of attention repairs:", *as_text(repairs, 2), ""]
+        lines += ["failures that limiting the reach of attention repairs:", *table(repairs, 2).lines(), ""]
     for arm in study.arms:
         lines += [f"{arm.name}: {name} is refused: {why}" for name, why in arm.refused.items()]
     lines += [cost_line(cost) for cost in study.costs]
@@ -195,14 +196,14 @@ def accuracy_table(cells: Sequence[StudyCell], name: str) -> list[list[str]]:
     pairs = [(cell.cell, run) for cell in cells for run in cell.runs]
     rows = length_table([run for _, run in pairs], groups=[cell for cell, _ in pairs])
     rows = [row for row in rows if row.set == name]
-    table = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
+    lines = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
     for row in rows:
         numbers = ["" if one is None else f"{one.median:.3f}{'c' * one.constant}" for one in row.at.values()]
-        table.append([row.group, str(row.seeds), *numbers])
-    return table
+        lines.append([row.group, str(row.seeds), *numbers])
+    return lines
 
 
 def cost_line(cost: Cost) -> str:
-    runs = f"{cost.runs:,} run{'s' * (cost.runs > 1)}"
+    runs = counted(cost.runs, "run")
     where = " and ".join(cost.devices)
     return f"{cost.arm}: {runs}, {cost.steps:,} steps of training in {duration(cost.seconds)} ({where})"

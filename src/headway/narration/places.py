@@ -1,0 +1,69 @@
+"""Documents whose values know where they stand.
+
+`placed(found, "runs/0/heads")` is the same result, of the same types, in which every number, text, list and table has
+a `place`: a path of JSON names such as `runs/0/heads/baseline/wrong`. What is computed from them has none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from headway.results.schema import key_of
+
+T = TypeVar("T")
+
+
+class _Int(int):
+    place: str
+
+
+class _Float(float):
+    place: str
+
+
+class _Str(str):
+    place: str
+
+
+class _List(list[Any]):
+    place: str
+
+
+class _Tuple(tuple[Any, ...]):
+    place: str
+
+
+class _Dict(dict[Any, Any]):
+    place: str
+
+
+KINDS: dict[type, type] = {int: _Int, float: _Float, str: _Str, list: _List, tuple: _Tuple, dict: _Dict}
+
+
+def placed(value: T, place: str) -> T:
+    """The value, and everything in it, with its place.
+
+    >>> place_of(placed({"heads": [{"drop": 0.5}]}, "runs/0")["heads"][0]["drop"])
+    'runs/0/heads/0/drop'
+    """
+    return _placed(value, place)
+
+
+def _placed(value: Any, place: str) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = {f.name: _placed(getattr(value, f.name), f"{place}/{key_of(f)}") for f in fields(value)}
+        return replace(value, **inner)
+    if isinstance(value, Mapping):
+        value = {key: _placed(item, f"{place}/{key}") for key, item in value.items()}
+    elif isinstance(value, (list, tuple)):
+        value = type(value)([_placed(item, f"{place}/{index}") for index, item in enumerate(value)])
+    if type(value) not in KINDS:
+        return value
+    found = KINDS[type(value)](value)
+    found.place = place
+    return found
+
+
+def place_of(value: object) -> str:
+    """Where a value of a placed document stands; nothing for any other value."""
+    return getattr(value, "place", "")
