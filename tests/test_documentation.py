@@ -123,7 +123,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.narration.numbers",
         "headway.narration.tables",
         "headway.length_analysis.held",
-        "headway.sweeps.comparison",
+        "headway.sweeps.tables",
         "headway.reports.loss",
         "headway.reports.settings",
         "headway.reports.weights",

@@ -220,8 +220,8 @@ def test_a_wrong_answer_is_shown_as_the_model_writes_it(half_trained: Path) -> N
     lines = {trained.task.show(source, target): trained.task.show(source, answer) for source, target, answer in rows}
     assert len(found.wrong_examples) == 20
     for wrong in found.wrong_examples:
-        assert lines[wrong["example"]].endswith(f"-> {wrong['answered']}")
-        assert not wrong["example"].endswith(f"-> {wrong['answered']}")
+        assert lines[wrong.example].endswith(f"-> {wrong.answered}")
+        assert not wrong.example.endswith(f"-> {wrong.answered}")
 
 
 def test_an_answer_without_an_end_says_so() -> None:

@@ -6,7 +6,7 @@ decoded for real must agree with it token by token, up to and including the firs
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +22,13 @@ from headway.config import RunConfig
 from headway.errors import InputError, suggestion
 from headway.model.transformer import Transformer, decode_greedily
 from headway.randomness import generator
+from headway.results.evaluation import (
+    ClassEvaluation,
+    Disagreement,
+    SequenceEvaluation,
+    SplitEvaluation,
+    WrongExample,
+)
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.statistics import wilson_interval
 from headway.tasks import Examples, Task, make_task
@@ -115,52 +122,9 @@ def _choose_checkpoint(directory: RunDirectory, wanted: str) -> tuple[Any, list[
     return chosen, damages + more
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """How often a model is right on a split, with a 95 % Wilson interval."""
-
-    split: str
-    step: int
-    n: int
-    wrong: int
-    accuracy: float
-    interval: tuple[float, float]
-    loss: float
-    wrong_examples: list[dict[str, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class SequenceEvaluation(Evaluation):
-    """Whole answers; `disagreements` counts decoded answers that the parallel pass did not foresee.
-
-    `real_disagreements` are those where rounding cannot be the reason.
-    """
-
-    decoded_n: int = 0
-    decoded_wrong: int = 0
-    disagreements: int = 0
-    real_disagreements: int = 0
-    disagreement_examples: list[dict[str, Any]] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        table = asdict(self)
-        return {"exact_match": table.pop("accuracy"), **table}
-
-
-@dataclass(frozen=True)
-class ClassEvaluation(Evaluation):
-    """Classes; `balanced_accuracy` is the mean over classes, `answer_shares` how often each is answered."""
-
-    balanced_accuracy: float = 0.0
-    answer_shares: dict[str, float] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 def evaluate(
     run: Trained | str | Path, split: str = "test", *, decoded: int = DECODED, progress: Progress | None = None
-) -> SequenceEvaluation | ClassEvaluation:
+) -> SplitEvaluation:
     """Accuracy of a run on a split; `all` is the whole domain of a task that can list it."""
     trained = run if isinstance(run, Trained) else load(run)
     task = trained.task
@@ -188,7 +152,7 @@ def evaluate_examples(
     shown: int = SHOWN,
     progress: Progress | None = None,
     observe: Observer = lambda examples, right: None,
-) -> SequenceEvaluation | ClassEvaluation:
+) -> SplitEvaluation:
     """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full, `observe` hears of all."""
     is_class = trained.task.kind == "class"
     count = ClassCount(trained, shown) if is_class else SequenceCount(trained, shown, size, decoded)
@@ -258,14 +222,14 @@ class Count:
         """What the model answers for good."""
         return parallel_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
 
-    def wrong_examples(self) -> list[dict[str, str]]:
+    def wrong_examples(self) -> tuple[WrongExample, ...]:
         if not self.kept_wrong:
-            return []
+            return ()
         kept = Examples.join(self.kept_wrong, self.task.vocabulary.pad)
         answers = self.answers(make_batch(self.task, self.trained.model, kept, self.trained.device)).cpu().numpy()
         rows = zip(kept.source, kept.target, answers, strict=True)
         shown = [(self.task.show(source, target), self.task.show(source, answer)) for source, target, answer in rows]
-        return [{"example": right, "answered": answered.rpartition("-> ")[2]} for right, answered in shown]
+        return tuple(WrongExample(example=right, answered=said.rpartition("-> ")[2]) for right, said in shown)
 
     def common(self, name: str) -> dict[str, Any]:
         right = self.n - self.wrong
@@ -308,7 +272,7 @@ class SequenceCount(Count):
         self.chosen = np.zeros(size, dtype=bool)
         self.chosen[sample] = True
         self.decoded_n = self.decoded_wrong = self.disagreements = self.real_disagreements = 0
-        self.disagreement_examples: list[dict[str, Any]] = []
+        self.disagreement_examples: list[Disagreement] = []
         self.waiting: list[tuple[Examples, Tensor]] = []
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> Bool[np.ndarray, " batch"]:
@@ -336,7 +300,7 @@ class SequenceCount(Count):
             decoded_wrong=self.decoded_wrong,
             disagreements=self.disagreements,
             real_disagreements=self.real_disagreements,
-            disagreement_examples=self.disagreement_examples,
+            disagreement_examples=tuple(self.disagreement_examples),
         )
 
     def _decode(self, examples: Examples, foreseen: Int[Tensor, "batch answer"]) -> None:
@@ -363,7 +327,7 @@ class SequenceCount(Count):
         for row, place, gap in zip(rows.tolist(), places.tolist(), gaps, strict=True):
             if len(self.disagreement_examples) < SHOWN:
                 shown = self.task.show(examples.source[row], examples.target[row])
-                self.disagreement_examples.append({"example": shown, "token": place, "gap": gap})
+                self.disagreement_examples.append(Disagreement(example=shown, token=place, gap=gap))
 
 
 def _widen(tokens: Int[Tensor, "batch answer"], width: int, pad: int) -> Int[Tensor, "batch width"]:

@@ -49,12 +49,15 @@ from headway.origin import (
     weights_digest,
     without_origins,
 )
+from headway.results.comparison import Outcome
 from headway.results.schema import read
 from headway.storage import (
     MARKDOWN_MARK,
     end_last_line,
     held_for_writing,
+    is_cut_off,
     is_written_by_headway,
+    parse_json,
     read_json,
     read_lines,
     replace_file,
@@ -537,11 +540,11 @@ class SweepDirectory:
         with held_for_writing(self.path):
             yield
 
-    def append_result(self, record: Mapping[str, Any]) -> None:
+    def append_result(self, outcome: Outcome) -> None:
         """Add a line; one that could not be written whole is taken back, so that the lines before it stay whole."""
         with self.results_path.open("ab", buffering=0) as handle:
             end = handle.tell()
-            left = memoryview((json.dumps(record, allow_nan=False) + "\n").encode())
+            left = memoryview((json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode())
             try:
                 while left:
                     left = left[handle.write(left) :]
@@ -553,18 +556,29 @@ class SweepDirectory:
         """End a line that a killed driver left half written, so that the next one stands alone."""
         end_last_line(self.results_path)
 
-    def results(self) -> dict[str, dict[str, Any]]:
-        """How each trial ended, by name; the last word of a trial counts, and a line that is not whole does not."""
-        found: dict[str, dict[str, Any]] = {}
-        for record in read_lines(self.results_path):
-            if isinstance(record.get("name"), str) and isinstance(record.get("metrics"), dict):
-                found[record["name"]] = record
+    def results(self, *, strict: bool = False) -> dict[str, Outcome]:
+        """How each trial ended, by name; the last word of a trial counts.
+
+        A line that cannot be read counts as none, so that its trial is done again. If `strict`, it is refused, unless
+        it is only cut off, as a kill leaves it.
+        """
+        found: dict[str, Outcome] = {}
+        lines = self.results_path.read_bytes().split(b"\n") if self.results_path.exists() else []
+        for number, line in enumerate(lines, 1):
+            where = f"{self.results_path}: line {number}"
+            try:
+                if line.strip():
+                    outcome = read(Outcome, parse_json(line, where), where)
+                    found[outcome.name] = outcome
+            except InputError:
+                if strict and not is_cut_off(line):
+                    raise
         return found
 
     def tidy_results(self, names: Iterable[str]) -> None:
         """Rewrite results.jsonl with one line a trial, in the order of `names`."""
         found = self.results()
-        lines = [json.dumps(found[name], allow_nan=False) + "\n" for name in names if name in found]
+        lines = [json.dumps(found[name].to_json(), allow_nan=False) + "\n" for name in names if name in found]
         replace_file(self.results_path, "".join(lines).encode())
 
 

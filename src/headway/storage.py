@@ -51,6 +51,15 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def is_cut_off(line: bytes) -> bool:
+    """Whether a line begins as an object does and is no JSON: what a kill leaves of it."""
+    try:
+        parse_json(line, "")
+    except InputError:
+        return line.startswith(b'{"')
+    return False
+
+
 def end_last_line(path: Path) -> None:
     if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
         with path.open("ab") as handle:
@@ -59,11 +68,19 @@ def end_last_line(path: Path) -> None:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes(), str(path))
     except FileNotFoundError:
         raise InputError(f"no file at {path}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def parse_json(content: bytes, where: str) -> Any:
+    """The value that some bytes hold; what is no JSON is refused, `where` names it."""
+    try:
+        return json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} cannot be read: {error}") from None
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -167,3 +167,16 @@ def test_two_thousand_trials_need_no_torch(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
     assert "2,000 of 2,000 trials finished" in done.stdout
     assert len(done.stdout.splitlines()) > 500
+
+
+@pytest.mark.parametrize(
+    "content", [bytes(range(256)) * 4, b'{"name": "a", "settings": {}, "seed": 0, "state": "x"}\n']
+)
+def test_a_damaged_file_of_results_is_refused_in_one_line(
+    sweep: SweepDirectory, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep.results_path.write_bytes(content)
+    assert run(["compare", "mine"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("headway: sweeps/mine/results.jsonl: line 1") and err.count("\n") == 1

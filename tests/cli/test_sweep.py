@@ -108,7 +108,7 @@ def test_trials_that_fail_are_named_and_the_others_finish(tmp_path: Path) -> Non
     assert "is not finite at step" in found[steep]
     assert "1 of 4 trials finished, 3 failed" in ended.stdout
     results = SweepDirectory("sweeps/tiny").results()
-    assert results["d_model=8,weight_decay=0.0,seed=0"]["metrics"]["steps"] == 40
+    assert results["d_model=8,weight_decay=0.0,seed=0"].metrics["steps"] == 40
     assert {name: results[name]["error"] for name in found} == found
 
 

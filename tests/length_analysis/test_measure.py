@@ -13,7 +13,8 @@ from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.length_analysis.measure import by_doubling, measure_lengths
 from headway.length_analysis.sets import length_set
-from headway.results.lengths import ConstantAnswer, Lengths, WrongExample
+from headway.results.evaluation import WrongExample
+from headway.results.lengths import ConstantAnswer, Lengths
 from headway.results.schema import read
 from headway.statistics import wilson_interval
 from tests.head_analysis.small import untrained

@@ -77,9 +77,11 @@ def evaluation_document(wrong: int) -> dict[str, Any]:
         "all": {
             "exact_match": 1 - wrong / n,
             "split": "all",
+            "step": 24,
             "n": n,
             "wrong": wrong,
             "interval": [0.9981, 0.9999],
+            "loss": 0.125,
             "wrong_examples": [{"example": "5 8 + 5 3 -> 1 1 1", "answered": "1 1 0"}] * bool(wrong),
             "decoded_n": 900,
             "decoded_wrong": 0,

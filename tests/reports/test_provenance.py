@@ -10,6 +10,8 @@ from headway.reports.blocks import Command
 from headway.reports.evidence import Evidence
 from headway.reports.gathering import gather
 from headway.reports.sections import provenance
+from headway.results.evaluation import Evaluations, SequenceEvaluation
+from headway.results.schema import blank
 from tests.reports.made_up_runs import make_run
 from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of, mechanism_of
@@ -30,9 +32,8 @@ def told(run: Path, **documents: Any) -> Evidence:
 def test_options_that_are_not_the_default_are_repeated() -> None:
     heads = typed({"settings": {"split": "validation", "examples": 500, "thorough": True, "maps": 5}})
     lengths = lengths_of([length_row(32)], asked=(32, 64), n=300, mechanism=mechanism_of())
-    evidence = told(
-        Path("a"), evaluation={"test": {}, "all": {}}, heads=heads, lengths=lengths, doctor={"findings": []}
-    )
+    measured = Evaluations(test=blank(SequenceEvaluation), whole=blank(SequenceEvaluation))
+    evidence = told(Path("a"), evaluation=measured, heads=heads, lengths=lengths, doctor={"findings": []})
     assert commands(evidence) == [
         "headway train addition",
         "headway evaluate a",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headway.results.evaluation import Evaluations
 from headway.runs import RunDirectory
 from headway.studies.pieces import Accuracy, Diagnosis, Heads, Lengths, Piece, Why
 from headway.studies.plan import Arm, HeadsOf, Study
@@ -70,7 +71,8 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
         assert piece.known() is None
         make(piece)
         assert piece.known() is not None
-    assert (run.read_analysis("evaluation") or {})["all"] == accuracy.known()
+    kept = run.read_result(Evaluations, "evaluation")
+    assert kept is not None and kept.whole == accuracy.known()
     assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
     found = heads.known()
     assert found is not None

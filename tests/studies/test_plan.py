@@ -1,5 +1,7 @@
 """A study's cells are what its arms say, and every preset that comes with headway can be planned."""
 
+from pathlib import Path
+
 import pytest
 
 from headway.config import RunConfig
@@ -8,8 +10,8 @@ from headway.model.encodings import ENCODINGS
 from headway.studies.gate import GATE
 from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study, plan_study
 from headway.studies.presets import PRESETS, RATES
+from headway.sweeps.driver import make_jobs
 from headway.sweeps.plan import Trial
-from headway.sweeps.seeds import stacks
 from headway.tasks import make_task
 from headway.training.preparation import resolve
 
@@ -117,4 +119,5 @@ def test_neighbours_that_differ_in_their_seeds_alone_are_one_stack() -> None:
         return Trial(f"{steps}-{seed}", {}, RunConfig.from_json({"form": 1, **table}))
 
     trials = [trial(0, 5), trial(1, 5), trial(0, 6), trial(2, 5)]
-    assert list(stacks(trials)) == [slice(0, 2), slice(2, 3), slice(3, 4)]
+    jobs = make_jobs(trials, [Path(trial.name) for trial in trials], 128)
+    assert [job.trials for job in jobs] == [tuple(trials[:2]), (trials[2],), (trials[3],)]

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from headway.errors import Interrupted
+from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import Job, run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.trial import Circumstances, Outcome, Report, run_job
+from headway.sweeps.trial import Circumstances, Report, run_job
 
 ROOT = Path(__file__).parents[2]
 HOW = Circumstances(device="cpu", command=("test",))
@@ -60,7 +61,7 @@ def run_here(plan: Plan, out: Path) -> SweepDirectory:
     directory.begin(plan.to_json())
     for trial in plan.trials:
         for outcome in run_job([trial], [directory.trial(trial.name).path], HOW):
-            directory.append_result(outcome.to_json())
+            directory.append_result(outcome)
     return directory
 
 

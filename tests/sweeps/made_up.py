@@ -1,9 +1,11 @@
 """Sweep directories with results that are written down, not trained."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.plan import Trial, plan_grid
 from tests.tiny_recipes import write_recipe
@@ -12,14 +14,19 @@ Measure = Callable[[Trial], float | str | None]
 """The accuracy of a trial, the error it failed with, or None for one that has not ended."""
 
 
-def record(trial: Trial, accuracy: float | str, **more: float) -> dict[str, Any]:
+def record(trial: Trial, accuracy: float | str, **more: float) -> Outcome:
     """A line of results.jsonl."""
-    line = {"name": trial.name, "settings": dict(trial.settings), "seed": trial.seed, "seconds": 2.0}
     if isinstance(accuracy, str):
-        return {**line, "state": "failed", "metrics": {}, "error": accuracy}
+        return Outcome(trial.name, trial.settings, trial.seed, "failed", error=accuracy, seconds=2.0)
     counts = {"n": 1_000, "wrong": round(1_000 * (1 - accuracy))}
     metrics = {"steps": 4, "accuracy": accuracy, "loss": 1 - accuracy, **counts, **more}
-    return {**line, "state": "finished", "metrics": metrics, "error": None}
+    return Outcome(trial.name, trial.settings, trial.seed, "finished", metrics, seconds=2.0)
+
+
+def add_line(directory: SweepDirectory, line: Mapping[str, Any]) -> None:
+    """A line of results.jsonl that no trial wrote."""
+    with directory.results_path.open("a") as handle:
+        handle.write(json.dumps(line) + "\n")
 
 
 def make_sweep(folder: Path, vary: Sequence[str], seeds: int, measure: Measure) -> SweepDirectory:

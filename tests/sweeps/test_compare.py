@@ -1,16 +1,19 @@
 """What a sweep says: rows, intervals, failures, filters, sorting, one key with everything else equal."""
 
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
 
 from headway.errors import InputError
+from headway.results.comparison import Comparison, Outcome
 from headway.runs import SweepDirectory
 from headway.statistics import clopper_pearson, newcombe_interval, wilson_interval
 from headway.sweeps.compare import compare
-from headway.sweeps.comparison import Comparison, effect_table, shown, table_of
-from tests.sweeps.made_up import ENCODINGS, RATES, by_settings, make_sweep, record
+from headway.sweeps.tables import effect_table, shown, table_of
+from tests.sweeps.made_up import ENCODINGS, RATES, add_line, by_settings, make_sweep, record
 
 MEANS = {"sinusoidal": 0.8, "rotary": 0.99, "learned": 0.9}
 
@@ -97,7 +100,7 @@ def test_without_the_number_of_examples_an_accuracy_has_no_interval(tmp_path: Pa
     for trial in directory.plan()["trials"]:
         metrics = {"accuracy": 1.0, "validation_accuracy": 1.0, "loss": 0.25}
         line = {"name": trial["name"], "settings": {}, "seed": trial["seed"], "state": "finished", "error": None}
-        directory.append_result({**line, "metrics": metrics, "seconds": 2.0})
+        add_line(directory, {**line, "metrics": metrics, "seconds": 2.0})
     assert [compare(directory, metric=one).rows[0].interval for one in ("accuracy", "validation_accuracy")] == [
         None
     ] * 2
@@ -124,7 +127,7 @@ def test_accuracy_is_the_default_or_else_validation_accuracy(tmp_path: Path) -> 
     directory = make_sweep(tmp_path, [], 1, lambda trial: None)
     trial = directory.plan()["trials"][0]
     line = {**trial, "state": "finished", "metrics": {"steps": 4, "validation_accuracy": 0.5}, "seconds": 1.0}
-    directory.append_result(line)
+    add_line(directory, line)
     assert compare(directory).metric == "validation_accuracy"
 
 
@@ -258,7 +261,6 @@ def test_without_any_pair_there_is_nothing_to_say(tmp_path: Path) -> None:
 
 def test_a_comparison_survives_json(tmp_path: Path) -> None:
     directory = make_sweep(tmp_path, ["task.digits=1,2", RATES], 2, lambda t: "no" if t.seed else 0.25)
-    directory.append_result({"name": "stranger"})
     found = compare(directory, by=[], where=["lr=0.01"])
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert Comparison.from_json(document) == found
@@ -280,7 +282,7 @@ def test_lists_as_values_stay_lists(tmp_path: Path) -> None:
     ]
     directory.begin({"form": 1, "trials": trials, "vary": vary})
     for trial in trials:
-        directory.append_result({**trial, "state": "finished", "metrics": {"accuracy": 0.5}, "seconds": 1.0})
+        add_line(directory, {**trial, "state": "finished", "metrics": {"accuracy": 0.5}, "seconds": 1.0})
     found = compare(directory, where=["task.test_lengths=[16, 20],[16]"], by=["task.test_lengths"])
     assert len(found.rows) == 2
     assert Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
@@ -320,46 +322,70 @@ def test_a_broken_last_line_counts_as_not_ended(sweep: SweepDirectory) -> None:
     assert compare(sweep).trials_finished == 17
 
 
-@pytest.mark.parametrize("line", ["[1]", "null", '{"name": 3}', "[" * 100_000, "\x00"])
-def test_lines_that_are_no_results_are_passed_over(sweep: SweepDirectory, line: str) -> None:
-    before = compare(sweep)
-    sweep.results_path.write_text(line + "\n" + sweep.results_path.read_text())
-    assert compare(sweep) == before
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[1]", "the document is [1]; an object needed"),
+        ("null", "the document is null; an object needed"),
+        ('{"name": 3}', "name is 3; a text needed"),
+        ("[" * 100_000, "cannot be read"),
+        ("\x00\x01\x02", "cannot be read"),
+    ],
+)
+def test_lines_that_are_no_results_are_refused_by_their_number(sweep: SweepDirectory, line: str, said: str) -> None:
+    sweep.results_path.write_text(f"{sweep.results_path.read_text()}{line}\n")
+    with pytest.raises(InputError, match=f"^{re.escape(str(sweep.results_path))}: line 19.* {re.escape(said)}"):
+        compare(sweep)
+
+
+def test_a_file_that_is_not_text_is_refused(sweep: SweepDirectory) -> None:
+    sweep.results_path.write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match=r"results.jsonl: line 1 cannot be read"):
+        compare(sweep)
 
 
 def test_results_of_trials_outside_the_plan_are_ignored_with_a_word(sweep: SweepDirectory) -> None:
-    sweep.append_result({"name": "elsewhere", "state": "finished", "metrics": {"accuracy": 1.0}})
+    sweep.append_result(Outcome("elsewhere", {}, 0, "finished", {"accuracy": 1.0}))
     found = compare(sweep)
     assert found.trials_finished == 18
     assert found.notes == ("1 results of trials that are not in the plan are ignored",)
 
 
-@pytest.mark.parametrize("value", [None, "0.5", True, [1], 10**400], ids=lambda value: type(value).__name__)
-def test_a_metric_that_is_no_number_is_left_out_with_a_word(tmp_path: Path, value: object) -> None:
+@pytest.mark.parametrize("value", [None, "0.5", True, [1], math.nan, math.inf], ids=str)
+def test_a_metric_that_is_no_number_is_refused(tmp_path: Path, value: object) -> None:
     directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
     line = {**directory.plan()["trials"][0], "state": "finished", "metrics": {"accuracy": value}, "future": 1}
-    directory.append_result(line)
+    add_line(directory, line)
+    with pytest.raises(InputError, match=r"results.jsonl: line 3: metrics.accuracy is .*; a number needed"):
+        compare(directory)
+    assert len(directory.results()) == 2, "a sweep that goes on takes such a line for none"
+
+
+def test_a_number_that_nothing_can_have_is_refused(tmp_path: Path) -> None:
+    directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
+    add_line(directory, {**directory.plan()["trials"][0], "state": "finished", "metrics": {"accuracy": 10**400}})
+    with pytest.raises(InputError, match=r"results.jsonl: the accuracy of seed=0 is beyond 1e\+100"):
+        compare(directory)
+
+
+def test_a_trial_without_the_metric_is_left_out_with_a_word(tmp_path: Path) -> None:
+    directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
+    add_line(directory, {**directory.plan()["trials"][0], "state": "finished", "metrics": {"loss": 0.25}})
     found = compare(directory)
     assert found.rows[0].values == (0.5,)
     assert found.notes == ("1 finished trials have no accuracy and are left out",)
 
 
-def test_not_a_number_is_left_out(tmp_path: Path) -> None:
-    directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
-    directory.results_path.write_text(directory.results_path.read_text().replace("0.5", "NaN", 1))
-    assert compare(directory).rows[0].values == (0.5,)
-
-
-def test_a_line_without_metrics_changes_nothing_and_an_unknown_state_is_no_result(tmp_path: Path) -> None:
+def test_another_state_is_refused_and_a_failure_without_a_reason_is_unknown(tmp_path: Path) -> None:
     directory = make_sweep(tmp_path, [], 2, lambda trial: 0.5)
     first, second = directory.plan()["trials"]
-    directory.append_result({**first, "state": "failed", "metrics": [1]})
-    assert compare(directory).trials_finished == 2
-    directory.append_result({**first, "state": "exploded", "metrics": {}})
-    directory.append_result({**second, "state": "failed", "metrics": {}, "error": None})
+    add_line(directory, {**second, "state": "failed", "metrics": {}, "error": None})
     found = compare(directory)
-    assert (found.trials_finished, found.trials_failed) == (0, 1)
-    assert found.rows[0].errors == ("unknown",)
+    assert (found.trials_finished, found.trials_failed) == (1, 1)
+    assert found.rows[0].errors == (None, "unknown")
+    add_line(directory, {**first, "state": "exploded", "metrics": {}})
+    with pytest.raises(InputError, match=r'line 4: state is "exploded"; "finished" or "stopped" or "failed" needed'):
+        compare(directory)
 
 
 @pytest.mark.parametrize(
@@ -367,12 +393,12 @@ def test_a_line_without_metrics_changes_nothing_and_an_unknown_state_is_no_resul
     [
         ("{", r"sweep.json cannot be read"),
         ("[]", r"sweep.json holds no plan of a sweep"),
-        ("{}", r"is not a sweep that this version can read: its sweep.json has form None; form 1 needed"),
-        ('{"form": 2}', r"its sweep.json has form 2; form 1 needed"),
-        ('{"form": 1}', r"its sweep.json lists no trials"),
-        ('{"form": 1, "trials": []}', r"its sweep.json lists no trials"),
-        ('{"form": 1, "trials": [{"name": "a", "seed": 0}]}', r"a trial in its sweep.json lacks a name, settings or a"),
-        ('{"form": 1, "trials": [7]}', r"a trial in its sweep.json lacks a name, settings or a seed: 7"),
+        ("{}", r"sweep.json: form is missing; 1 needed"),
+        ('{"form": 2}', r"sweep.json: form is 2; 1 needed"),
+        ('{"form": 1}', r"sweep.json: trials is missing; a list needed"),
+        ('{"form": 1, "trials": []}', r"sweep.json lists no trials"),
+        ('{"form": 1, "trials": [{"name": "a", "seed": 0}]}', r"trials\[0\].settings is missing"),
+        ('{"form": 1, "trials": [7]}', r"trials\[0\] is 7; an object needed"),
     ],
 )
 def test_a_plan_of_another_form_is_refused(sweep: SweepDirectory, plan: str, message: str) -> None:
@@ -408,8 +434,8 @@ def test_what_a_real_trial_leaves_can_be_compared(tmp_path: Path) -> None:
     directory.begin(plan.to_json())
     (trial,) = plan.trials
     (outcome,) = run_job([trial], [directory.trial(trial.name).path], Circumstances(device="cpu"))
-    directory.append_result(outcome.to_json())
+    directory.append_result(outcome)
     (row,) = compare(directory).rows
     assert row.values == (outcome.metrics["accuracy"],)
     assert compare(directory, metric="steps").rows[0].mean == 4
-    assert record(trial, 0.5).keys() == outcome.to_json().keys(), "made-up results have the form of real ones"
+    assert record(trial, 0.5).metrics.keys() <= outcome.metrics.keys(), "made-up results have the form of real ones"

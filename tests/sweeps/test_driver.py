@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from headway.errors import InputError, Interrupted
+from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import Executor, Job, make_jobs, run_sweep
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.trial import DiskFull, Outcome, Report
+from headway.sweeps.trial import DiskFull, Report
 from tests.tiny_recipes import write_recipe
 
 

@@ -20,15 +20,16 @@ from headway.cli.compare import as_csv, remarks
 from headway.cli.grid import Standing
 from headway.cli.main import run
 from headway.errors import InputError, Interrupted
+from headway.results.comparison import Comparison, Outcome
 from headway.runs import RunDirectory, SweepDirectory
-from headway.sweeps.comparison import Comparison, heading, table_of
 from headway.sweeps.driver import Job, next_stage, run_sweep
 from headway.sweeps.halving import count_steps, make_rungs, plan_rungs
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, Rung, Trial
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.search import plan_search
-from headway.sweeps.trial import Circumstances, Outcome, Report, run_job
+from headway.sweeps.tables import heading, table_of
+from headway.sweeps.trial import Circumstances, Report, run_job
 from headway.sweeps.worker import decode_job, encode_job
 from headway.training import train
 from tests.sweeps.driving import HERE, HOW, ROOT, Here, lines_without_times
@@ -134,14 +135,14 @@ def test_the_best_third_of_each_rung_go_on(searched: tuple[Plan, SweepDirectory]
         expected |= dict.fromkeys(going, until)
         going = sorted(means, key=lambda rate: means[rate])[:keep]
     records = directory.results()
-    assert [records[trial.name]["metrics"]["steps"] for trial in plan.trials] == [
+    assert [records[trial.name].metrics["steps"] for trial in plan.trials] == [
         expected[trial.settings["train.lr"]] for trial in plan.trials
     ]
     for trial in plan.trials:
         record, until = records[trial.name], expected[trial.settings["train.lr"]]
-        assert record["state"] == ("finished" if until == 18 else "stopped")
-        assert record["rungs"] == [loss_at(directory, trial, end) for end in (2, 6, 18) if end <= until]
-        assert record["metrics"]["validation_loss"] == record["rungs"][-1]
+        assert record.state == ("finished" if until == 18 else "stopped")
+        assert record.rungs == tuple(loss_at(directory, trial, end) for end in (2, 6, 18) if end <= until)
+        assert record.metrics["validation_loss"] == record.rungs[-1]
         assert directory.trial(trial.name).checkpoint_steps()[-1] == until
 
 
@@ -149,10 +150,10 @@ def test_a_setting_that_goes_on_is_trained_as_it_would_be_alone(
     searched: tuple[Plan, SweepDirectory], tmp_path: Path
 ) -> None:
     plan, directory = searched
-    last = next(trial for trial in plan.trials if directory.results()[trial.name]["state"] == "finished")
+    last = next(trial for trial in plan.trials if directory.results()[trial.name].state == "finished")
     alone = train(last.config, tmp_path / "alone", device="cpu")
     assert weights_hash(tmp_path / "alone", 18) == weights_hash(directory.trial(last.name).path, 18)
-    assert alone.metrics["validation_loss"] == directory.results()[last.name]["metrics"]["validation_loss"]
+    assert alone.metrics["validation_loss"] == directory.results()[last.name].metrics["validation_loss"]
 
 
 @pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.long), 5])
@@ -179,9 +180,9 @@ def test_seeds_and_rates_climb_as_a_stack(searched: tuple[Plan, SweepDirectory],
     assert executor.ran == 3 + 1 + 1  # 9, 3 and 1 rates times 2 seeds, 8 in a stack
     for name, record in directory.results().items():
         expected = alone.results()[name]
-        assert (record["state"], record["metrics"]["steps"]) == (expected["state"], expected["metrics"]["steps"])
+        assert (record.state, record.metrics["steps"]) == (expected.state, expected.metrics["steps"])
         # A stack adds in another order; 18 steps let the last bits of single precision grow a little.
-        assert record["rungs"] == pytest.approx(expected["rungs"], rel=1e-4)
+        assert record.rungs == pytest.approx(expected.rungs, rel=1e-4)
 
 
 def kill_plan(folder: Path) -> Plan:
@@ -200,7 +201,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_workers_do_not_matter(tmp_pat
     undisturbed = SweepDirectory(tmp_path / "undisturbed")
     run_sweep(plan, undisturbed, HERE)
     assert lines_without_times(directory) == lines_without_times(undisturbed)
-    assert sorted(one["state"] for one in directory.results().values()) == ["finished"] * 2 + ["stopped"] * 4
+    assert sorted(one.state for one in directory.results().values()) == ["finished"] * 2 + ["stopped"] * 4
 
 
 def test_a_job_that_ends_at_a_step_measures_nothing_and_can_go_on(tmp_path: Path) -> None:
@@ -229,10 +230,10 @@ def test_a_run_that_stops_early_is_finished_and_keeps_its_loss_in_later_rungs(tm
     result = run_sweep(plan, directory, executor)
     assert executor.ran == 4
     assert (result.finished, result.failed) == (4, {})
-    assert [one["metrics"]["steps"] for one in directory.results().values()] == [2] * 4
+    assert [one.metrics["steps"] for one in directory.results().values()] == [2] * 4
     assert result.search is not None
     assert result.search.best is not None
-    assert result.search.best.validation_loss == min(one["rungs"][0] for one in directory.results().values())
+    assert result.search.best.validation_loss == min(one.rungs[0] for one in directory.results().values())
 
 
 # Failures
@@ -270,7 +271,7 @@ def test_a_setting_with_a_failed_seed_does_not_go_on(tmp_path: Path) -> None:
     plan, directory = halving(tmp_path), SweepDirectory(tmp_path / "sweep")
     best, second, third, fourth, *_ = by_rate(plan)
     result = run_sweep(plan, directory, Written({best[1]: 2, second[0]: 6}))
-    states = {name: (one["state"], len(one["rungs"])) for name, one in directory.results().items()}
+    states = {name: (one.state, len(one.rungs)) for name, one in directory.results().items()}
     assert states[best[0]] == ("stopped", 1)
     assert states[best[1]] == ("failed", 0)
     assert (states[second[0]], states[second[1]]) == (("failed", 1), ("stopped", 2))
@@ -282,7 +283,7 @@ def test_a_setting_with_a_failed_seed_does_not_go_on(tmp_path: Path) -> None:
     assert result.search.best.validation_loss == pytest.approx(
         min(t.config.train.lr for t in plan.trials if t.name in third)
     )
-    assert directory.results()[third[0]]["seconds"] == 3.0, "the time of all its rungs"
+    assert directory.results()[third[0]].seconds == 3.0, "the time of all its rungs"
 
 
 def test_a_failed_trial_is_tried_again_until_its_rung_has_counted(tmp_path: Path) -> None:
@@ -339,8 +340,8 @@ def test_while_a_rung_is_under_way_a_setting_is_shown_at_its_farthest_step(tmp_p
         run_sweep(plan, directory, Here(19))
     row, *others = hw.compare(directory).rows
     assert (row.stopped, row.stopped_at) == (2, 6)
-    farthest = next(one for one in directory.results().values() if len(one["rungs"]) == 2)
-    assert row.stopped_mean == farthest["rungs"][1]
+    farthest = next(one for one in directory.results().values() if len(one.rungs) == 2)
+    assert row.stopped_mean == farthest.rungs[1]
     assert {other.stopped_at for other in others} == {2}
 
 

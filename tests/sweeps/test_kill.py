@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from headway.errors import Interrupted
+from headway.results.comparison import Outcome as Ended
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Outcome as Ended
 from headway.training import train
 from tests.sweeps.driving import (
     HOW,
@@ -153,15 +153,12 @@ def test_ctrl_c_saves_what_runs_and_leaves_no_process(recipe: Path, tmp_path: Pa
 def test_a_line_that_a_kill_cut_off_costs_its_own_trial_alone(recipe: Path, tmp_path: Path) -> None:
     plan = long_plan(recipe)
     directory = SweepDirectory(tmp_path)
-    records = [
-        {"name": trial.name, "settings": dict(trial.settings), "seed": trial.seed, "state": "finished", "metrics": {}}
-        for trial in plan.trials
-    ]
+    records = [Ended(trial.name, trial.settings, trial.seed, "finished") for trial in plan.trials]
     directory.begin(plan.to_json())
     for record in records[:3]:
         directory.append_result(record)
     with directory.results_path.open("a") as handle:
-        handle.write(json.dumps(records[3])[:30])
+        handle.write(json.dumps(records[3].to_json())[:30])
     ran = []
 
     class Here:

@@ -16,12 +16,13 @@ import pytest
 
 from headway.config import RunConfig
 from headway.errors import Interrupted, RunStopped
+from headway.results.comparison import Outcome
 from headway.runs import RunDirectory, SweepDirectory
 from headway.sweeps import local
 from headway.sweeps.driver import Job, run_sweep
 from headway.sweeps.local import LocalExecutor, _Deaths, available_cores, count_death, describe_end, saved_steps
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
+from headway.sweeps.trial import Circumstances, DiskFull, Report
 from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
@@ -210,7 +211,7 @@ def test_a_worker_that_finishes_instead_of_saving_is_not_waited_for(
     with pytest.raises(error, match=message):
         run_sweep(plan, directory, LocalExecutor(1, HOW), stop)
     assert time.monotonic() - before < local.SAVING
-    assert {name: record["state"] for name, record in directory.results().items()} == {"seed=0": "finished"}
+    assert {name: record.state for name, record in directory.results().items()} == {"seed=0": "finished"}
 
 
 def test_a_worker_has_the_threads_it_is_told_and_a_trial_costs_little_beyond_its_own_time(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_a_worker_has_the_threads_it_is_told_and_a_trial_costs_little_beyond_its
         lambda event: moments.append(time.perf_counter()) if event["event"] in ("started", "ended") else None,
     )
     assert len(moments) == 24
-    own = sum(record["seconds"] for record in directory.results().values())
+    own = sum(record.seconds for record in directory.results().values())
     assert (moments[-1] - moments[0] - own) / 12 < 0.020
     assert {directory.trial(trial.name).provenance()["threads"] for trial in plan.trials} == {2}
 
@@ -236,7 +237,7 @@ def test_two_thousand_results_are_read_and_put_in_order_within_seconds(tmp_path:
     directory.begin(plan.to_json())
     began = time.perf_counter()
     for trial in reversed(plan.trials):
-        directory.append_result(Outcome(trial.name, {}, trial.seed, "finished", {"accuracy": 0.5}).to_json())
+        directory.append_result(Outcome(trial.name, {}, trial.seed, "finished", {"accuracy": 0.5}))
     result = run_sweep(plan, directory, LocalExecutor(1, HOW))
     assert result.finished == 2_000
     assert time.perf_counter() - began < 3

@@ -9,8 +9,9 @@ import safetensors.torch
 
 from headway.errors import InputError, RunStopped
 from headway.evaluation import evaluate, load
+from headway.results.comparison import Outcome
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, DiskFull, Outcome, in_one_line, run_job, stopping_when_full
+from headway.sweeps.trial import Circumstances, DiskFull, in_one_line, run_job, stopping_when_full
 from tests.tiny_recipes import write_recipe
 
 

@@ -14,7 +14,8 @@ from headway.narration.tables import table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headway.sweeps.comparison import Comparison, Effect, Interval
+    from headway.results.comparison import Comparison, Effect
+    from headway.results.schema import Interval
 
 FORMATS = ("table", "markdown", "csv")
 
@@ -72,7 +73,7 @@ def draw(found: "Comparison") -> "list[Path]":
 
 def print_tables(found: "Comparison", *, markdown: bool) -> None:
     """The table, its remarks, and a table for each key of --by."""
-    from headway.sweeps.comparison import effect_table, heading, table_of
+    from headway.sweeps.tables import effect_table, heading, table_of
 
     blank = "\n" if markdown else ""
     print(heading(found) + blank)

@@ -1,13 +1,13 @@
 """headway evaluate"""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
+from headway.results.evaluation import SequenceEvaluation, SplitEvaluation
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
@@ -37,43 +37,40 @@ def evaluate(
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
     found = measure(trained, split, quiet=quiet)
-    show(found, summary(trained.directory.path, found), as_json=json)
-    if found.get("real_disagreements"):
+    show(found.to_json(), summary(trained.directory.path, found), as_json=json)
+    if isinstance(found, SequenceEvaluation) and found.real_disagreements:
         raise typer.Exit(1)
 
 
-def measure(trained: "Trained", split: str, *, quiet: bool) -> dict[str, Any]:
+def measure(trained: "Trained", split: str, *, quiet: bool) -> SplitEvaluation:
     """Evaluate with a progress display and add the result to the run."""
     from headway.evaluation import evaluate as run_evaluation
 
     with progress(f"evaluate {trained.directory.name} on {split}", quiet=quiet) as meter:
-        found = run_evaluation(trained, split, progress=meter).to_json()
-    aside = trained.directory.add_to_analysis("evaluation", {split: found}, trained.step)
+        found = run_evaluation(trained, split, progress=meter)
+    aside = trained.directory.add_to_analysis("evaluation", {split: found.to_json()}, trained.step)
     if aside is not None:
         say(f"headway: warning: the file of earlier evaluations cannot be read; it was put aside as {aside}")
     return found
 
 
-def summary(run: Path, found: Mapping[str, Any]) -> list[str]:
+def summary(run: Path, found: SplitEvaluation) -> list[str]:
     """An evaluation in a few lines for a person."""
-    what = split_in_words(found["split"])
-    name = "exact match" if "exact_match" in found else "accuracy"
-    share = found[name.replace(" ", "_")]
-    low, high = found["interval"]
+    name = "exact match" if isinstance(found, SequenceEvaluation) else "accuracy"
+    low, high = found.interval
     lines = [
-        f"{run} (step {found['step']:,}) on {what}: {found['wrong']:,} wrong of {found['n']:,}",
-        f"{name} {percent(share)}, 95 % interval {percent(low)} to {percent(high)}",
+        f"{run} (step {found.step:,}) on {split_in_words(found.split)}: {found.wrong:,} wrong of {found.n:,}",
+        f"{name} {percent(found.accuracy)}, 95 % interval {percent(low)} to {percent(high)}",
     ]
-    if name == "exact match":
+    if isinstance(found, SequenceEvaluation):
         lines.append(
-            f"decoded for real: {found['decoded_n']:,}, wrong {found['decoded_wrong']:,}, "
-            f"disagreements with the parallel pass {found['disagreements']:,}"
+            f"decoded for real: {found.decoded_n:,}, wrong {found.decoded_wrong:,}, "
+            f"disagreements with the parallel pass {found.disagreements:,}"
         )
     else:
-        shares = ", ".join(f"{label}: {part:.1%}" for label, part in found["answer_shares"].items())
-        lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}; answers given: {shares}")
-    lines += [f"  wrong: {wrong['example']}, answered {wrong['answered']}" for wrong in found["wrong_examples"][:5]]
-    return lines
+        shares = ", ".join(f"{label}: {part:.1%}" for label, part in found.answer_shares.items())
+        lines.append(f"balanced accuracy {percent(found.balanced_accuracy)}; answers given: {shares}")
+    return lines + [f"  wrong: {wrong.example}, answered {wrong.answered}" for wrong in found.wrong_examples[:5]]
 
 
 def split_in_words(split: str) -> str:

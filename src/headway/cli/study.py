@@ -14,7 +14,7 @@ from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progres
 from headway.cli.train import show_event
 from headway.narration.numbers import counted, duration
 from headway.narration.tables import table
-from headway.results.study import Cost, LengthStudy, Mastery, StudyCell
+from headway.results.study import Cost, FailedTraining, LengthStudy, Mastery, StudyCell
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
@@ -120,18 +120,17 @@ def told(found: "StudyResult") -> list[str]:
 
 def told_accuracy(found: "StudyResult") -> list[str]:
     """How every run was trained, and how often it is right."""
-    from headway.results.schema import read
-    from headway.results.study import Training
     from headway.runs import RunDirectory
 
-    rows = [row for row in (found.accuracy or {})["runs"] if row["evaluation"] is not None]
-    runs = [RunDirectory(row["training"]["run"]) for row in rows]
-    lines = asked_of(runs[0].config()) if runs else []
-    for run, row in zip(runs, rows, strict=True):
-        training = read(Training, row["training"], "summary.json")
-        cost = f"trained {training.steps:,} steps in {training.seconds:.0f} s"
-        lines.append(f"seed {run.config().seed}: {cost}; {mastery_text(training.mastery)}")
-        lines += summary(run.path, row["evaluation"])
+    lines: list[str] = []
+    for row in () if found.accuracy is None else found.accuracy.runs:
+        if row.evaluation is None or isinstance(row.training, FailedTraining):
+            continue
+        run = RunDirectory(row.training.run)
+        lines = lines or asked_of(run.config())
+        cost = f"trained {row.training.steps:,} steps in {row.training.seconds:.0f} s"
+        lines.append(f"seed {run.config().seed}: {cost}; {mastery_text(row.training.mastery)}")
+        lines += summary(run.path, row.evaluation)
     return lines
 
 

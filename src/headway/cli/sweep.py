@@ -128,7 +128,7 @@ def summary(plan: "Plan", place: "SweepDirectory", result: "SweepResult") -> lis
     values: dict[str, list[float]] = {}
     for trial in plan.trials:
         name = setting_text(trial.settings) or plan.name
-        metrics = records.get(trial.name, {}).get("metrics") or {}
+        metrics = records[trial.name].metrics if trial.name in records else {}
         found = metrics.get("accuracy", metrics.get("validation_accuracy"))
         values.setdefault(name, []).extend([] if found is None else [found])
     lines = [

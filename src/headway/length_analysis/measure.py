@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from headway.errors import InputError
-from headway.evaluation import ClassEvaluation, Evaluation, SequenceEvaluation, Trained, evaluate_examples, load
+from headway.evaluation import Trained, evaluate_examples, load
 from headway.length_analysis.held import THRESHOLD, by_set, constant_answer, held_from_shortest, length_held, not_held
 from headway.length_analysis.mechanism import mechanism as compare_heads
 from headway.length_analysis.positions import positions
 from headway.length_analysis.sets import length_set, plan_lengths
+from headway.results.evaluation import ClassEvaluation, SequenceEvaluation
 from headway.results.lengths import (
     Checkpoint,
     Decoding,
@@ -20,7 +21,6 @@ from headway.results.lengths import (
     LengthRow,
     Lengths,
     TrainingRange,
-    WrongExample,
 )
 from headway.results.mechanism import Mechanism
 from headway.statistics import wilson_interval
@@ -197,7 +197,7 @@ def _measure(trained: Trained, asked: Asked, inside: bool, report: Progress) -> 
         accuracy=found.accuracy,
         interval=found.interval,
         loss=found.loss,
-        wrong_examples=tuple(WrongExample(**one) for one in found.wrong_examples),
+        wrong_examples=found.wrong_examples,
         by={feature: by_doubling(np.concatenate(values), right) for feature, values in hard.items()},
     )
     return _with_answers(row, labels, found) if isinstance(found, ClassEvaluation) else _with_decoding(row, found)
@@ -219,9 +219,8 @@ def _with_answers(row: LengthRow, labels: Mapping[int, int], found: ClassEvaluat
     )
 
 
-def _with_decoding(row: LengthRow, found: Evaluation) -> LengthRow:
+def _with_decoding(row: LengthRow, found: SequenceEvaluation) -> LengthRow:
     """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
-    assert isinstance(found, SequenceEvaluation)
     decoded = Decoding(
         n=found.decoded_n,
         wrong=found.decoded_wrong,

@@ -12,10 +12,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.results.schema import member
-from headway.results.study import LengthStudy
+from headway.results.study import AccuracyStudy, LengthStudy
 from headway.statistics import wilson_interval
 
 Form = Callable[[float], str]
@@ -141,6 +142,11 @@ class Evidence:
         """The runs that have some document."""
         return [run for run in self.runs if self.has(f"{run}/{name}")]
 
+    def evaluations(self, run: str) -> Evaluations:
+        """What was measured of a run, by split; nothing where it was not evaluated."""
+        found: Evaluations = self.find(f"{run}/evaluation", Evaluations())
+        return found
+
     def heads(self, run: str) -> HeadAnalysis:
         """The analysis of heads of a run that has one."""
         found: HeadAnalysis = self.get(f"{run}/heads")
@@ -155,6 +161,12 @@ class Evidence:
     def length_study(self) -> LengthStudy | None:
         """What a study of lengths says."""
         found: LengthStudy | None = self.find("study/lengths")
+        return found
+
+    @property
+    def accuracy_study(self) -> AccuracyStudy | None:
+        """What a study of accuracy says."""
+        found: AccuracyStudy | None = self.find("study/summary")
         return found
 
     def number(self, path: str, form: Form = whole) -> Markup:

@@ -5,6 +5,7 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from headway.reports.evidence import Evidence
+from headway.results.study import FailedTraining
 
 
 def failures(evidence: Evidence) -> list[Markup]:
@@ -15,11 +16,11 @@ def failures(evidence: Evidence) -> list[Markup]:
         for index, cell in enumerate(() if study is None else study.cells)
         for name in cell.failed
     ]
-    for index, row in enumerate(evidence.find("study/summary/runs", [])):
-        place = f"study/summary/runs/{index}/training"
-        if "error" in row.get("training", {}):
-            name = PurePath(evidence.get(f"{place}/run")).name
-            found.append(failure(evidence, f"{place}/error", run_name(evidence, name)))
+    summary = evidence.accuracy_study
+    for index, row in enumerate(() if summary is None else summary.runs):
+        if isinstance(row.training, FailedTraining):
+            name = run_name(evidence, PurePath(row.training.run).name)
+            found.append(failure(evidence, f"study/summary/runs/{index}/training/error", name))
     return found
 
 

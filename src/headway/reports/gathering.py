@@ -7,16 +7,17 @@ from typing import Any
 
 from headway.errors import InputError
 from headway.reports.evidence import METHOD, Evidence
+from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
-from headway.results.study import LengthStudy
+from headway.results.study import AccuracyStudy, LengthStudy
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
 ANALYSES = ("evaluation", "heads", "lengths", "doctor")
 """What later commands add to a run."""
 STUDY_ANALYSES = (*ANALYSES, "summary")
-TYPES: dict[str, type] = {"heads": HeadAnalysis, "lengths": Lengths}
-STUDY_TYPES: dict[str, type] = {"lengths": LengthStudy}
+TYPES: dict[str, type] = {"evaluation": Evaluations, "heads": HeadAnalysis, "lengths": Lengths}
+STUDY_TYPES: dict[str, type] = {"lengths": LengthStudy, "summary": AccuracyStudy}
 """Documents that are read as results; the others are as they were written."""
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Literal
 
 from headway.errors import InputError
+from headway.results.evaluation import WrongExample
 from headway.results.mechanism import Mechanism
 from headway.results.positions import Positions
 from headway.results.schema import Interval, fact, write
@@ -31,14 +32,6 @@ class Decoding:
     wrong: int = fact("decoded answers that are wrong")
     disagreements: int = fact("decoded answers that differ from the teacher-forced pass")
     real_disagreements: int = fact("those that differ by more than a near-tie of logits")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrongExample:
-    """A wrong answer in full."""
-
-    example: str = fact("the example with its right answer")
-    answered: str = fact("what the model answered")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,29 @@
 from collections.abc import Iterator
 from inspect import getdoc
 
+from headway.results.comparison import Comparison, Outcome
+from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.results.schema import described
-from headway.results.study import LengthStudy
+from headway.results.study import AccuracyStudy, LengthStudy
 
 FILES: dict[str, type] = {
+    "runs/NAME/analysis/evaluation.json": Evaluations,
     "runs/NAME/analysis/heads.json": HeadAnalysis,
     "runs/NAME/analysis/lengths.json": Lengths,
     "studies/NAME/analysis/lengths.json": LengthStudy,
+    "studies/NAME/analysis/summary.json": AccuracyStudy,
+    "sweeps/NAME/results.jsonl": Outcome,
+    "headway compare --json": Comparison,
 }
-RUNS = "cells[].runs[]"
-"""Where a study holds what was measured of its runs."""
+SPLIT = "the fields are those of `train` in a run's evaluation.json"
+SAME = {
+    Evaluations: {"validation": SPLIT, "test": SPLIT, "all": SPLIT},
+    LengthStudy: {"cells[].runs[]": "it has the fields of the run's own lengths.json, and:"},
+    AccuracyStudy: {"runs[].evaluation": SPLIT},
+}
+"""Parts whose fields stand elsewhere on the page."""
 LEAD = """# Result files
 
 What every field of a result file means. This page is made from the types in `src/headway/results/` by
@@ -37,12 +48,19 @@ def section(file: str, kind: type) -> Iterator[str]:
     """One file: its fields as a table."""
     about = (getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
     yield from (f"## {file}", "", about, "", "| field | holds | unit | meaning |", "|---|---|---|---|")
-    of_a_run = {f"{RUNS}.{path}" for path, *_ in described(Lengths)}
+    same = SAME.get(kind, {})
+    hidden = {f"{place}.{path}" for place in same for path in told_elsewhere()}
     for path, holds, unit, meaning in described(kind):
-        if path not in of_a_run:
-            same = "; it has the fields of the run's own lengths.json, and:" if path == RUNS else ""
-            yield f"| `{path}` | {escaped(holds)} | {unit} | {escaped(meaning)}{same} |"
+        if path not in hidden:
+            more = f"; {same[path]}" if path in same else ""
+            yield f"| `{path}` | {escaped(holds)} | {unit} | {escaped(meaning)}{more} |"
     yield ""
+
+
+def told_elsewhere() -> set[str]:
+    """The fields of a split's evaluation and of a run's lengths.json, which other documents hold too."""
+    split = {path.removeprefix("train.") for path, *_ in described(Evaluations) if path.startswith("train.")}
+    return split | {path for path, *_ in described(Lengths)}
 
 
 def escaped(text: str) -> str:

@@ -15,6 +15,7 @@ changed may have a class method `upgrade`, which turns what earlier versions wro
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cache
@@ -56,6 +57,11 @@ def fact(
 def key_of(f: Field[Any]) -> str:
     """A field's name in JSON."""
     return f.metadata.get("key") or f.name
+
+
+def _names(f: Field[Any]) -> tuple[str, ...]:
+    """A field's names in documents of this version and of earlier ones."""
+    return (key_of(f), *f.metadata.get("formerly", ()))
 
 
 def _stays(f: Field[Any]) -> bool:
@@ -152,7 +158,7 @@ def _read_dataclass(cls: type, value: Any, where: str) -> Any:
         _refuse(cls, value, where)
     found = {}
     for f in fields(cls):
-        names = [name for name in (key_of(f), *f.metadata.get("formerly", ())) if name in value]
+        names = [name for name in _names(f) if name in value]
         if names:
             found[f.name] = _read(types_of(cls)[f.name], value[names[0]], _join(where, key_of(f)))
         elif f.default is MISSING and f.default_factory is MISSING:
@@ -165,12 +171,22 @@ def _read_union(kind: Any, value: Any, where: str) -> Any:
     if value is None and NoneType in options:
         return None
     others = [option for option in options if option is not NoneType]
+    if isinstance(value, Mapping):  # the likeliest type last: it is its error that is told
+        others.sort(key=lambda option: -_missing(option, value))
     for option in others[:-1]:
         try:
             return _read(option, value, where)
         except InputError:
             continue
     return _read(others[-1], value, where)
+
+
+def _missing(kind: Any, value: Mapping[str, Any]) -> float:
+    """How many of the fields that a type needs are not there."""
+    if not is_dataclass(kind):
+        return math.inf
+    needed = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    return sum(not any(name in value for name in _names(f)) for f in needed)
 
 
 def _read_tuple(kind: Any, value: Any, where: str) -> Any:
@@ -202,7 +218,8 @@ def expected(kind: Any) -> str:
     """What is allowed, in words."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (UnionType, Union):
-        return " or ".join(dict.fromkeys(expected(one) for one in inner))
+        named = dict.fromkeys(expected(one) for one in inner if not (one is int and float in inner))
+        return " or ".join(named)
     if origin is Literal:
         return " or ".join(json.dumps(one) for one in inner)
     if origin is tuple and inner[-1] is not Ellipsis:
@@ -214,7 +231,7 @@ def expected(kind: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 # What a document holds, for its page
@@ -228,8 +245,8 @@ def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
         inner, suffix = _innermost(kind)
         named = "" if key_of(f) == f.name else f" (attribute `{f.name}`)"
         yield place + suffix, _type_text(kind), f.metadata.get("unit", ""), f.metadata.get("meaning", "") + named
-        if is_dataclass(inner) and isinstance(inner, type):
-            yield from described(inner, place + suffix)
+        parts = [one for one in (inner, *get_args(inner)) if is_dataclass(one) and isinstance(one, type)]
+        yield from {row[0]: row for part in reversed(parts) for row in described(part, place + suffix)}.values()
 
 
 def _innermost(kind: Any) -> tuple[Any, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
+from headway.results.evaluation import SplitEvaluation
 from headway.results.lengths import Lengths, SeedSummary
 from headway.results.positions import Patterns
 from headway.results.schema import fact
@@ -177,3 +178,29 @@ class LengthStudy:
     costs: tuple[Cost, ...] = fact("what training took", default=())
     answer: tuple[Sentence, ...] = fact("the answer, a sentence each")
     patterns: Patterns | None = fact("pictures of every encoding", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedTraining:
+    """A run of which there is nothing to measure."""
+
+    run: str = fact("directory of the run")
+    error: str = fact("why it failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedRun:
+    """How a run was trained, and how often it is right."""
+
+    training: Training | FailedTraining = fact("what training took, or why it failed")
+    evaluation: SplitEvaluation | None = fact("accuracy on the whole domain, or on the test split; null if it failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyStudy:
+    """analysis/summary.json of a study of accuracy."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    experiment: str = fact("name of the experiment")
+    preset: str = fact("size of the experiment")
+    runs: tuple[EvaluatedRun, ...] = fact("one record a run")

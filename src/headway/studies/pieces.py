@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from headway.errors import InputError
+from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.lengths import Lengths as LengthsResult
 from headway.runs import RunDirectory
@@ -81,27 +82,29 @@ class DocumentPiece(Piece[Document]):
 
 
 @dataclass(frozen=True)
-class Accuracy(DocumentPiece):
+class Accuracy(Piece[SplitEvaluation]):
     """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
 
     what: ClassVar[str] = "evaluation"
     file: ClassVar[str] = "evaluation"
-    holds: ClassVar[Mapping[str, type]] = {"n": int, "wrong": int, "interval": list, "wrong_examples": list}
 
     def split(self) -> str:
         return "all" if self.task().domain_size() else "test"
 
-    def fitting(self, found: Document) -> Document | None:
-        earlier: Document = found.get(self.split()) or {}
-        return earlier if earlier.get("step") == self.run.best_step else None
+    def read(self) -> SplitEvaluation | None:
+        found = self.run.read_result(Evaluations, self.file)
+        return None if found is None else found.of(self.split())
 
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def fitting(self, found: SplitEvaluation) -> SplitEvaluation | None:
+        return found if found.step == self.run.best_step else None
+
+    def do(self, *, device: str, tell: Tell) -> SplitEvaluation:
         from headway.evaluation import evaluate, load
 
         split = self.split()
         trained = load(self.run, device=device)
-        found = evaluate(trained, split, progress=lambda done, total: tell(done / total)).to_json()
-        self.run.add_to_analysis(self.file, {split: found}, trained.step)
+        found = evaluate(trained, split, progress=lambda done, total: tell(done / total))
+        self.run.add_to_analysis(self.file, {split: found.to_json()}, trained.step)
         return found
 
     def passes(self) -> int:

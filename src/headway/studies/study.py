@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, suggestion
+from headway.results.evaluation import SequenceEvaluation
 from headway.results.schema import write
-from headway.results.study import LengthStudy, MeasuredRun
+from headway.results.study import AccuracyStudy, EvaluatedRun, FailedTraining, LengthStudy, MeasuredRun
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
 from headway.studies.stages import Tell
@@ -31,7 +32,7 @@ class StudyResult:
     directory: Path
     summary: Path
     lengths: LengthStudy | None
-    accuracy: Mapping[str, Any] | None
+    accuracy: AccuracyStudy | None
     heads: Mapping[str, Any]
     doctor: Mapping[str, Any]
     report: "Written | None"
@@ -41,7 +42,7 @@ class StudyResult:
     unsound: bool
 
     def to_json(self) -> dict[str, Any]:
-        document = write(self.lengths) if self.lengths is not None else dict(self.accuracy or {})
+        document = write(self.lengths or self.accuracy)
         found = {"study": str(self.directory), **document, "heads": self.heads, "doctor": self.doctor}
         found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
         return {**found, "explorer": self.explorer, "seconds": self.seconds}
@@ -78,8 +79,8 @@ def study(
     work.train()
     lengths, accuracy = None, None
     if whole.study.measured == "accuracy":
-        accuracy = {"form": 1, "experiment": experiment, "preset": preset, **accuracies_of(work)}
-        summary = work.keep("summary", accuracy)
+        accuracy = AccuracyStudy(experiment=experiment, preset=preset, runs=accuracies_of(work))
+        summary = work.keep("summary", write(accuracy))
     else:
         lengths = lengths_of(work, experiment, preset)
         summary = work.keep("lengths", write(lengths))
@@ -110,7 +111,7 @@ def chosen(experiment: str, preset: str) -> Study:
     return PRESETS[experiment][preset]
 
 
-def accuracies_of(work: Work) -> dict[str, Any]:
+def accuracies_of(work: Work) -> tuple[EvaluatedRun, ...]:
     """The training and the accuracy of every run, on the whole domain where the task can list it."""
     from headway.studies.pieces import Accuracy
     from headway.studies.runner import training_of
@@ -120,12 +121,12 @@ def accuracies_of(work: Work) -> dict[str, Any]:
         run, found = work.directory.run(trial.name), measured.get(trial.name)
         if found is None:
             error = work.failed.get(trial.name, "it was not measured")
-            rows.append({"training": {"run": str(run.path), "error": error}, "evaluation": None})
+            rows.append(EvaluatedRun(training=FailedTraining(run=str(run.path), error=error), evaluation=None))
             continue
-        rows.append({"training": write(training_of(run)), "evaluation": found})
-        if found.get("real_disagreements"):
+        rows.append(EvaluatedRun(training=training_of(run), evaluation=found))
+        if isinstance(found, SequenceEvaluation) and found.real_disagreements:
             work.note_failure(trial.name, DISAGREE)
-    return {"runs": rows}
+    return tuple(rows)
 
 
 def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:

@@ -9,22 +9,13 @@ from statistics import median
 from typing import Any
 
 from headway.errors import InputError, suggestion
+from headway.results.comparison import Comparison, Effect, Level, Outcome, PlannedTrial, Row, SweepRecord, best_first
+from headway.results.schema import Interval, read
 from headway.runs import SweepDirectory
-from headway.statistics import clopper_pearson, median_interval, newcombe_interval, wilson_interval
-from headway.sweeps.comparison import (
-    LOWER_IS_BETTER,
-    METRICS,
-    SHARES,
-    SUCCESS,
-    Comparison,
-    Effect,
-    Interval,
-    Level,
-    Row,
-    best_first,
-)
-from headway.sweeps.plan import FORM, short_names, split_values, value_text
+from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval, newcombe_interval, wilson_interval
+from headway.sweeps.plan import short_names, split_values, value_text
 from headway.sweeps.ranges import read_value
+from headway.sweeps.tables import LOWER_IS_BETTER, METRICS, SHARES, SUCCESS
 
 LARGEST = 1e100
 """A number beyond this is none that was measured; the square of one within it is still finite."""
@@ -58,9 +49,10 @@ def compare(
     >>> hw.compare("encodings", where=["model.encoding.name=rotary"]).top(3)   # doctest: +SKIP
     """
     directory = sweep if isinstance(sweep, SweepDirectory) else SweepDirectory.find(str(sweep))
-    entries, notes = read_entries(directory)
+    plan = read_plan(directory)
+    entries, notes = read_entries(directory, plan)
     keys = tuple(dict.fromkeys(key for entry in entries for key in entry.settings))
-    name = pick_metric(entries, metric, searched="search" in directory.plan())
+    name = pick_metric(entries, metric, searched=plan.search is not None)
     if success is not None and not math.isfinite(success):
         raise InputError(f"--success {success:g}; a finite number needed")
     success_at = SUCCESS if success is None and name in SHARES else success
@@ -68,7 +60,7 @@ def compare(
     finished = [entry for entry in chosen if entry.state == "finished"]
     if without := sum(name not in entry.metrics for entry in finished):
         notes.append(f"{without:,} finished trials have no {name} and are left out")
-    groups = grouped(chosen)
+    rows = sorted_rows(grouped(chosen), keys, name, success_at, sort or name)
     return Comparison(
         sweep=str(directory.path),
         metric=name,
@@ -76,60 +68,46 @@ def compare(
         success_at=success_at,
         where=tuple(where),
         sort=sort or name,
-        vary={key: distinct(entry.settings.get(key) for entry in chosen) for key in keys},
+        vary={key: tuple(distinct(entry.settings.get(key) for entry in chosen)) for key in keys},
         trials_planned=len(chosen),
         trials_finished=len(finished),
         trials_failed=sum(entry.state == "failed" for entry in chosen),
         trials_stopped=sum(entry.state == "stopped" for entry in chosen),
-        rows=sorted_rows(groups, keys, name, success_at, sort or name),
+        rows=rows,
         by=tuple(effect_of(_key("--by", key, keys), chosen, name) for key in by),
         notes=tuple(notes),
+        descriptive=any(row.descriptive for row in rows),
     )
 
 
 # Reading
 
 
-def read_entries(directory: SweepDirectory) -> tuple[list[Entry], list[str]]:
+def read_entries(directory: SweepDirectory, plan: SweepRecord) -> tuple[list[Entry], list[str]]:
     """Every planned trial with how it ended, in the plan's order, and what was passed over."""
-    planned = _planned_trials(directory)
-    results = directory.results()
-    entries = [_entry(trial, results.pop(trial["name"], {})) for trial in planned]
+    results = directory.results(strict=True)
+    entries = [_entry(trial, results.pop(trial.name, None), directory) for trial in plan.trials]
     notes = [f"{len(results):,} results of trials that are not in the plan are ignored"] if results else []
     return entries, notes
 
 
-def _planned_trials(directory: SweepDirectory) -> list[dict[str, Any]]:
-    plan = directory.plan()
-    where = f"{directory.path} is not a sweep that this version can read"
-    if plan.get("form") != FORM:
-        raise InputError(f"{where}: its sweep.json has form {plan.get('form')!r}; form {FORM} needed")
-    trials = plan.get("trials")
-    if not isinstance(trials, list) or not trials:
-        raise InputError(f"{where}: its sweep.json lists no trials")
-    for trial in trials:
-        if not _is_trial(trial):
-            raise InputError(f"{where}: a trial in its sweep.json lacks a name, settings or a seed: {trial!r:.80}")
-    return trials
+def read_plan(directory: SweepDirectory) -> SweepRecord:
+    plan = read(SweepRecord, directory.plan(), str(directory.path / "sweep.json"))
+    if not plan.trials:
+        raise InputError(f"{directory.path / 'sweep.json'} lists no trials")
+    return plan
 
 
-def _is_trial(trial: Any) -> bool:
-    kinds = {"name": str, "settings": dict, "seed": int}
-    return isinstance(trial, dict) and all(isinstance(trial.get(key), kind) for key, kind in kinds.items())
-
-
-def _entry(trial: Mapping[str, Any], result: Mapping[str, Any]) -> Entry:
-    """What was planned counts; of the result, only numbers that are finite."""
-    state = result.get("state") if result.get("state") in ("finished", "stopped", "failed") else None
-    found = result.get("metrics")
-    numbers = {**(found if isinstance(found, dict) else {}), "seconds": result.get("seconds")}
-    metrics = {key: float(value) for key, value in numbers.items() if _is_finite(value)}
-    error = str(result.get("error") or "unknown") if state == "failed" else None
-    return Entry(trial["name"], trial["settings"], trial["seed"], state, metrics, error)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
+def _entry(trial: PlannedTrial, ended: Outcome | None, directory: SweepDirectory) -> Entry:
+    """What was planned counts, and what the trial reached."""
+    if ended is None:
+        return Entry(trial.name, trial.settings, trial.seed)
+    metrics = {**ended.metrics, "seconds": ended.seconds}
+    for key, value in metrics.items():
+        if abs(value) > LARGEST:
+            raise InputError(f"{directory.results_path}: the {key} of {trial.name} is beyond {LARGEST:g}")
+    error = (ended.error or "unknown") if ended.state == "failed" else None
+    return Entry(trial.name, trial.settings, trial.seed, ended.state, metrics, error)
 
 
 # Choosing
@@ -295,6 +273,7 @@ def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row
         stopped=sum(entry.state == "stopped" for entry in group),
         stopped_at=_stopped_at(group),
         stopped_mean=_mean(_values(_stopped_last(group), metric, "stopped")),
+        descriptive=len(known) < ENOUGH_SEEDS,
     )
 
 
@@ -356,7 +335,14 @@ def effect_of(key: str, entries: Sequence[Entry], metric: str) -> Effect:
     n = _examples(entry for entry in entries if entry.state == "finished")
     levels = [_level(value, means[_identity(value)], means[best], metric, n) for value in values]
     levels.sort(key=lambda level: best_first(level.mean, metric in LOWER_IS_BETTER))
-    return Effect(key, len(seeds), len(complete), len(blocks) - len(complete), tuple(levels))
+    return Effect(
+        key=key,
+        n=len(seeds),
+        pairs=len(complete),
+        left_out=len(blocks) - len(complete),
+        levels=tuple(levels),
+        descriptive=len(seeds) < ENOUGH_SEEDS,
+    )
 
 
 def _blocks(key: str, entries: Sequence[Entry], metric: str) -> list[tuple[int, dict[str, float]]]:
@@ -384,7 +370,15 @@ def _level(value: Any, own: Sequence[float], best: Sequence[float], metric: str,
     mean, apart = _mean(own), _mean(differences)
     assert mean is not None and apart is not None
     between = (0.0, 0.0) if own is best else _interval_between(own, best, metric, n)
-    return Level(value, mean, _interval(own, metric, n), apart, between, median(own), median(differences))
+    return Level(
+        value=value,
+        mean=mean,
+        interval=_interval(own, metric, n),
+        difference=apart,
+        difference_interval=between,
+        median=median(own),
+        difference_median=median(differences),
+    )
 
 
 def _interval_between(own: Sequence[float], best: Sequence[float], metric: str, n: int | None) -> Interval | None:

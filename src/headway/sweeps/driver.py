@@ -9,11 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from headway.config import stackable
 from headway.errors import Interrupted
+from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
-from headway.sweeps.halving import trials_of_rung, waiting, with_rungs
+from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
 from headway.sweeps.plan import Plan, Trial
 from headway.sweeps.search import SearchResult, find_best
-from headway.sweeps.trial import DiskFull, Outcome, Report, stopping_when_full
+from headway.sweeps.trial import DiskFull, Report, stopping_when_full
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ def stages(plan: Plan, directory: SweepDirectory) -> Iterator[Stage]:
         trials, left = trials_of_rung(plan, records, number), waiting(plan, records, number)
         yield Stage(trials, left, rung.until, f"rung {number + 1} of {len(rungs)}")
     if not rungs:
-        records = directory.results()
-        left = [trial for trial in plan.trials if records.get(trial.name, {}).get("state") != "finished"]
+        finished = {name for name, ended in directory.results().items() if ended.state == "finished"}
+        left = [trial for trial in plan.trials if trial.name not in finished]
         yield Stage(plan.trials, left)
 
 
@@ -136,8 +137,8 @@ def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:
     """What results.jsonl says of a plan's trials."""
     records = directory.results()
     states = {trial.name: records[trial.name] for trial in plan.trials if trial.name in records}
-    failed = {name: str(record.get("error")) for name, record in states.items() if record["state"] == "failed"}
-    finished = sum(record["state"] == "finished" for record in states.values())
+    failed = {name: str(ended.error) for name, ended in states.items() if ended.state == "failed"}
+    finished = sum(ended.state == "finished" for ended in states.values())
     search = None if plan.search is None else find_best(plan, records)
     return SweepResult(str(directory.path), str(directory.results_path), len(plan.trials), finished, failed, search)
 
@@ -146,15 +147,13 @@ def _record(
     outcomes: Sequence[Outcome],
     directory: SweepDirectory,
     report: Report,
-    before: Mapping[str, Mapping[str, Any]] | None,
+    before: Records | None,
 ) -> None:
     """Write down how trials ended; in a rung (there are results `before`), with what they reached in those before."""
     for outcome in outcomes:
-        record = outcome.to_json()
-        if before is not None:
-            record = with_rungs(record, before.get(outcome.name, {}))
+        told = outcome if before is None else with_rungs(outcome, before.get(outcome.name))
         with stopping_when_full(directory.path):
-            directory.append_result(record)
+            directory.append_result(told)
         report({"event": "ended", "trial": outcome.name, "state": outcome.state, "error": outcome.error})
 
 
@@ -175,6 +174,6 @@ def _tidied(directory: SweepDirectory, names: Sequence[str]) -> Iterator[None]:
 
 def _standing(directory: SweepDirectory, names: Sequence[str]) -> str:
     records = directory.results()
-    states = [records.get(name, {}).get("state") for name in names]
+    states = [records[name].state for name in names if name in records]
     stopped = f", {states.count('stopped'):,} trained up to a rung" if "stopped" in states else ""
     return f"{directory.path}: {states.count('finished'):,} of {len(names):,} trials finished{stopped}"

@@ -6,10 +6,11 @@ gives the same results in whatever order its trials end, and after any interrupt
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 from headway.errors import InputError
+from headway.results.comparison import Outcome
 from headway.sweeps.plan import Plan, Rung, Trial
 
 ETA = 3
@@ -17,8 +18,8 @@ ETA = 3
 CUTS = 2
 """How often settings are left behind when no budget says otherwise."""
 
-Records = Mapping[str, Mapping[str, Any]]
-"""Lines of results.jsonl by the name of their trial; `rungs` holds the validation loss at the end of each rung."""
+Records = Mapping[str, Outcome]
+"""Lines of results.jsonl by the name of their trial."""
 
 
 # Before anything runs
@@ -83,19 +84,21 @@ def waiting(plan: Plan, records: Records, number: int) -> list[Trial]:
 
     A failed trial is tried again as long as no trial has ended in a later rung; after that, its failure was counted.
     """
-    begun = max((_rung_of(record) for record in records.values()), default=0)
+    begun = max(map(_rung_of, records.values()), default=0)
 
-    def is_done(record: Mapping[str, Any]) -> bool:
-        if record.get("state") == "finished" or len(record.get("rungs", ())) > number:
+    def is_done(ended: Outcome | None) -> bool:
+        if ended is None:
+            return False
+        if ended.state == "finished" or len(ended.rungs or ()) > number:
             return True
-        return record.get("state") == "failed" and _rung_of(record) < begun
+        return ended.state == "failed" and _rung_of(ended) < begun
 
-    return [trial for trial in trials_of_rung(plan, records, number) if not is_done(records.get(trial.name, {}))]
+    return [trial for trial in trials_of_rung(plan, records, number) if not is_done(records.get(trial.name))]
 
 
-def _rung_of(record: Mapping[str, Any]) -> int:
+def _rung_of(ended: Outcome) -> int:
     """The rung in which a trial last ended or failed."""
-    return max(0, len(record.get("rungs", ())) - (record.get("state") != "failed"))
+    return max(0, len(ended.rungs or ()) - (ended.state != "failed"))
 
 
 def settings_of(plan: Plan) -> list[tuple[Trial, ...]]:
@@ -106,15 +109,16 @@ def settings_of(plan: Plan) -> list[tuple[Trial, ...]]:
 
 def mean_value(setting: Sequence[Trial], records: Records, number: int) -> float:
     """The mean over seeds of the validation loss at the end of a rung; infinite where a seed failed before that."""
-    return fmean(_value(records.get(trial.name, {}), number) for trial in setting)
+    return fmean(_value(records.get(trial.name), number) for trial in setting)
 
 
-def _value(record: Mapping[str, Any], number: int) -> float:
-    rungs = record.get("rungs", ())
-    if len(rungs) > number:
-        return float(rungs[number])
+def _value(ended: Outcome | None, number: int) -> float:
+    if ended is None or not ended.rungs:
+        return math.inf
+    if len(ended.rungs) > number:
+        return ended.rungs[number]
     # A run that stopped early has its last loss in every later rung.
-    return float(rungs[-1]) if rungs and record.get("state") == "finished" else math.inf
+    return ended.rungs[-1] if ended.state == "finished" else math.inf
 
 
 def lowest(values: Sequence[float], count: int) -> list[int]:
@@ -127,8 +131,8 @@ def lowest(values: Sequence[float], count: int) -> list[int]:
     return sorted(sorted(finite, key=lambda place: values[place])[:count])
 
 
-def with_rungs(record: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """A line of results.jsonl that also tells of the rungs before: their losses, and their time."""
-    reached = [] if record["state"] == "failed" else [record["metrics"]["validation_loss"]]
-    seconds = before.get("seconds", 0.0) + record["seconds"]
-    return {**record, "rungs": [*before.get("rungs", ()), *reached], "seconds": seconds}
+def with_rungs(ended: Outcome, before: Outcome | None) -> Outcome:
+    """How a trial ended, with the rungs before: their losses, and their time."""
+    earlier, seconds = ((), 0.0) if before is None else (before.rungs or (), before.seconds)
+    reached = () if ended.state == "failed" else (ended.metrics["validation_loss"],)
+    return replace(ended, rungs=(*earlier, *reached), seconds=seconds + ended.seconds)

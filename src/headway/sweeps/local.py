@@ -18,9 +18,10 @@ from types import FrameType
 from typing import Any
 
 from headway.errors import Interrupted, RunStopped
+from headway.results.comparison import Outcome
 from headway.runs import RunDirectory
 from headway.sweeps.driver import Job
-from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
+from headway.sweeps.trial import Circumstances, DiskFull, Report
 from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
 
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)

@@ -23,10 +23,11 @@ from textwrap import shorten
 from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
+from headway.results.comparison import Outcome
 from headway.sweeps.driver import Job
 from headway.sweeps.local import available_cores, counting_signals, environment
 from headway.sweeps.ray_processes import end_session
-from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report
+from headway.sweeps.trial import Circumstances, DiskFull, Report
 from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
 
 MOST_LOSSES = 5

@@ -151,7 +151,7 @@ class SearchResult:
 
 def find_best(plan: Plan, records: Records) -> SearchResult:
     """The result of a search, from results.jsonl."""
-    stopped = sum(records.get(trial.name, {}).get("state") == "stopped" for trial in plan.trials)
+    stopped = sum(records[trial.name].state == "stopped" for trial in plan.trials if trial.name in records)
     return SearchResult(stopped, best_setting(plan, records))
 
 
@@ -159,8 +159,8 @@ def best_setting(plan: Plan, records: Records) -> Best | None:
     """The setting that a search chooses; one with a seed that did not finish cannot be it."""
     found = []
     for setting in settings_of(plan):
-        ended = [records.get(trial.name, {}) for trial in setting]
-        if all(record.get("state") == "finished" for record in ended):
-            loss = fmean(record["metrics"]["validation_loss"] for record in ended)
+        ended = [records[trial.name] for trial in setting if trial.name in records]
+        if len(ended) == len(setting) and all(one.state == "finished" for one in ended):
+            loss = fmean(one.metrics["validation_loss"] for one in ended)
             found.append(Best(setting[0].settings, loss, len(ended)))
     return min(found, key=lambda best: best.validation_loss, default=None)

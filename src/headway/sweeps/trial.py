@@ -4,11 +4,12 @@ import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
+from headway.results.comparison import Outcome, State
 from headway.sweeps.plan import Trial
 
 Report = Callable[[Mapping[str, Any]], None]
@@ -43,22 +44,6 @@ class Circumstances:
         }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a trial ended: what it reached, or why it failed. Only `seconds` depends on the machine's speed."""
-
-    name: str
-    settings: Mapping[str, Any]
-    seed: int
-    state: str
-    metrics: dict[str, float | int] = field(default_factory=dict)
-    error: str | None = None
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "settings": dict(self.settings)}
-
-
 class DiskFull(RunStopped):
     """There is no room to write; what was written before is whole."""
 
@@ -88,7 +73,7 @@ def _finish(
 ) -> Outcome:
     """Measure a trial that was trained to its end, and say how it ended: "stopped" at a step before that."""
     started = time.perf_counter()
-    state = "stopped" if how.until is not None and not _is_finished(place) else "finished"
+    state: State = "stopped" if how.until is not None and not _is_finished(place) else "finished"
     ending = trained
     if not isinstance(trained, Exception) and state == "finished":
         reached = trained

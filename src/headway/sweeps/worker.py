@@ -25,10 +25,12 @@ from typing import Any
 
 from headway.config import RunConfig
 from headway.errors import InputError, Interrupted
+from headway.results.comparison import Outcome
+from headway.results.schema import read
 from headway.runs import RunDirectory
 from headway.sweeps.driver import Job
 from headway.sweeps.plan import Trial
-from headway.sweeps.trial import Circumstances, DiskFull, Outcome, Report, run_job
+from headway.sweeps.trial import Circumstances, DiskFull, Report, run_job
 
 EVENT_EVERY = 0.5
 """Seconds between two words about the steps of a job."""
@@ -103,7 +105,7 @@ def _serve(told: "queue.SimpleQueue[dict[str, Any]]", replies: int) -> None:
 
 
 def decode_outcomes(records: list[dict[str, Any]]) -> list[Outcome]:
-    return [Outcome(**record) for record in records]
+    return [read(Outcome, record, "an outcome") for record in records]
 
 
 def wait_until_free(directory: RunDirectory) -> None:

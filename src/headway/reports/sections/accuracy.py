@@ -7,6 +7,7 @@ from markupsafe import Markup
 from headway.reports.anatomy import anatomy
 from headway.reports.blocks import Block, Cell, Column, Figure, Listing, Section, Table, paragraph
 from headway.reports.evidence import Evidence, percent, written
+from headway.results.evaluation import SequenceEvaluation
 
 SPLITS = {"all": "the whole domain", "test": "the test split", "validation": "validation", "train": "training"}
 WHOLE = "all"
@@ -26,7 +27,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def has(evidence: Evidence, run: str, split: str) -> bool:
-    return evidence.has(f"{run}/evaluation/{split}/n")
+    return evidence.evaluations(run).of(split) is not None
 
 
 def best_split(evidence: Evidence, run: str) -> str | None:
@@ -36,8 +37,8 @@ def best_split(evidence: Evidence, run: str) -> str | None:
 
 def accuracy_path(evidence: Evidence, run: str, split: str) -> str:
     """Where the accuracy stands: whole answers have `exact_match`, classes have `accuracy`."""
-    place = f"{run}/evaluation/{split}"
-    return f"{place}/exact_match" if evidence.has(f"{place}/exact_match") else f"{place}/accuracy"
+    sequences = isinstance(evidence.evaluations(run).of(split), SequenceEvaluation)
+    return f"{run}/evaluation/{split}/{'exact_match' if sequences else 'accuracy'}"
 
 
 def sentences(evidence: Evidence, run: str, split: str) -> list[Markup]:
@@ -124,11 +125,10 @@ def failures(evidence: Evidence, run: str) -> list[Block]:
         alt = "Accuracy with its interval, by each property that makes an example hard and by each token of the answer."
         blocks.append(Figure(figure_name(evidence, run, "anatomy"), alt, partial(anatomy, evidence.heads(run))))
     split = best_split(evidence, run)
-    if split is not None:
-        paths = [
-            f"{run}/evaluation/{split}/wrong_examples/{index}"
-            for index in range(min(MOST_WRONG, len(evidence.find(f"{run}/evaluation/{split}/wrong_examples", []))))
-        ]
+    measured = None if split is None else evidence.evaluations(run).of(split)
+    if measured is not None:
+        shown = range(min(MOST_WRONG, len(measured.wrong_examples)))
+        paths = [f"{run}/evaluation/{split}/wrong_examples/{index}" for index in shown]
         if paths:
             words = Markup("Some of the wrong answers of {}:").format(evidence.text(f"{run}/name", "code"))
             blocks += paragraph([words])

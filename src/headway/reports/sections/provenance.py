@@ -129,7 +129,7 @@ def run_commands(evidence: Evidence, run: str) -> list[str | None]:
     place = shlex.quote(evidence.get(f"{run}/path"))
     command = [str(word) for word in evidence.find(f"{run}/provenance/command", [])]
     trained = shlex.join(["headway", *command[1:]]) if started(command) else None
-    evaluations = [f"evaluate {place}{split_option(split)}" for split in evidence.find(f"{run}/evaluation", {})]
+    evaluations = [f"evaluate {place}{split_option(split)}" for split in evidence.evaluations(run).splits]
     found = [*evaluations]
     if evidence.has(f"{run}/heads"):
         found.append(f"heads {place}{heads_options(evidence.heads(run).settings)}")

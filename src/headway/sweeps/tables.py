@@ -1,11 +1,10 @@
-"""The settings of a sweep side by side, as a value: its numbers, and the texts that a person reads."""
+"""The settings of a sweep side by side, as a person reads them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
-from headway.statistics import ENOUGH_SEEDS
+from headway.results.comparison import Comparison, Effect, Row
+from headway.results.schema import Interval
 from headway.sweeps.plan import short_names, value_text
 
 SHARES = ("accuracy", "validation_accuracy")
@@ -15,128 +14,8 @@ METRICS = (*SHARES, *LOWER_IS_BETTER)
 SUCCESS = 0.99
 """A seed of at least this accuracy is a success, unless another limit is given."""
 
-Interval = tuple[float, float]
 OF_MEDIAN = "95 % interval of it"
 """Heads the column after a median."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value.
-
-    Trials that a search `stopped` at a rung count in no other number; `stopped_mean` is their mean at that step.
-    """
-
-    settings: Mapping[str, Any]
-    planned: int
-    n: int
-    failed: int
-    mean: float | None
-    interval: Interval | None
-    min: float | None
-    max: float | None
-    successes: int | None
-    success: float | None
-    success_interval: Interval | None
-    trials: tuple[str, ...]
-    seeds: tuple[int, ...]
-    values: tuple[float | None, ...]
-    errors: tuple[str | None, ...]
-    stopped: int = 0
-    stopped_at: int | None = None
-    stopped_mean: float | None = None
-    median: float | None = None
-
-    @property
-    def descriptive(self) -> bool:
-        return self.n < ENOUGH_SEEDS
-
-
-@dataclass(frozen=True)
-class Level:
-    """One value of a key: its mean over the pairs, how far it is from the best value's; intervals are of medians."""
-
-    value: Any
-    mean: float
-    interval: Interval | None
-    difference: float
-    difference_interval: Interval | None
-    median: float | None = None
-    difference_median: float | None = None
-
-
-@dataclass(frozen=True)
-class Effect:
-    """The values of one key, compared where everything else is equal; `n` seeds, the best value first."""
-
-    key: str
-    n: int
-    pairs: int
-    left_out: int
-    levels: tuple[Level, ...]
-
-    @property
-    def descriptive(self) -> bool:
-        return self.n < ENOUGH_SEEDS
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The settings of a sweep side by side. `interval` is a 95 % interval of the median seed, from six on."""
-
-    sweep: str
-    metric: str
-    lower_is_better: bool
-    success_at: float | None
-    where: tuple[str, ...]
-    sort: str
-    vary: Mapping[str, list[Any]]
-    trials_planned: int
-    trials_finished: int
-    trials_failed: int
-    rows: tuple[Row, ...]
-    by: tuple[Effect, ...] = ()
-    notes: tuple[str, ...] = ()
-    trials_stopped: int = 0
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The settings that were varied."""
-        return tuple(self.vary)
-
-    @property
-    def descriptive(self) -> bool:
-        """Whether any row rests on fewer than six seeds."""
-        return any(row.descriptive for row in self.rows)
-
-    def top(self, k: int) -> tuple[Row, ...]:
-        """The k settings of best mean, whatever the table is sorted by."""
-        return tuple(sorted(self.rows, key=lambda row: best_first(row.mean, self.lower_is_better))[:k])
-
-    def to_json(self) -> dict[str, Any]:
-        rows = [{**asdict(row), "descriptive": row.descriptive} for row in self.rows]
-        by = [{**asdict(effect), "descriptive": effect.descriptive} for effect in self.by]
-        return {**asdict(self), "rows": rows, "by": by, "descriptive": self.descriptive}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
-        rows = tuple(_restored(Row, row) for row in document["rows"])
-        effects = [{**one, "levels": [_restored(Level, level) for level in one["levels"]]} for one in document["by"]]
-        by = tuple(_restored(Effect, one) for one in effects)
-        return _restored(cls, {**document, "rows": rows, "by": by})
-
-    def _repr_html_(self) -> str:
-        header, *rows = table_of(self)
-        lines = [_html_line("th", header), *(_html_line("td", row) for row in rows)]
-        return f"<p>{escape(heading(self))}</p><table>{''.join(lines)}</table>"
-
-
-def best_first(value: float | None, lower: bool) -> tuple[bool, float]:
-    """A key for sorting: the best first, what has no value last."""
-    return (True, 0.0) if value is None else (False, value if lower else -value)
-
-
-# For a person
 
 
 def heading(found: Comparison) -> str:
@@ -253,12 +132,12 @@ def shown_interval(interval: Interval | None, metric: str) -> str:
     return f"{shown(interval[0], metric)} to {shown(interval[1], metric)}"
 
 
+def as_html(found: Comparison) -> str:
+    """The heading and the table, for a notebook."""
+    header, *rows = table_of(found)
+    lines = [_html_line("th", header), *(_html_line("td", row) for row in rows)]
+    return f"<p>{escape(heading(found))}</p><table>{''.join(lines)}</table>"
+
+
 def _html_line(cell: str, texts: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{cell}>{escape(text)}</{cell}>' for text in texts)}</tr>"
-
-
-def _restored(cls: Any, document: Mapping[str, Any]) -> Any:
-    """The value that `to_json` was made of; JSON knows no tuples, and properties are worked out again."""
-    known = {key: document[key] for key in cls.__dataclass_fields__ if key in document}
-    # A setting's own value may be a list, and stays one.
-    return cls(**{key: tuple(it) if isinstance(it, list) and key != "value" else it for key, it in known.items()})

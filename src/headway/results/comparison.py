@@ -1,0 +1,146 @@
+"""The settings of a sweep side by side (`headway compare --json`), and results.jsonl, from which that is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from headway.results.schema import Interval, fact, read, write
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrial:
+    """A trial of sweep.json."""
+
+    name: str = fact("name of the trial, and of its directory")
+    settings: Mapping[str, Any] = fact("varied settings and their values")
+    seed: int = fact("seed of the run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRecord:
+    """sweep.json, as far as a comparison needs it."""
+
+    form: Literal[1] = fact("version of this document")
+    trials: tuple[PlannedTrial, ...] = fact("every trial, those of a setting together")
+    search: Mapping[str, Any] | None = fact("how settings were drawn; not there in a grid", optional=True)
+
+
+State = Literal["finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A line of results.jsonl: how a trial ended. Only `seconds` depends on the machine's speed."""
+
+    name: str = fact("name of the trial, and of its directory")
+    settings: Mapping[str, Any] = fact("varied settings and their values")
+    seed: int = fact("seed of the run")
+    state: State = fact("finished, stopped at a rung of a search, or failed")
+    metrics: Mapping[str, int | float] = fact("what the trial reached: accuracy, loss, steps, ...", default={})
+    error: str | None = fact("why it failed", default=None)
+    seconds: float = fact("time of training and evaluation", unit="seconds", default=0.0)
+    rungs: tuple[float, ...] | None = fact("validation loss at the end of each rung of a search", optional=True)
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value."""
+
+    settings: Mapping[str, Any] = fact("the setting")
+    planned: int = fact("trials planned")
+    n: int = fact("trials that finished")
+    failed: int = fact("trials that failed")
+    mean: float | None = fact("mean over the seeds that finished")
+    interval: Interval | None = fact("95 % interval of the median seed, from six seeds on")
+    min: float | None = fact("lowest seed")
+    max: float | None = fact("highest seed")
+    successes: int | None = fact("seeds that reached `success_at`")
+    success: float | None = fact("share of seeds that reached it; a failed one did not")
+    success_interval: Interval | None = fact("95 % interval of the share (Clopper-Pearson)")
+    trials: tuple[str, ...] = fact("names of the trials that ended")
+    seeds: tuple[int, ...] = fact("their seeds")
+    values: tuple[float | None, ...] = fact("their values; null where one failed")
+    errors: tuple[str | None, ...] = fact("why they failed; null where they did not")
+    stopped: int = fact("trials that a search stopped at a rung; they count in no other number", default=0)
+    stopped_at: int | None = fact("the last step at which one was stopped", unit="steps", default=None)
+    stopped_mean: float | None = fact("mean of those that were stopped there", default=None)
+    median: float | None = fact("median over the seeds that finished", default=None)
+    descriptive: bool = fact("whether fewer than six seeds finished", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One value of a key: its mean over the pairs, and how far it is from the best value's."""
+
+    value: Any = fact("the value")
+    mean: float = fact("mean over seeds")
+    interval: Interval | None = fact("95 % interval of the median seed")
+    difference: float = fact("mean difference to the best value")
+    difference_interval: Interval | None = fact("95 % interval of the median difference")
+    median: float | None = fact("median over seeds", default=None)
+    difference_median: float | None = fact("median difference to the best value", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """The values of one key, compared where everything else is equal; the best value first."""
+
+    key: str = fact("varied setting")
+    n: int = fact("seeds")
+    pairs: int = fact("combinations of everything else with a seed in which every value finished")
+    left_out: int = fact("combinations in which one did not")
+    levels: tuple[Level, ...] = fact("its values")
+    descriptive: bool = fact("whether there are fewer than six seeds", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The settings of a sweep side by side; `hw.compare(sweep)` makes it, and nothing is written."""
+
+    sweep: str = fact("directory of the sweep")
+    metric: str = fact("what is compared")
+    lower_is_better: bool = fact("whether a lower value of the metric is better")
+    success_at: float | None = fact("value from which on a seed is a success")
+    where: tuple[str, ...] = fact("which trials were chosen, as `key=value`")
+    sort: str = fact("what the rows are sorted by")
+    vary: Mapping[str, tuple[Any, ...]] = fact("varied settings and their values")
+    trials_planned: int = fact("trials planned")
+    trials_finished: int = fact("trials that finished")
+    trials_failed: int = fact("trials that failed")
+    rows: tuple[Row, ...] = fact("one row a setting")
+    by: tuple[Effect, ...] = fact("single settings with everything else equal", default=())
+    notes: tuple[str, ...] = fact("what to know beside the numbers", default=())
+    trials_stopped: int = fact("trials that a search stopped at a rung", default=0)
+    descriptive: bool = fact("whether a row has fewer than six finished seeds", default=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings that were varied."""
+        return tuple(self.vary)
+
+    def top(self, k: int) -> tuple[Row, ...]:
+        """The k settings of best mean, whatever the table is sorted by."""
+        return tuple(sorted(self.rows, key=lambda row: best_first(row.mean, self.lower_is_better))[:k])
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
+        return read(cls, document, "the comparison")
+
+    def _repr_html_(self) -> str:
+        # By its name: the tables of a sweep stand above this room, and only this door leads up.
+        text: str = import_module("headway.sweeps.tables").as_html(self)
+        return text
+
+
+def best_first(value: float | None, lower: bool) -> tuple[bool, float]:
+    """A key for sorting: the best first, what has no value last."""
+    return (True, 0.0) if value is None else (False, value if lower else -value)
