@@ -19,6 +19,7 @@ import torch
 from headway.cli import main
 from headway.config import Choice, RunConfig, TrainConfig
 from headway.errors import InputError
+from headway.results.comparison import Outcome
 from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory, SweepDirectory, list_runs
 from headway.storage import write_json
 from tests.tiny_recipes import write_recipe
@@ -118,7 +119,7 @@ def no_room() -> Iterator[None]:
 
 def test_a_file_that_could_not_be_replaced_stays_as_it_was_with_nothing_beside_it(tmp_path: Path) -> None:
     sweep = SweepDirectory(tmp_path)
-    sweep.append_result({"name": "a", "metrics": {}})
+    sweep.append_result(Outcome("a", {}, 0, "finished"))
     write_json(tmp_path / "sweep.json", {"form": 1})
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with no_room(), pytest.raises(OSError, match="File too large"):

@@ -109,7 +109,7 @@ def test_trials_that_fail_are_named_and_the_others_finish(tmp_path: Path) -> Non
     assert "1 of 4 trials finished, 3 failed" in ended.stdout
     results = SweepDirectory("sweeps/tiny").results()
     assert results["d_model=8,weight_decay=0.0,seed=0"].metrics["steps"] == 40
-    assert {name: results[name]["error"] for name in found} == found
+    assert {name: results[name].error for name in found} == found
 
 
 def test_ctrl_c_at_a_terminal_is_one_line_and_exit_code_130(tmp_path: Path) -> None:

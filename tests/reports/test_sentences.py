@@ -19,7 +19,7 @@ from headway.reports.sections.heads import costliest
 from headway.results.patching import Contrast
 from headway.results.schema import read
 from headway.results.study import Sentence
-from tests.reports.made_up_runs import FINDINGS, make_run
+from tests.reports.made_up_runs import FINDINGS, evaluation_document, make_run
 from tests.reports.reading import Files, Page, complaints
 from tests.results.filling import filled, typed
 from tests.results.made_up import length_row, length_study, lengths_of, study_cell
@@ -195,9 +195,12 @@ def make_study(path: Path, document: dict[str, Any], name: str) -> Path:
 def test_a_failed_seed_is_told_and_costs_no_sentence(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / "runs" / f"seed{seed}", seed=seed, analyses=("evaluation",)) for seed in range(2)]
     failed = make_run(tmp_path / "runs" / "seed2", seed=2, analyses=())
-    rows: list[dict[str, Any]] = [{"training": {"run": str(run.path)}, "evaluation": {}} for run in runs]
+    training = {"steps": 24, "seconds": 78.56}
+    rows: list[dict[str, Any]] = [
+        {"training": {"run": str(run.path), **training}, "evaluation": evaluation_document(3)["all"]} for run in runs
+    ]
     rows.append({"training": {"run": "runs/seed2", "error": "the loss is not a number"}, "evaluation": None})
-    study = make_study(tmp_path, {"runs": rows}, "summary")
+    study = make_study(tmp_path, {"form": 1, "experiment": "addition", "preset": "quick", "runs": rows}, "summary")
     report = told(study)
     assert lines(report)[0].startswith("2 of 3 runs answer 99.963 % to 99.963 % of the whole domain right")
     assert "; seed2 failed: the loss is not a number, and the doctor" in lines(report)[-1]

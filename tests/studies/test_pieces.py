@@ -72,14 +72,14 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
         make(piece)
         assert piece.known() is not None
     kept = run.read_result(Evaluations, "evaluation")
-    assert kept is not None and kept.whole == accuracy.known()
+    assert kept is not None and kept.whole is not None and kept.whole == accuracy.known()
     assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
     found = heads.known()
     assert found is not None
     assert found.n == 20
     assert found.settings is not None
     run.replace_analysis("heads", replace(found, settings=replace(found.settings, step=999)).to_json())
-    run.add_to_analysis("evaluation", {"all": {**(accuracy.known() or {}), "step": 999}})
+    run.add_to_analysis("evaluation", {"all": replace(kept.whole, step=999).to_json()})
     assert heads.known() is None
     assert accuracy.known() is None
     # JSON, but not of this form: it is made anew, and so is a file that was cut off.
