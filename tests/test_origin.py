@@ -72,7 +72,7 @@ def test_every_reader_refuses_it(which: str, words: str, request: pytest.Fixture
         pytest.fail("the checkpoint that counts is the untrained one; the fixture shows nothing")
     with pytest.raises(InputError, match=words):
         run.read_analysis("heads")
-    assert words in gather([run]).evidence.documents["runs"][0]["damaged"]["heads"]
+    assert words in gather([run]).documents.runs[0].damaged["heads"]
     told: list[str] = []
     document = export_run(hw.load(run.path, device="cpu"), warn=told.append)
     assert document["analysis"] is None and any(words in line for line in told)

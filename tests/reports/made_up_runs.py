@@ -90,6 +90,11 @@ def evaluation_document(wrong: int) -> dict[str, Any]:
     }
 
 
+def doctor_document(path: Path, findings: list[dict[str, Any]]) -> dict[str, Any]:
+    found = {"run": str(path), "task": "addition", "step": 24, "findings": findings}
+    return {"form": 1, **found, "checked": len(findings)}
+
+
 def make_run(
     path: Path,
     *,
@@ -113,7 +118,7 @@ def make_run(
         "evaluation": evaluation_document(wrong),
         "heads": heads_document(seed, wrong),
         "lengths": lengths_document(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
-        "doctor": {"form": 1, "run": str(path), "findings": FINDINGS, "checked": len(FINDINGS)},
+        "doctor": doctor_document(path, FINDINGS),
     }
     for name in analyses:
         run.replace_analysis(name, documents[name])

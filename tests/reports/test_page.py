@@ -14,9 +14,10 @@ from headway import pages
 from headway.cli.main import run as cli
 from headway.errors import InputError
 from headway.length_analysis.together import together
-from headway.reports import evidence, markdown, page, writing
-from headway.reports.blocks import Figure, Table
-from headway.reports.evidence import Evidence, Missing, written
+from headway.narration import method
+from headway.narration.tables import Table
+from headway.reports import page, writing
+from headway.reports.blocks import Figure
 from headway.reports.gathering import gather
 from headway.reports.page import blocks_of
 from headway.results.lengths import RowOverSeeds, SetOverSeeds
@@ -93,28 +94,16 @@ def test_the_markdown_has_no_number_that_the_page_has_not(report: writing.Writte
 
 def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
     from headway.head_analysis.verdicts import CRITICAL, IMPORTANT
-    from headway.reports.sections import head_sets
     from headway.statistics import ENOUGH_SEEDS
     from headway.studies import closing
 
-    fixed = evidence.METHOD
-    assert (fixed["critical_above"], fixed["important_above"]) == (CRITICAL, IMPORTANT)
-    assert fixed["enough_seeds"] == ENOUGH_SEEDS
-    assert fixed["moves_above"] == closing.MOVED
-    assert head_sets.UNLEARNED == closing.UNLEARNED
+    fixed = method.METHOD
+    assert (fixed.critical_above, fixed.important_above) == (CRITICAL, IMPORTANT)
+    assert fixed.enough_seeds == ENOUGH_SEEDS
+    assert fixed.moves_above == closing.MOVED
 
 
-def test_what_is_missing_is_not_said() -> None:
-    found = Evidence({"runs": [{"heads": {"n": 3, "none": None}}]})
-    with pytest.raises(Missing, match="runs/0/heads/wrong"):
-        found.number("runs/0/heads/wrong")
-    with pytest.raises(Missing):
-        found.number("runs/0/heads/none")
-    lines = written(lambda: found.number("runs/0/heads/n"), lambda: found.number("runs/1/heads/n"), lambda: None)
-    assert [line.striptags() for line in lines] == ["3"]
-
-
-@pytest.mark.parametrize("module", [evidence, pages, markdown])
+@pytest.mark.parametrize("module", [pages])
 def test_examples_in_docstrings_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
@@ -155,10 +144,10 @@ def test_the_doctor_is_quoted_with_what_to_do(html: str) -> None:
 def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
     bare = make_run(tmp_path / "bare", analyses=())
     found = gather([bare])
-    told = writing.compose(found.evidence, found.name)
+    told = writing.compose(found.documents, found.name)
     assert [section.name for section in told.sections] == ["doctor", "setup", "training", "methods", "provenance"]
     assert "The doctor was not asked" in str(told.sections[0].blocks)
-    assert [str(line.striptags()) for line in told.answer] == [
+    assert [str(line) for line in told.answer] == [
         "At its best step, 24, it answers 83.3 % of validation right; nothing larger was asked of it yet.",
         "This is one run: another seed may differ, and the doctor was not asked.",
     ]
@@ -181,13 +170,13 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
 )
 def test_the_answer_uses_the_best_evidence_there_is(tmp_path: Path, analyses: tuple[str, ...], first: str) -> None:
     found = gather([make_run(tmp_path / "some", analyses=analyses)])
-    assert writing.compose(found.evidence, found.name).answer[0].striptags().startswith(first)
+    assert str(writing.compose(found.documents, found.name).answer[0]).startswith(first)
 
 
 def test_a_run_without_errors_is_not_taken_apart(tmp_path: Path) -> None:
     clean = make_run(tmp_path / "clean", wrong=0, analyses=("evaluation", "heads"))
     found = gather([clean])
-    told = writing.compose(found.evidence, found.name)
+    told = writing.compose(found.documents, found.name)
     accuracy = next(section for section in told.sections if section.name == "accuracy")
     assert [block.kind for block in accuracy.blocks] == ["paragraph", "table"]
 
@@ -210,7 +199,7 @@ def test_a_run_made_from_python_says_so(tmp_path: Path) -> None:
     record = {**made.provenance(), "command": ["hw.train"]}
     (made.path / "provenance.json").write_text(json.dumps(record))
     found = gather([made])
-    last = writing.compose(found.evidence, found.name).sections[-1].parts[0].blocks
+    last = writing.compose(found.documents, found.name).sections[-1].parts[0].blocks
     assert "started from Python" in str(last[0])
     assert "headway report" in str(last[1])
 
@@ -221,14 +210,14 @@ def test_a_run_made_from_python_says_so(tmp_path: Path) -> None:
 def test_runs_side_by_side_have_a_row_each_and_no_pooled_number(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / f"seed{seed}", seed=seed, wrong=seed) for seed in range(3)]
     found = gather(runs)
-    told = writing.compose(found.evidence, found.name)
+    told = writing.compose(found.documents, found.name)
     table = next(
         block for block in blocks_of(told.sections) if isinstance(block, Table) and block.caption == "Every run"
     )
     titles = [str(column.title) for column in table.columns]
-    wrong = [row[titles.index("wrong")].key for row in table.rows]
+    wrong = [row[titles.index("wrong")].number for row in table.cells]
     assert wrong == [0, 1, 2]
-    assert "3 seeds: a description, not a test" in told.answer[-1].striptags()
+    assert "3 seeds: a description, not a test" in str(told.answer[-1])
     text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
     assert complaints(text, Files(*(run.path for run in runs))) == []
     assert str(found.place.path) == "reports/seed0-and-2-more"
@@ -251,8 +240,8 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     document = length_study(cells=[study_cell("arm: rotary", measured, together=whole)], answer=["swaps: held to 64"])
     (study / "analysis" / "lengths.json").write_text(json.dumps(write(document)))
     found = gather([study])
-    told = writing.compose(found.evidence, found.name)
-    assert [line.striptags() for line in told.answer[:1]] == ["swaps: held to 64"]
+    told = writing.compose(found.documents, found.name)
+    assert [str(line) for line in told.answer[:1]] == ["swaps: held to 64"]
     captions = [block.caption for block in blocks_of(told.sections) if isinstance(block, Table)]
     assert "Medians over seeds: random swaps" in captions
     assert f"headway study sortedness --preset quick --out {study}" in str(told.sections[-1])
@@ -260,7 +249,7 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
     assert complaints(text, Files(made.path, study=study)) == []
     assert mechanism_document()["words"][0] in Page(text).text
-    assert all(number in text for number in ("80.0 %", "25.0 %", "95.0 %")), "the median and its interval"
+    assert all(number in text for number in ("80 %", "25 %", "95 %")), "the median and its interval"
     assert "75.0 %" not in text, "which is not of the mean"
 
 
@@ -274,7 +263,7 @@ def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -
     (study / "analysis" / "heads.json").write_text(json.dumps({"runs": [], "together": together}))
     (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
     found = gather([study])
-    told = writing.compose(found.evidence, found.name)
+    told = writing.compose(found.documents, found.name)
     text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
     assert complaints(text, Files(*(run.path for run in runs), study=study)) == []
     words = " ".join(Page(text).text.split())
@@ -290,7 +279,7 @@ def doctor_of_many(tmp_path: Path, findings: list[dict[str, Any]]) -> str:
         run = make_run(study / "runs" / f"seed{seed}", seed=seed, analyses=("doctor",))
         run.replace_analysis("doctor", {**(run.read_analysis("doctor") or {}), "findings": findings})
     (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
-    told = writing.compose(gather([study]).evidence, "many")
+    told = writing.compose(gather([study]).documents, "many")
     return page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
 
 
@@ -324,8 +313,8 @@ def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_pa
     (study / "analysis").mkdir()
     (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
     found = gather([study])
-    told = writing.compose(found.evidence, found.name)
-    answer = " ".join(str(line.striptags()) for line in told.answer)
+    told = writing.compose(found.documents, found.name)
+    answer = " ".join(str(line) for line in told.answer)
     assert "; of the study: 1 warning." in answer
 
 
@@ -399,7 +388,7 @@ def test_what_does_not_fit_is_left_beside_the_page(
     report: writing.Written, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = gather([run])
-    told = writing.compose(found.evidence, found.name)
+    told = writing.compose(found.documents, found.name)
     sizes = {figure.name: (4.0, 2.0) for figure in page.figures_of(told)}
     whole = page.render(told, page.without_sources(sizes))
     monkeypatch.setattr(page, "LARGEST", len(whole.encode()) + 60_000)

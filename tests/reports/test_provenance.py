@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from headway.reports.blocks import Command
-from headway.reports.evidence import Evidence
-from headway.reports.gathering import gather
+from headway.reports.gathering import Documents, RunDocuments, StudyDocuments, documents_of, gather
 from headway.reports.sections import provenance
+from headway.results.doctor import Diagnosis
 from headway.results.evaluation import Evaluations, SequenceEvaluation
 from headway.results.schema import blank
 from tests.reports.made_up_runs import make_run
@@ -17,24 +17,25 @@ from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of, mechanism_of
 
 
-def commands(evidence: Evidence) -> list[str]:
-    (block,) = provenance.reproduce(evidence)
+def commands(documents: Documents) -> list[str]:
+    (block,) = provenance.reproduce(documents)
     assert isinstance(block, Command)
     return block.line.split(" && ")
 
 
-def told(run: Path, **documents: Any) -> Evidence:
+def told(run: Path, **documents: Any) -> Documents:
     """A run that was trained by a command, and what its documents say."""
     record = {"command": ["headway", "train", "addition"]}
-    return Evidence({"runs": [{"name": run.name, "path": str(run), "provenance": record, **documents}]})
+    return documents_of([RunDocuments(run.name, str(run), provenance=record, **documents)])
 
 
 def test_options_that_are_not_the_default_are_repeated() -> None:
     heads = typed({"settings": {"split": "validation", "examples": 500, "thorough": True, "maps": 5}})
     lengths = lengths_of([length_row(32)], asked=(32, 64), n=300, mechanism=mechanism_of())
-    measured = Evaluations(test=blank(SequenceEvaluation), whole=blank(SequenceEvaluation))
-    evidence = told(Path("a"), evaluation=measured, heads=heads, lengths=lengths, doctor={"findings": []})
-    assert commands(evidence) == [
+    one = blank(SequenceEvaluation)
+    evaluations = Evaluations(test=one, whole=one)
+    found = told(Path("a"), evaluation=evaluations, heads=heads, lengths=lengths, doctor=blank(Diagnosis))
+    assert commands(found) == [
         "headway train addition",
         "headway evaluate a",
         "headway evaluate a --split all",
@@ -47,8 +48,8 @@ def test_options_that_are_not_the_default_are_repeated() -> None:
 
 def test_defaults_are_left_out() -> None:
     heads = typed({"settings": {"split": "test", "examples": 2_000, "thorough": False}})
-    evidence = told(Path("a"), heads=heads, lengths=lengths_of([length_row(32)], n=2_000))
-    assert commands(evidence)[1:-1] == ["headway heads a", "headway lengths a"]
+    found = told(Path("a"), heads=heads, lengths=lengths_of([length_row(32)], n=2_000))
+    assert commands(found)[1:-1] == ["headway heads a", "headway lengths a"]
 
 
 def test_a_command_that_trained_several_runs_stands_once(tmp_path: Path) -> None:
@@ -56,15 +57,15 @@ def test_a_command_that_trained_several_runs_stands_once(tmp_path: Path) -> None
     for run in runs:
         record = {"command": ["/lib/headway/__main__.py", "train", "addition", "--seeds", "0-2"]}
         (run.path / "provenance.json").write_text(json.dumps(record))
-    trained, *rest = commands(gather(runs).evidence)
+    trained, *rest = commands(gather(runs).documents)
     assert trained == "headway train addition --seeds 0-2"
     assert [line.split()[1] for line in rest] == ["doctor", "doctor", "doctor", "report"]
 
 
 def study(names: list[str], arms: list[dict[str, Any]], command: list[str]) -> str:
     plan = {"experiment": "sortedness", "preset": "full", "arms": arms}
-    runs = [{"name": name, "path": name, "provenance": {"command": command}} for name in names]
-    (line,) = commands(Evidence({"study": {"path": "s", "plan": plan}, "runs": runs}))
+    runs = [RunDocuments(name, name, provenance={"command": command}) for name in names]
+    (line,) = commands(documents_of(runs, StudyDocuments("s", "s", plan=plan)))
     return line.removeprefix("headway study sortedness --preset full").removesuffix(" --out s")
 
 

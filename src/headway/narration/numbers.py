@@ -48,10 +48,10 @@ def points(value: float) -> str:
 def decimal(value: float) -> str:
     """Three significant digits.
 
-    >>> decimal(0.96914), decimal(5.388e-09), decimal(3.478)
-    ('0.969', '5.39e−09', '3.48')
+    >>> decimal(0.96914), decimal(5.388e-09), decimal(3478.2)
+    ('0.969', '5.39e−09', '3.48e03')
     """
-    return minus(f"{value:.3g}")
+    return minus(f"{value:.3g}").replace("e+", "e")
 
 
 def thousandths(value: float) -> str:

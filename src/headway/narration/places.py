@@ -51,17 +51,21 @@ def placed(value: T, place: str) -> T:
 
 def _placed(value: Any, place: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        inner = {f.name: _placed(getattr(value, f.name), f"{place}/{key_of(f)}") for f in fields(value)}
+        inner = {f.name: _placed(getattr(value, f.name), _inside(place, key_of(f))) for f in fields(value)}
         return replace(value, **inner)
     if isinstance(value, Mapping):
-        value = {key: _placed(item, f"{place}/{key}") for key, item in value.items()}
+        value = {key: _placed(item, _inside(place, key)) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
-        value = type(value)([_placed(item, f"{place}/{index}") for index, item in enumerate(value)])
+        value = type(value)([_placed(item, _inside(place, index)) for index, item in enumerate(value)])
     if type(value) not in KINDS:
         return value
     found = KINDS[type(value)](value)
     found.place = place
     return found
+
+
+def _inside(place: str, key: object) -> str:
+    return f"{place}/{key}" if place else str(key)
 
 
 def place_of(value: object) -> str:

@@ -30,7 +30,7 @@ class Number:
     def __str__(self) -> str:
         return self.written
 
-    def html(self) -> Markup:
+    def __html__(self) -> Markup:
         if not self.place:
             return escape(self.written)
         exact = repr(int(self.value)) if isinstance(self.value, int) else repr(float(self.value))
@@ -50,7 +50,7 @@ class Code:
     def __str__(self) -> str:
         return self.words
 
-    def html(self) -> Markup:
+    def __html__(self) -> Markup:
         return element("code", self.words, self.place)
 
     def markdown(self) -> str:
@@ -67,7 +67,7 @@ class Quotation:
     def __str__(self) -> str:
         return self.words
 
-    def html(self) -> Markup:
+    def __html__(self) -> Markup:
         return element("q", self.words, self.place)
 
     def markdown(self) -> str:
@@ -83,7 +83,7 @@ class Strong:
     def __str__(self) -> str:
         return self.words
 
-    def html(self) -> Markup:
+    def __html__(self) -> Markup:
         return element("strong", self.words)
 
     def markdown(self) -> str:
@@ -99,7 +99,7 @@ class Aside:
     def __str__(self) -> str:
         return f"({self.inside})"
 
-    def html(self) -> Markup:
+    def __html__(self) -> Markup:
         return Markup('<span class="aside">({})</span>').format(self.inside)
 
     def markdown(self) -> str:
@@ -119,7 +119,7 @@ class Text:
         return "".join(map(str, self.nodes))
 
     def __html__(self) -> Markup:
-        return Markup("").join(node if isinstance(node, str) else node.html() for node in self.nodes)
+        return Markup("").join(map(escape, self.nodes))
 
     def __add__(self, other: "Words") -> "Text":
         return Text(self.nodes + as_text(other).nodes)
@@ -201,7 +201,7 @@ def told(*sentences: Callable[[], Words | None]) -> list[Text]:
 
 
 def html(words: Words) -> Markup:
-    return as_text(words).__html__()
+    return escape(words)
 
 
 def markdown(words: Words) -> str:

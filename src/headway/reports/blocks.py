@@ -1,29 +1,32 @@
 """What a section is made of: paragraphs, tables, figures, findings, heat maps and commands, as values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
+
+from headway.narration.tables import Table
+from headway.narration.text import Text, Words, join
+from headway.results.doctor import Finding
 
 
 @dataclass(frozen=True)
 class Paragraph:
     """Sentences that belong together."""
 
-    sentences: Sequence[Markup]
+    sentences: Sequence[Words]
     kind: str = "paragraph"
 
     @property
-    def text(self) -> Markup:
-        return Markup(" ").join(self.sentences)
+    def text(self) -> Text:
+        return join(" ", self.sentences)
 
 
 @dataclass(frozen=True)
 class Listing:
     """One item a line."""
 
-    items: Sequence[Markup]
+    items: Sequence[Words]
     kind: str = "listing"
 
 
@@ -31,34 +34,8 @@ class Listing:
 class Terms:
     """Words and what they mean."""
 
-    pairs: Sequence[tuple[Markup, Markup]]
+    pairs: Sequence[tuple[Words, Words]]
     kind: str = "terms"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A table's column; `numeric` ones are set to the right."""
-
-    title: Markup | str
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell's text, and what it is sorted by (its text if nothing)."""
-
-    text: Markup
-    key: float | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells under a caption; a reader can sort it by any column."""
-
-    caption: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
-    kind: str = "table"
 
 
 @dataclass(frozen=True)
@@ -76,21 +53,10 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One finding of the doctor."""
-
-    level: str
-    check: Markup
-    evidence: Markup
-    fix: Markup
-    about: Markup
-
-
-@dataclass(frozen=True)
 class Findings:
     """The doctor's findings on one run: what needs reading, and what was looked at and found in order."""
 
-    title: Markup
+    title: Words
     open: Sequence[Finding]
     fine: Sequence[Finding]
     kind: str = "findings"
@@ -137,7 +103,7 @@ class Section:
     """
 
     name: str
-    title: Markup | str
+    title: Words
     blocks: Sequence[Block]
     parts: "Sequence[Section]" = field(default_factory=tuple)
     folded: bool = False
@@ -148,14 +114,14 @@ class Section:
 class Report:
     """A whole report: what was asked, the answer, and its sections."""
 
-    title: Markup
+    title: Words
     name: str
-    asked: Markup
-    answer: Sequence[Markup]
+    asked: Words
+    answer: Sequence[Text]
     sections: Sequence[Section]
 
 
-def paragraph(*sentences: Sequence[Markup]) -> list[Block]:
+def paragraph(*sentences: Iterable[Words | None]) -> list[Block]:
     """A paragraph of all sentences that were written; nothing where none was."""
-    found = [sentence for group in sentences for sentence in group]
+    found = [sentence for group in sentences for sentence in group if sentence]
     return [Paragraph(found)] if found else []

@@ -1,31 +1,132 @@
-"""From directories to the documents of a report: what the runs' JSON files hold, and nothing computed."""
+"""From directories to the documents of a report: what the runs' JSON files hold, and nothing computed.
+
+Every value knows its place (`runs/0/heads/baseline/wrong`), so that the page can show it and a test can look it up.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError
-from headway.reports.evidence import METHOD, Evidence
-from headway.results.evaluation import Evaluations
+from headway.narration.numbers import size
+from headway.narration.places import place_of, placed
+from headway.narration.text import Number
+from headway.results.doctor import UNLEARNED, Diagnosis, Finding, StudyHealth
+from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
-from headway.results.study import AccuracyStudy, LengthStudy
+from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
-ANALYSES = ("evaluation", "heads", "lengths", "doctor")
+TYPES: dict[str, type] = {"evaluation": Evaluations, "heads": HeadAnalysis, "lengths": Lengths, "doctor": Diagnosis}
 """What later commands add to a run."""
-STUDY_ANALYSES = (*ANALYSES, "summary")
-TYPES: dict[str, type] = {"evaluation": Evaluations, "heads": HeadAnalysis, "lengths": Lengths}
-STUDY_TYPES: dict[str, type] = {"lengths": LengthStudy, "summary": AccuracyStudy}
-"""Documents that are read as results; the others are as they were written."""
+STUDY_TYPES: dict[str, type | None] = {
+    "lengths": LengthStudy,
+    "heads": None,
+    "doctor": StudyHealth,
+    "summary": AccuracyStudy,
+}
+"""What a study says of its runs; one without a type is read as it was written."""
+
+
+@dataclass(frozen=True)
+class RunDocuments:
+    """Everything that a run's files say; `damaged` says, by name, why a file cannot be read."""
+
+    name: str
+    path: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    evaluation: Evaluations | None = None
+    heads: HeadAnalysis | None = None
+    lengths: Lengths | None = None
+    doctor: Diagnosis | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def anchor(self) -> str:
+        """A name for the run in the page's own links."""
+        return place_of(self.name).removesuffix("/name").replace("/", "-")
+
+    def evaluated(self, split: str) -> SplitEvaluation | None:
+        return None if self.evaluation is None else self.evaluation.of(split)
+
+    @property
+    def best_evaluation(self) -> SplitEvaluation | None:
+        """The largest honest question that was asked of a run: the whole domain, else the test split."""
+        splits = (self.evaluated(split) for split in ("all", "test", "validation"))
+        return next((found for found in splits if found is not None), None)
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        return () if self.doctor is None else self.doctor.findings
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [one for one in self.findings if one.level == "error"]
+
+    @property
+    def unlearned(self) -> Finding | None:
+        """The doctor's finding that the model learned nothing, so that no head of it says anything."""
+        return next((one for one in self.findings if one.check in UNLEARNED and one.level != "fine"), None)
+
+
+@dataclass(frozen=True)
+class StudyDocuments:
+    """Everything that a study's files say beside those of its runs."""
+
+    name: str
+    path: str
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    lengths: LengthStudy | None = None
+    heads: Mapping[str, Any] | None = None
+    doctor: StudyHealth | None = None
+    summary: AccuracyStudy | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a report."""
+
+    runs: tuple[RunDocuments, ...]
+    study: StudyDocuments | None = None
+
+    @property
+    def cells(self) -> Sequence[StudyCell]:
+        """The combinations of a study of lengths."""
+        return () if self.study is None or self.study.lengths is None else self.study.lengths.cells
+
+    @property
+    def together(self) -> Sequence[Finding]:
+        """What the doctor says of all runs of a study together."""
+        return () if self.study is None or self.study.doctor is None else self.study.doctor.together
+
+    @property
+    def n_runs(self) -> Number:
+        return size(self.runs)
+
+    @property
+    def with_heads(self) -> list[tuple[RunDocuments, HeadAnalysis]]:
+        return [(run, run.heads) for run in self.runs if run.heads is not None and run.heads.heads]
+
+    @property
+    def with_lengths(self) -> list[tuple[RunDocuments, Lengths]]:
+        return [(run, run.lengths) for run in self.runs if run.lengths is not None]
+
+    @property
+    def examined(self) -> list[RunDocuments]:
+        return [run for run in self.runs if run.doctor is not None]
 
 
 @dataclass(frozen=True)
 class Gathered:
     """The documents of one run, of several, or of a study, and where their report goes by default."""
 
-    evidence: Evidence
+    documents: Documents
     place: ReportDirectory
     name: str
 
@@ -39,71 +140,64 @@ def gather(subjects: Sequence[str | Path | RunDirectory]) -> Gathered:
         if len(subjects) > 1:
             raise InputError(f"{studies[0].path} is a study and has a report of its own; name it alone")
         return gather_study(studies[0])
-    return gather_runs([subject if isinstance(subject, RunDirectory) else find_run(subject) for subject in subjects])
+    return gather_runs([one if isinstance(one, RunDirectory) else RunDirectory.find(str(one)) for one in subjects])
 
 
 def find_study(subject: str | Path | RunDirectory) -> StudyDirectory | None:
     """The study at a path, or of that name under ./studies; None where there is none."""
     if isinstance(subject, RunDirectory):
         return None
-    for path in (Path(subject), Path("studies") / subject):
-        if StudyDirectory(path).exists():
-            return StudyDirectory(path)
-    return None
-
-
-def find_run(subject: str | Path) -> RunDirectory:
-    return RunDirectory.find(str(subject))
+    places = [StudyDirectory(path) for path in (Path(subject), Path("studies") / subject)]
+    return next((study for study in places if study.exists()), None)
 
 
 def gather_study(study: StudyDirectory) -> Gathered:
     runs = study.runs()
     if not runs:
         raise InputError(f"{study.path} has no runs yet; headway study makes them")
-    together = readable(study, STUDY_ANALYSES, STUDY_TYPES)
-    documents = {"study": {"name": study.path.name, "path": str(study.path), "plan": study.plan(), **together}}
-    return Gathered(Evidence({**documents, **of_runs(runs)}), study.report, study.path.name)
+    together = readable(study, STUDY_TYPES)
+    found = StudyDocuments(name=study.path.name, path=str(study.path), plan=study.plan(), **together)
+    return Gathered(documents_of([of_run(run) for run in runs], found), study.report, study.path.name)
 
 
 def gather_runs(runs: Sequence[RunDirectory]) -> Gathered:
     paths = [run.path.resolve() for run in runs]
     if len(set(paths)) < len(paths):
         raise InputError("a run is named twice; every run counts once")
-    first = runs[0].path.resolve().name
+    documents = documents_of([of_run(run) for run in runs])
+    first = paths[0].name
     if len(runs) == 1:
-        return Gathered(Evidence(of_runs(runs)), runs[0].report, first)
+        return Gathered(documents, runs[0].report, first)
     name = f"{first}-and-{len(runs) - 1}-more"
-    return Gathered(Evidence(of_runs(runs)), ReportDirectory(Path("reports") / name), name)
+    return Gathered(documents, ReportDirectory(Path("reports") / name), name)
 
 
-def of_runs(runs: Sequence[RunDirectory]) -> dict[str, Any]:
-    return {"runs": [of_run(run) for run in runs], "method": METHOD}
+def documents_of(runs: Sequence[RunDocuments], study: StudyDocuments | None = None) -> Documents:
+    """The documents, in which every value knows its place."""
+    return placed(Documents(tuple(runs), study), "")
 
 
-def of_run(run: RunDirectory) -> dict[str, Any]:
-    """Everything that a run's files say, under one name each; what is not there is left out."""
-    return {
-        "name": run.path.resolve().name,
-        "path": str(run.path),
-        "config": run.config().to_json(),
-        "provenance": run.provenance(),
-        "training": run.newest_state(),
-        "metrics": curves(run.metrics()),
-        **readable(run, ANALYSES, TYPES),
-    }
+def of_run(run: RunDirectory) -> RunDocuments:
+    return RunDocuments(
+        name=run.path.resolve().name,
+        path=str(run.path),
+        config=run.config().to_json(),
+        provenance=run.provenance(),
+        training=run.newest_state(),
+        metrics=curves(run.metrics()),
+        **readable(run, TYPES),
+    )
 
 
-def readable(place: RunDirectory | StudyDirectory, names: Sequence[str], types: Mapping[str, type]) -> dict[str, Any]:
+def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type | None]) -> dict[str, Any]:
     """The documents that are there; under `damaged`, by name, why one cannot be read."""
-    found: dict[str, Any] = {}
-    damaged: dict[str, str] = {}
-    for name in names:
+    found: dict[str, Any] = {"damaged": {}}
+    for name, kind in types.items():
         try:
-            if document := place.read_result(types[name], name) if name in types else place.read_analysis(name):
-                found[name] = document
+            found[name] = (place.read_analysis(name) if kind is None else place.read_result(kind, name)) or None
         except InputError as problem:
-            damaged[name] = str(problem)
-    return found | ({"damaged": damaged} if damaged else {})
+            found["damaged"][name] = str(problem)
+    return found
 
 
 def curves(records: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -7,22 +7,13 @@ from typing import Any
 import numpy as np
 
 from headway.errors import InputError
+from headway.narration.lengths import SETS
+from headway.narration.lengths import set_name as set_name
 from headway.reports.style import BLUE, INK, RED
 from headway.results.lengths import LengthRow, Lengths
 from headway.results.study import MeasuredRun
 from headway.statistics import ENOUGH_SEEDS, median_interval
 
-SETS = {
-    "swaps": "random swaps",
-    "adjacent": "one adjacent inversion",
-    "matched": "one adjacent inversion, gaps as in training",
-    "sums": "random sums",
-    "ripple": "sums with one travelling carry or none",
-    "full": "9...9 + m",
-    "nines": "sums of mostly 0 and 9",
-    "plateaus": "constant runs in order",
-    "descents": "a descent between constant runs",
-}
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""
 
@@ -106,10 +97,6 @@ def sets_of(groups: Sequence[Group]) -> list[str]:
     """Sets that any run was measured on: the known ones first, in their order."""
     there = dict.fromkeys(row.set_name for row in rows_of(groups))
     return [name for name in SETS if name in there] + [name for name in there if name not in SETS]
-
-
-def set_name(name: str) -> str:
-    return SETS.get(name, name)
 
 
 def lengths_of(groups: Sequence[Group], name: str) -> list[int]:

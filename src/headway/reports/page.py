@@ -12,6 +12,7 @@ import matplotlib
 from markupsafe import Markup
 from matplotlib.colors import to_hex
 
+from headway.narration.text import code, html, quote
 from headway.pages import policy, script_json
 from headway.reports.blocks import Block, Figure, HeatMaps, Report, Section
 
@@ -87,6 +88,7 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters |= {"code": lambda name: html(code(name)), "quote": lambda words: html(quote(words))}
     template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
     maps = [block for block in blocks_of(report.sections) if isinstance(block, HeatMaps)]
     data = data_of(maps)

@@ -5,14 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 
 from headway.errors import InputError
+from headway.narration.text import Words, code, text
 from headway.reports.answer import answer, asked
 from headway.reports.blocks import Figure, Report
-from headway.reports.evidence import Evidence
-from headway.reports.gathering import gather
+from headway.reports.gathering import Documents, gather
 from headway.reports.markdown import render_markdown
 from headway.reports.page import figures_of, pictures, render, stills_of
 from headway.reports.sections import sections
@@ -58,7 +57,7 @@ def report(
     place = found.place if out is None else ReportDirectory(out)
     if place.path.exists() and not place.path.is_dir():
         raise InputError(f"--out {place.path} is a file; a directory needed")
-    whole = compose(found.evidence, found.name)
+    whole = compose(found.documents, found.name)
     if out is not None or not place.is_own():
         check_outputs(outputs(whole, place), force=force)
     return write(whole, place, progress)
@@ -70,17 +69,17 @@ def outputs(whole: Report, place: ReportDirectory) -> list[Path]:
     return [place.page, place.markdown, *(place.figures / f"{name}.{kind}" for name in names for kind in METADATA)]
 
 
-def compose(evidence: Evidence, name: str) -> Report:
+def compose(documents: Documents, name: str) -> Report:
     """The whole report as a value."""
-    return Report(title(evidence), name, asked(evidence), answer(evidence), sections(evidence))
+    return Report(title(documents), name, asked(documents), answer(documents), sections(documents))
 
 
-def title(evidence: Evidence) -> Markup:
-    if evidence.has("study"):
-        return evidence.text("study/name", "code")
-    if len(evidence.runs) == 1:
-        return evidence.text("runs/0/name", "code")
-    return Markup("{} runs side by side").format(evidence.size("runs"))
+def title(documents: Documents) -> Words:
+    if documents.study is not None:
+        return code(documents.study.name)
+    if len(documents.runs) == 1:
+        return code(documents.runs[0].name)
+    return text("{} runs side by side", documents.n_runs)
 
 
 def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], None]) -> Written:
@@ -105,7 +104,7 @@ def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], 
         figures=[str(path) for path in paths],
         bytes=len(page.encode()),
         sections=[section.name for section in whole.sections],
-        answer=[str(sentence.striptags()) for sentence in whole.answer],
+        answer=[str(sentence) for sentence in whole.answer],
         left_out=[name for name, picture in drawn.items() if not picture.source],
         problems=problems,
     )

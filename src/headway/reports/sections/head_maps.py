@@ -2,41 +2,35 @@
 
 from functools import partial
 
-from markupsafe import Markup
-
-from headway.reports.blocks import Block, Cell, Column, Figure, HeatMap, HeatMaps, Table
-from headway.reports.evidence import Evidence, thousandths
+from headway.narration.heads import score_table
+from headway.reports.blocks import Block, Figure, HeatMap, HeatMaps
+from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.sections.accuracy import figure_name
 from headway.reports.style import KINDS, sentence
 from headway.reports.weights import captured, example_line, head_sheet, make_panel, worth
 from headway.results.heads import HeadAnalysis
 
+ALT = "Heat maps of the attention weights of every head, by kind of attention: queries downwards, keys across."
 
-def looks(evidence: Evidence, run: str) -> list[Block]:
+
+def looks(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list[Block]:
     """Heat maps to look through, and the scores."""
-    found = evidence.heads(run)
     blocks: list[Block] = []
     if found.capture.examples or found.capture.mean:
-        blocks.append(heat_maps(evidence, run))
+        blocks.append(heat_maps(documents, run, found))
     if found.definitions:
-        blocks.append(score_table(evidence, run))
+        blocks.append(score_table(found))
     return blocks
 
 
-def heat_maps(evidence: Evidence, run: str) -> HeatMaps:
+def heat_maps(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> HeatMaps:
     """Every head on the mean and on each captured example."""
-    found = evidence.heads(run)
     chosen: list[int | None] = [None] if found.capture.mean else []
     chosen += range(len(found.capture.examples))
     examples = [(example_name(found, example), maps_of(found, example)) for example in chosen]
     first = chosen[0]
-    still = Figure(
-        figure_name(evidence, run, "heads-mean" if first is None else f"heads-example-{first}"),
-        "Heat maps of the attention weights of every head, by kind of attention: queries downwards, keys across.",
-        partial(head_sheet, found, first),
-        colours=True,
-    )
-    return HeatMaps(evidence.get(f"{run}/name"), examples, [still])
+    name = figure_name(documents, run, "heads-mean" if first is None else f"heads-example-{first}")
+    return HeatMaps(run.name, examples, [Figure(name, ALT, partial(head_sheet, found, first), colours=True)])
 
 
 def maps_of(found: HeadAnalysis, example: int | None) -> list[HeatMap]:
@@ -59,18 +53,3 @@ def maps_of(found: HeadAnalysis, example: int | None) -> list[HeatMap]:
 
 def example_name(found: HeadAnalysis, example: int | None) -> str:
     return "mean over the split" if example is None else example_line(found, found.capture.examples[example])
-
-
-def score_table(evidence: Evidence, run: str) -> Table:
-    names = list(evidence.heads(run).definitions)
-    rows = []
-    for index, head in enumerate(evidence.heads(run).heads):
-        place = f"{run}/heads/heads/{index}"
-        cells = [Cell(evidence.text(f"{place}/head", "code"))]
-        for name in names:
-            path = f"{place}/scores/{name}"
-            there = evidence.has(path)
-            cells.append(Cell(evidence.number(path, thousandths), head.scores[name]) if there else Cell(Markup("–")))
-        rows.append(cells)
-    columns = [Column("head", numeric=False), *(Column(name.replace("_", " ")) for name in names)]
-    return Table("Scores of every head; the methods below say what each means", columns, rows)

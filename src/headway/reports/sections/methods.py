@@ -1,35 +1,38 @@
 """What the words of the report mean: definitions of everything that was measured, and of nothing else."""
 
-from markupsafe import Markup
-
+from headway.narration.heads import definitions
+from headway.narration.method import METHOD
+from headway.narration.numbers import computed, number, percent
+from headway.narration.text import Text, Words, text
 from headway.reports.blocks import Section, Terms
-from headway.reports.evidence import Evidence
-from headway.reports.sections.accuracy import percent_short
+from headway.reports.gathering import Documents
+from headway.results.lengths import Lengths
+from headway.statistics import wilson_interval
 
-Pair = tuple[Markup, Markup]
+Pair = tuple[Words, Words]
 
 
-def section(evidence: Evidence) -> Section:
-    terms = Terms([*everywhere(evidence), *of_heads(evidence), *of_lengths(evidence)])
-    found = scores(evidence)
-    parts = [Section("scores", "Scores of heads", [Terms(found)], folded=True)] if found else []
+def section(documents: Documents) -> Section:
+    terms = Terms([*everywhere(documents), *of_heads(documents), *of_lengths(documents)])
+    scored = [run.heads.definitions for run in documents.runs if run.heads is not None and run.heads.definitions]
+    parts = [Section("scores", "Scores of heads", [Terms(definitions(one))], folded=True) for one in scored[:1]]
     return Section("methods", "Methods", [terms], parts)
 
 
-def term(name: str, text: str, *values: Markup | str) -> Pair:
-    return Markup.escape(name), Markup(text).format(*values)
+def term(name: str, meaning: str, *values: Words) -> Pair:
+    return name, text(meaning, *values)
 
 
-def everywhere(evidence: Evidence) -> list[Pair]:
-    sure = evidence.number("method/confidence", percent_short)
-    seeds = evidence.number("method/enough_seeds")
+def everywhere(documents: Documents) -> list[Pair]:
+    sure = number(METHOD.confidence, percent)
+    seeds = number(METHOD.enough_seeds)
     return [
         term("accuracy", "The share of whole answers that are right, every token of them."),
         term("interval", "Covers the true share {} of the time: Wilson's for a share, Tango's for a drop.", sure),
         term(
-            "parallel pass",
+            "teacher-forced pass",
             "All tokens of an answer are predicted at once, each from the right ones before it. A whole answer is "
-            "right exactly when greedy decoding gets it right; a sample is decoded for real to check it.",
+            "right exactly when greedy decoding gets it right; a sample is decoded greedily to check it.",
         ),
         term("checkpoint", "The one with the lowest validation loss. Nothing is chosen on the test split."),
         *(
@@ -43,7 +46,7 @@ def everywhere(evidence: Evidence) -> list[Pair]:
                     seeds,
                 )
             ]
-            * (len(evidence.runs) > 1)
+            * (len(documents.runs) > 1)
         ),
         term(
             "seed", "The unit when runs are compared: examples are never pooled. Fewer than {} are descriptive.", seeds
@@ -51,10 +54,11 @@ def everywhere(evidence: Evidence) -> list[Pair]:
     ]
 
 
-def of_heads(evidence: Evidence) -> list[Pair]:
-    if not evidence.those_with("heads"):
+def of_heads(documents: Documents) -> list[Pair]:
+    found = [run.heads for run in documents.runs if run.heads is not None]
+    if not found:
         return []
-    critical, important = (evidence.number(f"method/{key}") for key in ("critical_above", "important_above"))
+    critical, important = number(METHOD.critical_above), number(METHOD.important_above)
     return [
         term(
             "drop",
@@ -68,7 +72,7 @@ def of_heads(evidence: Evidence) -> list[Pair]:
                     "positive where the answer is right, negative where it is wrong. It moves where accuracy cannot.",
                 )
             ]
-            * any(evidence.has(f"{run}/heads/baseline/margin") for run in evidence.runs)
+            * any(one.baseline.margin is not None for one in found)
         ),
         term("critical", "The drop is shown to be above {} points.", critical),
         term("important", "The drop is shown to be above {} point.", important),
@@ -94,19 +98,14 @@ def of_heads(evidence: Evidence) -> list[Pair]:
             "differs in one thing; the answer becomes the source's. A head is named where the interval of how often it "
             "does (interchange intervention accuracy) is above {}. It is chosen on half of the pairs and measured on "
             "the rest.",
-            evidence.number("method/moves_above", percent_short),
+            number(METHOD.moves_above, percent),
         ),
-        *(controls(evidence) if has_controls(evidence) else ()),
+        *(controls() if any(contrast.control for one in found for contrast in one.interventions.contrasts) else ()),
     ]
 
 
-def has_controls(evidence: Evidence) -> bool:
-    found = [evidence.heads(run).interventions for run in evidence.those_with("heads")]
-    return any(contrast.control for one in found for contrast in one.contrasts)
-
-
-def controls(evidence: Evidence) -> list[Pair]:
-    floor = evidence.number("method/moves_above", percent_short)
+def controls() -> list[Pair]:
+    floor = number(METHOD.moves_above, percent)
     return [
         term(
             "control",
@@ -122,41 +121,34 @@ def controls(evidence: Evidence) -> list[Pair]:
     ]
 
 
-def of_lengths(evidence: Evidence) -> list[Pair]:
-    runs = evidence.those_with("lengths/threshold")
-    if not runs:
+def of_lengths(documents: Documents) -> list[Pair]:
+    if not documents.with_lengths:
         return []
-    threshold = evidence.number(f"{runs[0]}/lengths/threshold", percent_short)
+    _, found = documents.with_lengths[0]
     return [
         term(
             "length held",
             "The largest tested length with an interval of accuracy above {} there and at every shorter tested length "
             "past training; where none past training has it, the same inside. It is measured on samples, not proved.{}",
-            threshold,
-            strictness(evidence, f"{runs[0]}/lengths"),
+            number(found.threshold, percent),
+            strictness(found),
         ),
         term("sets", "Made for one length each, the same for every seed, and trained on by none."),
     ]
 
 
-def strictness(evidence: Evidence, place: str) -> Markup:
+def strictness(found: Lengths) -> Text:
     """How many wrong answers the examples of one length allow."""
-    n, threshold = f"{place}/n", f"{place}/threshold"
-    if not evidence.has(n):
-        return Markup("")
-    if evidence.allowed(n, threshold) < 0:
-        return Markup(" With {} examples a length none can be held.").format(evidence.number(n))
-    return Markup(" With {} examples a length that allows at most {} wrong.").format(
-        evidence.number(n), evidence.errors_allowed(n, threshold)
-    )
+    wrong = errors_allowed(found.n, found.threshold)
+    if wrong < 0:
+        return text(" With {} examples a length none can be held.", number(found.n))
+    allowed = computed(wrong, "allowed", [found.n, found.threshold])
+    return text(" With {} examples a length that allows at most {} wrong.", number(found.n), allowed)
 
 
-def scores(evidence: Evidence) -> list[Pair]:
-    """Every score in the words of the analysis."""
-    runs = evidence.those_with("heads/definitions")
-    if not runs:
-        return []
-    names = evidence.get(f"{runs[0]}/heads/definitions")
-    return [
-        (Markup.escape(name.replace("_", " ")), evidence.text(f"{runs[0]}/heads/definitions/{name}")) for name in names
-    ]
+def errors_allowed(n: int, threshold: float) -> int:
+    """How many of n examples may be wrong with the interval of accuracy still above; -1 where n is too few."""
+    wrong = 0
+    while wrong <= n and wilson_interval(n - wrong, n)[0] >= threshold:
+        wrong += 1
+    return wrong - 1

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from markupsafe import Markup
-
-from headway.reports.blocks import Block, Cell, Column, Command, Paragraph, Section, Table
-from headway.reports.evidence import Evidence, switch
+from headway.narration.numbers import NONE, setting
+from headway.narration.places import place_of
+from headway.narration.tables import Table, words
+from headway.narration.text import Code, Words, code
+from headway.reports.blocks import Block, Command, Paragraph, Section
+from headway.reports.gathering import Documents, RunDocuments, StudyDocuments
 from headway.results.heads import Settings
 from headway.results.lengths import Lengths
 
@@ -19,73 +21,60 @@ WHOLE = 200_000
 """What `lengths --whole` is by default."""
 
 
-def section(evidence: Evidence) -> Section:
+def section(documents: Documents) -> Section:
     parts = [
-        Section("reproduce", "Run it again", reproduce(evidence)),
-        Section("circumstances", "Circumstances", [circumstances(evidence)]),
+        Section("reproduce", "Run it again", reproduce(documents)),
+        Section("circumstances", "Circumstances", [circumstances(documents)]),
     ]
     return Section("provenance", "Provenance", [], parts)
 
 
-def circumstances(evidence: Evidence) -> Table:
+def circumstances(documents: Documents) -> Table:
     """One row a run; with a single run one row a fact."""
-    fields = [field for field in FIELDS if any(evidence.has(f"{run}/provenance/{field}") for run in evidence.runs)]
-    versions = list(evidence.find(f"{evidence.runs[0]}/provenance/versions", {}))
-    paths = {field: f"provenance/{field}" for field in fields} | {
-        name: f"provenance/versions/{name}" for name in versions
-    }
-    if len(evidence.runs) == 1:
-        rows = [[Cell(Markup.escape(name)), Cell(fact(evidence, f"runs/0/{path}"))] for name, path in paths.items()]
-        return Table("How the run was made", [Column("fact", numeric=False), Column("value", numeric=False)], rows)
-    columns = [Column("run", numeric=False), *(Column(name, numeric=False) for name in paths)]
-    rows = [
-        [
-            Cell(evidence.text(f"{run}/name", "code")),
-            *(Cell(fact(evidence, f"{run}/{path}")) for path in paths.values()),
-        ]
-        for run in evidence.runs
-    ]
-    return Table("How the runs were made", columns, rows)
+    records = [{**run.provenance, **run.provenance.get("versions", {})} for run in documents.runs]
+    names = [name for name in FIELDS if any(record.get(name) is not None for record in records)]
+    names += list(documents.runs[0].provenance.get("versions", {}))
+    if len(records) == 1:
+        rows = [[name, fact(records[0].get(name))] for name in names]
+        return Table("How the run was made", words("fact", "value"), rows)
+    named = zip(documents.runs, records, strict=True)
+    rows = [[code(run.name), *(fact(record.get(name)) for name in names)] for run, record in named]
+    return Table("How the runs were made", words("run", *names), rows)
 
 
-def fact(evidence: Evidence, path: str) -> Markup:
+def fact(value: Any) -> Words:
     """One fact, as it stands in provenance.json."""
-    value: Any = evidence.find(path)
     if value is None:
-        return Markup("–")
-    shown = shlex.join(value) if isinstance(value, list) else switch(value)
-    return Markup('<code data-at="{}">{}</code>').format(path, shown)
+        return NONE
+    return Code(shlex.join(value) if isinstance(value, list) else setting(value), place_of(value))
 
 
-def reproduce(evidence: Evidence) -> list[Block]:
+def reproduce(documents: Documents) -> list[Block]:
     """One command line for the study, or one that goes through every step of every run."""
-    if evidence.has("study"):
-        return [Command(study_command(evidence))]
+    if documents.study is not None:
+        return [Command(study_command(documents, documents.study))]
     # Seeds that one command trained all name it.
-    lines = list(dict.fromkeys(line for run in evidence.runs for line in run_commands(evidence, run)))
-    named = [shlex.quote(evidence.get(f"{run}/path")) for run in evidence.runs]
-    if any(line is None for line in lines):
-        word = Markup(
-            "The training was started from Python; the settings above are all that decides it. What follows it:"
-        )
-        rest = [line for line in lines if line is not None]
-        return [Paragraph([word]), Command(" && ".join([*rest, f"headway report {' '.join(named)}"]))]
-    known = [line for line in lines if line is not None]
-    return [Command(" && ".join([*known, f"headway report {' '.join(named)}"]))]
+    lines = list(dict.fromkeys(line for run in documents.runs for line in run_commands(run)))
+    report = f"headway report {' '.join(shlex.quote(run.path) for run in documents.runs)}"
+    command = Command(" && ".join([*(line for line in lines if line is not None), report]))
+    if None in lines:
+        word = "The training was started from Python; the settings above are all that decides it. What follows it:"
+        return [Paragraph([word]), command]
+    return [command]
 
 
-def study_command(evidence: Evidence) -> str:
-    plan = evidence.get("study/plan")
-    place = shlex.quote(evidence.get("study/path"))
-    preset = f" --preset {shlex.quote(str(plan['preset']))}" if "preset" in plan else ""
-    options = preset + seeds_option(evidence) + arms_option(evidence)
-    return f"headway study {shlex.quote(str(plan.get('experiment', '')))}{options} --out {place}"
+def study_command(documents: Documents, study: StudyDocuments) -> str:
+    preset = f" --preset {shlex.quote(str(study.plan['preset']))}" if "preset" in study.plan else ""
+    options = preset + seeds_option(documents, study) + arms_option(documents, study)
+    return (
+        f"headway study {shlex.quote(str(study.plan.get('experiment', '')))}{options} --out {shlex.quote(study.path)}"
+    )
 
 
-def seeds_option(evidence: Evidence) -> str:
+def seeds_option(documents: Documents, study: StudyDocuments) -> str:
     """The seeds, unless the command that trained the runs left them to the preset; arms' own seeds are a preset's."""
-    seeds = {tuple(arm.get("seeds", ())) for arm in evidence.find("study/plan/arms", [])}
-    commands = [evidence.find(f"{run}/provenance/command", []) for run in evidence.runs]
+    seeds = {tuple(arm.get("seeds", ())) for arm in study.plan.get("arms", [])}
+    commands = [run.provenance.get("command") or [] for run in documents.runs]
     known = [command for command in commands if started(command) and "study" in command]
     given = any(str(word).split("=")[0] == "--seeds" for command in known for word in command)
     if len(seeds) != 1 or (known and not given):
@@ -105,10 +94,10 @@ def in_short(seeds: Sequence[int]) -> str:
     return ",".join(map(str, seeds))
 
 
-def arms_option(evidence: Evidence) -> str:
+def arms_option(documents: Documents, study: StudyDocuments) -> str:
     """The arms that have runs, where others have none; a run's name begins with its arm's."""
-    arms = [str(arm["name"]) for arm in evidence.find("study/plan/arms", []) if "name" in arm]
-    names = [str(evidence.get(f"{run}/name")) for run in evidence.runs]
+    arms = [str(arm["name"]) for arm in study.plan.get("arms", []) if "name" in arm]
+    names = [str(run.name) for run in documents.runs]
     # `long-without-bands-seed0` is of the arm `long-without-bands`, not of `long`.
     done = {max((arm for arm in arms if name.startswith(f"{arm}-")), key=len, default="") for name in names}
     if done >= set(arms) or not done & set(arms):
@@ -124,18 +113,18 @@ def started(command: Sequence[Any]) -> bool:
     return program.name.startswith("headway") or program.parts[-2:] == ("headway", "__main__.py")
 
 
-def run_commands(evidence: Evidence, run: str) -> list[str | None]:
+def run_commands(run: RunDocuments) -> list[str | None]:
     """Training as it was started (None where it was no command line), then what was found, in order."""
-    place = shlex.quote(evidence.get(f"{run}/path"))
-    command = [str(word) for word in evidence.find(f"{run}/provenance/command", [])]
+    place = shlex.quote(run.path)
+    command = [str(word) for word in run.provenance.get("command") or []]
     trained = shlex.join(["headway", *command[1:]]) if started(command) else None
-    evaluations = [f"evaluate {place}{split_option(split)}" for split in evidence.evaluations(run).splits]
-    found = [*evaluations]
-    if evidence.has(f"{run}/heads"):
-        found.append(f"heads {place}{heads_options(evidence.heads(run).settings)}")
-    if evidence.has(f"{run}/lengths"):
-        found.append(f"lengths {place}{lengths_options(evidence.lengths(run))}")
-    if evidence.has(f"{run}/doctor"):
+    splits = [] if run.evaluation is None else run.evaluation.splits
+    found = [f"evaluate {place}{split_option(split)}" for split in splits]
+    if run.heads is not None:
+        found.append(f"heads {place}{heads_options(run.heads.settings)}")
+    if run.lengths is not None:
+        found.append(f"lengths {place}{lengths_options(run.lengths)}")
+    if run.doctor is not None:
         found.append(f"doctor {place}")
     return [trained, *(f"headway {one}" for one in found)]
 

@@ -1,63 +1,62 @@
 """What was trained: task, model and data, and where runs differ."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
-from headway.reports.blocks import Block, Cell, Column, Section, Table, paragraph
-from headway.reports.evidence import Evidence, minutes, written
+from headway.narration.numbers import NONE, duration, number, setting
+from headway.narration.places import place_of
+from headway.narration.tables import Table, words
+from headway.narration.text import Code, Text, Words, code, join, text, told
+from headway.reports.blocks import Block, Section, paragraph
+from headway.reports.gathering import Documents, RunDocuments
 
 TABLES = ("task", "data", "model", "train")
 MOST_COLUMNS = 8
 """Settings that still fit side by side."""
 
 
-def section(evidence: Evidence) -> Section:
-    run = evidence.runs[0]
-    apart = differing(evidence)
-    blocks = paragraph(sentences(evidence, run)) if not apart else []
-    blocks += differences(evidence, apart)
+def section(documents: Documents) -> Section:
+    apart = differing(documents)
+    blocks = differences(documents, apart) if apart else paragraph(sentences(documents.runs[0]))
     parts = [
-        Section(f"settings-{name}", f"Settings: {name}", [settings(evidence, run, name, apart)], folded=True)
+        Section(f"settings-{name}", f"Settings: {name}", [settings(documents, name, apart)], folded=True)
         for name in TABLES
-        if leaves(evidence.find(f"{run}/config/{name}", {}))
+        if leaves(documents.runs[0].config.get(name, {}))
     ]
     return Section("setup", "Setup", blocks, parts)
 
 
-def sentences(evidence: Evidence, run: str) -> list[Markup]:
+def sentences(run: RunDocuments) -> list[Text]:
     """Task, model, data and cost of a run, in words."""
-    model, data = f"{run}/config/model", f"{run}/config/data"
+    task, model, data = (run.config[name] for name in ("task", "model", "data"))
     layers = [
-        Markup("{} {} layers").format(evidence.number(f"{model}/{key}"), word)
-        for key, word in (("encoder_layers", "encoder"), ("decoder_layers", "decoder"))
-        if evidence.find(f"{model}/{key}") and word in str(evidence.find(f"{model}/shape"))
+        text("{} {} layers", number(model[f"{part}_layers"]), part)
+        for part in ("encoder", "decoder")
+        if model.get(f"{part}_layers") and part in model["shape"]
     ]
-    return written(
-        lambda: Markup("The task is {}.").format(evidence.text(f"{run}/config/task/name", "code")),
-        lambda: Markup("Its numbers have {} digits.").format(evidence.number(f"{run}/config/task/digits")),
-        lambda: Markup(
-            "The model, of shape {}, has {} of {} heads each, d_model {}, d_ff {}, dropout {}, and {} positions."
-        ).format(
-            evidence.text(f"{model}/shape", "code"),
-            Markup(" and ").join(layers),
-            evidence.number(f"{model}/n_heads"),
-            evidence.number(f"{model}/d_model"),
-            evidence.number(f"{model}/d_ff"),
-            evidence.setting(f"{model}/dropout"),
-            evidence.text(f"{model}/encoding/name", "code"),
+    return told(
+        lambda: text("The task is {}.", code(task["name"])),
+        lambda: text("Its numbers have {} digits.", number(task["digits"])),
+        lambda: text(
+            "The model, of shape {}, has {} of {} heads each, d_model {}, d_ff {}, dropout {}, and {} positions.",
+            code(model["shape"]),
+            join(" and ", layers),
+            *(number(model[key]) for key in ("n_heads", "d_model", "d_ff")),
+            value(model["dropout"]),
+            code(model["encoding"]["name"]),
         ),
-        lambda: Markup("Its pooling is {}.").format(evidence.text(f"{model}/pooling/name", "code")),
-        lambda: Markup("It was trained on {}, validated on {} and tested on {} examples.").format(
-            "fresh examples at every step" if evidence.get(f"{data}/fresh") else evidence.number(f"{data}/train"),
-            evidence.number(f"{data}/validation"),
-            evidence.number(f"{data}/test"),
+        lambda: text("Its pooling is {}.", code(model["pooling"]["name"])) if model.get("pooling") else None,
+        lambda: text(
+            "It was trained on {}, validated on {} and tested on {} examples.",
+            "fresh examples at every step" if data["fresh"] else number(data["train"]),
+            number(data["validation"]),
+            number(data["test"]),
         ),
-        lambda: Markup("Training cost {} steps and {} on {}.").format(
-            evidence.number(f"{run}/training/step"),
-            evidence.number(f"{run}/training/seconds", minutes),
-            evidence.text(f"{run}/provenance/device", "code"),
+        lambda: text(
+            "Training cost {} steps and {} on {}.",
+            number(run.training["step"]),
+            number(run.training["seconds"], duration),
+            code(run.provenance["device"]),
         ),
     )
 
@@ -65,58 +64,46 @@ def sentences(evidence: Evidence, run: str) -> list[Markup]:
 def leaves(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """The settings of a table, with the names of tables in it before them; those that are null are left out."""
     found: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found |= leaves(value, f"{before}{key}/")
-        elif value is not None:
-            found[f"{before}{key}"] = value
+    for key, inner in table.items():
+        if isinstance(inner, Mapping):
+            found |= leaves(inner, f"{before}{key}.")
+        elif inner is not None:
+            found[f"{before}{key}"] = inner
     return found
 
 
-def differing(evidence: Evidence) -> list[str]:
-    """Settings that not all runs share, as paths below a run's config; the seed is not one."""
-    tables = [
-        {
-            f"{name}/{key}": value
-            for name in TABLES
-            for key, value in leaves(evidence.get(f"{run}/config/{name}")).items()
-        }
-        for run in evidence.runs
-    ]
+def settings_of(run: RunDocuments) -> dict[str, Any]:
+    """All settings of a run but its seed, under names such as `model.d_ff`."""
+    return leaves({name: run.config.get(name, {}) for name in TABLES})
+
+
+def differing(documents: Documents) -> list[str]:
+    """Settings that not all runs share."""
+    tables = [settings_of(run) for run in documents.runs]
     keys = dict.fromkeys(key for table in tables for key in table)
     return [key for key in keys if any(table.get(key) != tables[0].get(key) for table in tables)]
 
 
-def differences(evidence: Evidence, apart: list[str]) -> list[Block]:
-    """Where runs differ: one column a setting."""
-    if not apart:
-        return []
-    shown = sorted(apart, key=lambda key: key not in varied(evidence))[:MOST_COLUMNS]
-    columns = [Column("run", numeric=False), *(Column(key.replace("/", "."), numeric=False) for key in shown)]
-    rows = [
-        [Cell(evidence.text(f"{run}/name", "code")), *(value(evidence, f"{run}/config/{key}") for key in shown)]
-        for run in evidence.runs
-    ]
+def differences(documents: Documents, apart: Sequence[str]) -> list[Block]:
+    """Where runs differ: one column a setting, those that a study varies on purpose first."""
+    arms = [] if documents.study is None else documents.study.plan.get("arms", [])
+    varied = {key for arm in arms for key in arm.get("vary", {})}
+    shown = sorted(apart, key=lambda key: key not in varied)[:MOST_COLUMNS]
+    rows = [[code(run.name), *(value(settings_of(run).get(key)) for key in shown)] for run in documents.runs]
     more = "" if len(shown) == len(apart) else "; the first of more"
-    return [Table(f"Settings in which the runs differ{more}", columns, rows)]
+    return [Table(f"Settings in which the runs differ{more}", words("run", *shown), rows)]
 
 
-def varied(evidence: Evidence) -> set[str]:
-    """The settings that a study varies on purpose, as paths below a run's config."""
-    arms = evidence.find("study/plan/arms", [])
-    return {key.replace(".", "/") for arm in arms for key in arm.get("vary", {})}
+def value(found: Any) -> Words:
+    if found is None:
+        return NONE
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return number(found, setting)
+    return Code(setting(found), place_of(found))
 
 
-def value(evidence: Evidence, path: str) -> Cell:
-    found = evidence.find(path)
-    return Cell(Markup("–") if found is None else evidence.setting(path))
-
-
-def settings(evidence: Evidence, run: str, name: str, apart: list[str]) -> Table:
-    keys = [key for key in leaves(evidence.get(f"{run}/config/{name}")) if f"{name}/{key}" not in apart]
-    rows = [
-        [Cell(Markup("<code>{}</code>").format(key.replace("/", "."))), value(evidence, f"{run}/config/{name}/{key}")]
-        for key in keys
-    ]
-    shared = "" if len(evidence.runs) == 1 else ", as all runs have them"
-    return Table(f"[{name}]{shared}", [Column("setting", numeric=False), Column("value", numeric=False)], rows)
+def settings(documents: Documents, name: str, apart: Sequence[str]) -> Table:
+    found = leaves(documents.runs[0].config[name])
+    rows = [[Code(key), value(found[key])] for key in found if f"{name}.{key}" not in apart]
+    shared = "" if len(documents.runs) == 1 else ", as all runs have them"
+    return Table(f"[{name}]{shared}", words("setting", "value"), rows)

@@ -1,82 +1,70 @@
 """How training went: curves, the checkpoint that was chosen, and where accuracy jumped."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
-from markupsafe import Markup
-
-from headway.reports.blocks import Block, Cell, Column, Figure, Section, Table, paragraph
-from headway.reports.evidence import Evidence, decimal, minutes, percent, written
+from headway.narration.numbers import NONE, Form, decimal, duration, number, percent, whole
+from headway.narration.tables import Column, Table, words
+from headway.narration.text import Code, Text, Words, code, text, told
+from headway.reports.blocks import Block, Figure, Section, paragraph
+from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.training_curves import training_curves
 
+ALT = "Two curves against the training step: loss in training and validation, and validation accuracy."
 
-def section(evidence: Evidence) -> Section | None:
-    runs = [run for run in evidence.runs if evidence.find(f"{run}/metrics/validation")]
+
+def section(documents: Documents) -> Section | None:
+    runs = [run for run in documents.runs if run.metrics.get("validation")]
     if not runs:
         return None
-    blocks: list[Block] = paragraph(sentences(evidence, runs[0])) if len(runs) == 1 else [table(evidence, runs)]
-    names = [evidence.get(f"{run}/name") for run in runs]
-    draw = partial(training_curves, names, [evidence.get(f"{run}/metrics") for run in runs])
-    alt = "Two curves against the training step: loss in training and validation, and validation accuracy."
-    return Section("training", "Training", [*blocks, Figure("training", alt, draw)])
+    blocks: list[Block] = paragraph(sentences(runs[0])) if len(runs) == 1 else [table(runs)]
+    draw = partial(training_curves, [run.name for run in runs], [run.metrics for run in runs])
+    return Section("training", "Training", [*blocks, Figure("training", ALT, draw)])
 
 
-def sentences(evidence: Evidence, run: str) -> list[Markup]:
-    best = f"{run}/training/best"
-    return written(
-        lambda: (
-            Markup("Training stopped early, at step {}: validation had nothing left to learn.").format(
-                evidence.number(f"{run}/training/step")
-            )
-            if evidence.get(f"{run}/training/stopped_early")
-            else None
+def sentences(run: RunDocuments) -> list[Text]:
+    state = run.training
+    early = "Training stopped early, at step {}: validation had nothing left to learn."
+    unfinished = "Training is not finished: it can be continued with {}."
+    return told(
+        lambda: text(early, number(state["step"])) if state["stopped_early"] else None,
+        lambda: text(
+            "The checkpoint that counts is step {}, with the lowest validation loss ({}); its accuracy there is {}.",
+            number(state["best"]["step"]),
+            number(state["best"]["loss"], decimal),
+            number(state["best"]["accuracy"], percent),
         ),
-        lambda: Markup(
-            "The checkpoint that counts is step {}, with the lowest validation loss ({}); its accuracy there is {}."
-        ).format(
-            evidence.number(f"{best}/step"),
-            evidence.number(f"{best}/loss", decimal),
-            evidence.number(f"{best}/accuracy", percent),
-        ),
-        lambda: jump(evidence, run),
-        lambda: (
-            None
-            if evidence.get(f"{run}/training/finished")
-            else Markup("Training is not finished: it can be continued with <code>--resume</code>.")
-        ),
+        lambda: jump(run.metrics["validation"]),
+        lambda: None if state["finished"] else text(unfinished, Code("--resume")),
     )
 
 
-def jump(evidence: Evidence, run: str) -> Markup | None:
+def jump(validations: Sequence[Mapping[str, Any]]) -> Text | None:
     """Between which two validations accuracy rose most; nothing where it never did."""
-    path = f"{run}/metrics/validation"
-    values = [row.get("accuracy") or 0.0 for row in evidence.get(path)]
-    rises = [after - before for before, after in pairwise(values)]
+    rises = [
+        (after.get("accuracy") or 0.0) - (before.get("accuracy") or 0.0) for before, after in pairwise(validations)
+    ]
     if not rises or max(rises) <= 0:
         return None
     place = rises.index(max(rises))
-    return Markup("Validation accuracy rose most between steps {} and {}: from {} to {}.").format(
-        *(evidence.number(f"{path}/{index}/step") for index in (place, place + 1)),
-        *(evidence.number(f"{path}/{index}/accuracy", percent) for index in (place, place + 1)),
-    )
+    two = validations[place : place + 2]
+    steps = (number(one["step"]) for one in two)
+    shares = (number(one["accuracy"], percent) for one in two)
+    return text("Validation accuracy rose most between steps {} and {}: from {} to {}.", *steps, *shares)
 
 
-def table(evidence: Evidence, runs: list[str]) -> Table:
-    keys = (
-        ("seed", "config/seed", None),
-        ("steps", "training/step", None),
-        ("time", "training/seconds", minutes),
-        ("best step", "training/best/step", None),
-        ("validation loss", "training/best/loss", decimal),
-        ("validation accuracy", "training/best/accuracy", percent),
-    )
+def table(runs: Sequence[RunDocuments]) -> Table:
     rows = []
     for run in runs:
-        cells = [Cell(evidence.text(f"{run}/name", "code"))]
-        for _, key, form in keys:
-            path = f"{run}/{key}"
-            there = evidence.has(path)
-            text = Markup("–") if not there else evidence.number(path, form) if form else evidence.number(path)
-            cells.append(Cell(text, float(evidence.get(path)) if there else None))
-        rows.append(cells)
-    return Table("Training of every run", [Column("run", numeric=False), *(Column(name) for name, _, _ in keys)], rows)
+        best = run.training.get("best") or {}
+        facts = [run.config.get("seed"), run.training.get("step"), run.training.get("seconds")]
+        facts += [best.get(key) for key in ("step", "loss", "accuracy")]
+        rows.append([code(run.name), *map(cell, facts, (whole, whole, duration, whole, decimal, percent))])
+    titles = ("seed", "steps", "time", "best step", "validation loss", "validation accuracy")
+    return Table("Training of every run", [*words("run"), *map(Column, titles)], rows)
+
+
+def cell(value: float | None, form: Form) -> Words:
+    return NONE if value is None else number(value, form)

@@ -1,0 +1,178 @@
+"""What heads are worth together, and what moves when their outputs are patched, in words."""
+
+from collections.abc import Iterator, Sequence
+
+from headway.narration.method import METHOD
+from headway.narration.numbers import counted, interval, number, percent, points, size, with_interval
+from headway.narration.tables import Column, Table, words
+from headway.narration.text import Text, Words, code, join, listed, quote, text
+from headway.results.joint_ablation import JointAblation, Pair, Pairs, Removable, Shapley
+from headway.results.patching import Contrast, ControlRow, Rate, Strongest
+from headway.results.schema import Interval
+
+MOST_NAMED = 3
+
+
+def going(limit: float, heads: Sequence[str], drop: float, ends: Interval, *, named: bool = False) -> Text:
+    """What the heads cost that were chosen to go together; that they can go only where the interval shows it.
+
+    `named` begins a sentence with them; else they have been spoken of before.
+    """
+    within = counted(limit, "point")
+    if not heads:
+        return text("{} head was found that can go for less than {}", "No" if named else "no", within)
+    chosen = size(heads)
+    subject = text("{} {}", chosen, "head" if chosen.value == 1 else "heads") if named else text("{}", chosen)
+    cost = text("on other examples the cost is {} points ({})", number(drop, points), interval(ends, points))
+    if ends[1] < limit:
+        return text("{} can go together for less than {}: {}", subject, within, cost)
+    return text("{} chosen to go together: {}, not shown to be under {}", subject, cost, within)
+
+
+def go_together(row: Removable, *, named: bool = False) -> Text:
+    return going(row.limit, row.heads, row.drop, row.drop_interval, named=named)
+
+
+def gone(row: Removable) -> Text:
+    """What the heads chosen to go cost, against those that cost little alone."""
+    alone = row.alone_under_limit
+    if not alone.heads:
+        return go_together(row)
+    cost = number(alone.drop, points)
+    return text(
+        "{}, while the {} that cost less alone cost {} points together", go_together(row), size(alone.heads), cost
+    )
+
+
+def removable(row: Removable) -> Iterator[Text]:
+    """How many heads can go together for a limit, against how many pass it alone."""
+    yield text("{}.", go_together(row, named=True))
+    alone = row.alone_under_limit
+    if alone.heads:
+        yield text(
+            "One at a time {} heads are under that limit; taken out together those cost {} points ({}).",
+            size(alone.heads),
+            number(alone.drop, points),
+            interval(alone.drop_interval, points),
+        )
+
+
+def adding_up(row: Removable) -> Text:
+    promised, cost = size(row.adding_up.heads), number(row.adding_up.drop, points)
+    return text("Adding up single drops promises {} heads, which cost {} points together.", promised, cost)
+
+
+def sufficient(joint: JointAblation) -> Text | None:
+    enough = joint.sufficient
+    if not enough.heads:
+        return None
+    return text(
+        "Chosen as enough for all but a point: {} heads, {}; without the others {} points are lost ({}).",
+        size(enough.heads),
+        listed([code(name) for name in enough.heads]),
+        number(enough.drop, points),
+        interval(enough.drop_interval, points),
+    )
+
+
+def redundant_pairs(pairs: Pairs) -> Text | None:
+    """The pairs that interact positively, as far as the corrected test finds them."""
+    if not pairs.pairs:
+        return None
+    found = pairs.redundant()[:MOST_NAMED]
+    tested, n = number(pairs.tested), number(pairs.n)
+    if not found:
+        return text("Of {} pairs of heads none is found to be redundant ({} examples).", tested, n)
+    return text("Redundant pairs of heads ({} pairs, {} examples): {}.", tested, n, join("; ", map(pair_words, found)))
+
+
+def pair_words(pair: Pair) -> Text:
+    return text(
+        "{} and {} cost {} and {} points alone, {} together",
+        *(code(head) for head in pair.heads),
+        *(number(drop, points) for drop in pair.alone),
+        number(pair.together, points),
+    )
+
+
+def shapley(kind: str, found: Shapley) -> Text:
+    """The heads with the largest share of the accuracy."""
+    best = sorted(found.values, key=lambda one: -one.value)[:MOST_NAMED]
+    how = counted(found.subsets, "subset") if found.exact else counted(found.permutations or 0, "order")
+    shown = [text("{} {} ± {}", code(one.head), number(one.value, points), number(one.error, points)) for one in best]
+    return text("Shapley values, {} ({}, n = {}): {}.", kind, how, number(found.n), join(", ", shown))
+
+
+# Activation patching
+
+
+def moves(contrast: Contrast) -> Text | None:
+    """The heads that surely move one thing, or that none does; on pairs that they were not chosen on."""
+    if not contrast.usable:
+        nothing = "{}: no pair of {} is right on both sides, nothing to see."
+        return text(nothing, quote(contrast.name), number(contrast.n))
+    if ranked := contrast.ranked():
+        pairs = text("{} pairs that it was not chosen on", number(ranked[0].n))
+        return of_movers(contrast.name, [(one.head, one) for one in ranked], pairs)
+    # few pairs, or written by an earlier version: chosen and measured on the same pairs
+    single = [(row.who, row) for row in contrast.best_single(1)]
+    return of_movers(contrast.name, single, text("{} pairs", number(contrast.usable)))
+
+
+def of_movers(name: str, movers: Sequence[tuple[str, Rate]], pairs: Text) -> Text | None:
+    surely = [(head, one) for head, one in movers if one.interval[0] > METHOD.moves_above]
+    if not movers:
+        return None
+    if not surely:
+        most = max((one for _, one in movers), key=lambda one: one.rate)
+        at_most, ends = number(most.rate, percent), interval(most.interval)
+        return text("No single head moves the {}: at most {} of {} ({}).", quote(name), at_most, pairs, ends)
+    (head, best), *others = surely
+    more = [text("; {} in {}", code(one), with_interval(row.rate, row.interval)) for one, row in others]
+    return text(
+        "Of single heads, {} moves the {} most: in {} of {} ({}){}{}.",
+        code(head),
+        quote(name),
+        number(best.rate, percent),
+        pairs,
+        interval(best.interval),
+        control_of(best),
+        join("", more),
+    )
+
+
+def control_of(row: Rate) -> Text:
+    """How often the same digit of the answer changes when the source has the same carry."""
+    control = row.control if isinstance(row, Strongest) else None
+    if control is None:
+        return Text()
+    return text(
+        "; patched from a sum with another digit and the same carry, that digit changes in {}",
+        with_interval(control.rate, control.interval),
+    )
+
+
+def control_table(contrasts: Sequence[Contrast]) -> Table | None:
+    """All heads of a kind patched at once: do they move the carry, do they change the digit anyway, do they move it?"""
+    rows = [
+        row
+        for contrast in contrasts
+        if contrast.control and contrast.control.usable
+        for control in contrast.control.rows
+        for row in control_row(contrast, control)
+    ]
+    columns = [
+        *words("contrast", "patched"),
+        *map(Column, ("carry moved", "digit changed, same carry", "digits of the column moved")),
+        *words("reading"),
+    ]
+    title = "Heads of one kind patched together, against controls that leave the carry as it is"
+    return Table(title, columns, rows) if rows else None
+
+
+def control_row(contrast: Contrast, control: ControlRow) -> list[list[Words]]:
+    patched = next((row for row in contrast.rows if row.who == control.who), None)
+    if patched is None or not control.who.startswith("all "):
+        return []
+    rates = [with_interval(one.rate, one.interval) for one in (patched, control, control.digits)]
+    return [[quote(contrast.name), quote(control.who), *rates, quote(control.reading)]]

@@ -1,0 +1,191 @@
+"""doctor.json: what every check saw of a run, of several, of a study, of files from elsewhere and of the specimens."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import PurePath
+from typing import Any, Literal, get_args
+
+from headway.results.schema import fact, read, write
+
+Level = Literal["error", "warning", "fine"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""From bad to good."""
+About = Literal["data", "harness", "model", "instruments", "claims"]
+UNEXAMINED = ("not-examined", "length-without-data")
+"""Findings that say that something given could not be examined."""
+UNLEARNED = ("no-better-than-guessing", "constant-answer")
+"""Findings on a model of which no head says anything."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check saw: the evidence in words and in numbers, and what to do about it."""
+
+    check: str = fact("name of the check")
+    level: Level = fact("error, warning or fine")
+    about: About = fact("what it is about: data, harness, model, instruments or claims")
+    evidence: str = fact("what was seen")
+    numbers: Mapping[str, Any] = fact("the numbers in the evidence, by names of the check's own", default={})
+    fix: str = fact("what to do; empty where nothing is wrong", default="")
+
+
+def at_level(findings: Iterable[Finding], level: Level) -> list[Finding]:
+    return [finding for finding in findings if finding.level == level]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a diagnosis rests on beside the run itself; one that rests on the same is not made again."""
+
+    checks: tuple[str, ...] = fact("names of all checks")
+    heads: str | None = fact("digest of heads.json; null without one")
+    lengths: str | None = fact("digest of lengths.json; null without one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """All findings about one run, or about files from elsewhere: errors first, causes before what they cause."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    run: str = fact("run directory, or path of the files that were examined")
+    task: str = fact("name of the task")
+    step: int | None = fact("step of the checkpoint; null without a model")
+    findings: tuple[Finding, ...] = fact("one record a check that had something to see")
+    checked: int = fact("number of findings", default=0)
+    seen: Seen | None = fact("what it rests on, where a study made it", optional=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "checked", len(self.findings))
+
+    @property
+    def errors(self) -> list[Finding]:
+        return at_level(self.findings, "error")
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return at_level(self.findings, "warning")
+
+    @property
+    def unexamined(self) -> list[Finding]:
+        """What says that something given could not be examined."""
+        return [finding for finding in self.findings if finding.check in UNEXAMINED]
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], file: str = "doctor.json") -> "Diagnosis":
+        return read(cls, document, file)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(one.level)}</td><td>{escape(one.check)}</td><td>{escape(one.evidence)}</td>"
+            f"<td>{escape(one.fix)}</td></tr>"
+            for one in self.findings
+        )
+        return f"<table><tr><th>level</th><th>check</th><th>evidence</th><th>fix</th></tr>{rows}</table>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnoses:
+    """Several runs, each examined by itself, and what they can carry together."""
+
+    runs: tuple[Diagnosis, ...] = fact("one diagnosis a run")
+    together: tuple[Finding, ...] = fact("findings on all runs together; empty unless they are seeds of one recipe")
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [*(finding for one in self.runs for finding in one.errors), *at_level(self.together, "error")]
+
+    @property
+    def unexamined(self) -> list[Finding]:
+        return [finding for one in self.runs for finding in one.unexamined]
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], file: str = "doctor.json") -> "Diagnoses":
+        return read(cls, document, file)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHealth:
+    """A run of a study in short: how many findings of each level, and those that are not fine."""
+
+    run: str = fact("name of the run")
+    error: int = fact("errors")
+    warning: int = fact("warnings")
+    fine: int = fact("checks that found nothing wrong")
+    findings: tuple[Finding, ...] = fact("errors and warnings")
+
+    @classmethod
+    def of(cls, found: Diagnosis) -> "RunHealth":
+        counts = Counter(finding.level for finding in found.findings)
+        return cls(
+            run=PurePath(found.run).name,
+            error=counts["error"],
+            warning=counts["warning"],
+            fine=counts["fine"],
+            findings=tuple(finding for finding in found.findings if finding.level != "fine"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyHealth:
+    """The findings on every run of a study that are not fine, and what the seeds of each cell can carry together."""
+
+    form: Literal[1] = fact("version of this document", default=1)
+    runs: tuple[RunHealth, ...] = fact("one record a run")
+    together: tuple[Finding, ...] = fact("findings on the seeds of each cell together")
+
+    def at(self, level: Level) -> list[tuple[str, Finding]]:
+        """The findings of a level, each with the name of its run."""
+        found = [(run.run, finding) for run in self.runs for finding in at_level(run.findings, level)]
+        return [*found, *(("all runs together", finding) for finding in at_level(self.together, level))]
+
+    @property
+    def unlearned(self) -> dict[str, str]:
+        """The runs that learned nothing, each with the check that says so."""
+        return {run.run: one.check for run in self.runs for one in run.findings if one.check in UNLEARNED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecimenDiagnosis:
+    """A planted defect and what the doctor says of it.
+
+    It is right where its own diagnosis is the first error, and every other error is one that may follow from it.
+    """
+
+    name: str = fact("name of the specimen")
+    wrong: str = fact("what is wrong with it")
+    expected: str = fact("check that must be its first error")
+    follows: tuple[str, ...] = fact("checks whose errors may follow from the defect")
+    right: bool = fact("whether it was diagnosed as it should be", default=False)
+    findings: tuple[Finding, ...] = fact("one record a check that had something to see")
+
+    def __post_init__(self) -> None:
+        errors = [finding.check for finding in at_level(self.findings, "error")]
+        right = errors[:1] == [self.expected] and set(errors) <= {self.expected, *self.follows}
+        object.__setattr__(self, "right", right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exhibit:
+    """All specimens, and the runs that they were made from, in which nothing is wrong."""
+
+    controls: tuple[Diagnosis, ...] = fact("diagnoses of the healthy runs")
+    specimens: tuple[SpecimenDiagnosis, ...] = fact("one record a specimen")
+    right: bool = fact("whether every specimen is right and no healthy run has an error", default=False)
+
+    def __post_init__(self) -> None:
+        healthy = not any(control.errors for control in self.controls)
+        object.__setattr__(self, "right", healthy and all(one.right for one in self.specimens))
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = write(self)
+        return found
