@@ -1,14 +1,14 @@
 """`headway doctor`: exit codes, the table, the document, and what is written into the run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headway.cli.doctor import specimen_lines
 from headway.cli.main import run as headway
-from headway.diagnosis.findings import Diagnosis
-from headway.diagnosis.visit import Diagnoses
+from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, SpecimenDiagnosis
 from headway.runs import Checkpoint, RunDirectory
 from headway.training import train
 from tests.diagnosis.files import predict, rows_of, write_data
@@ -156,10 +156,13 @@ def test_results_are_examined_with_their_data(sums: Path, tmp_path: Path, capsys
 
 
 def test_a_specimen_that_is_not_diagnosed_is_called_out() -> None:
-    finding = {"check": "split-overlap", "level": "error", "evidence": "25 are shared.", "fix": "Remove them."}
-    shown = {"name": "a", "wrong": "Overlap.", "expected": "split-overlap", "findings": [finding], "right": True}
-    missed = {**shown, "name": "b", "expected": "memorised", "right": False}
-    lines = specimen_lines({"controls": [{"findings": []}], "specimens": [shown, missed]})
+    finding = Finding("split-overlap", "error", "data", "25 are shared.", {}, "Remove them.")
+    shown = SpecimenDiagnosis(name="a", wrong="Overlap.", expected="split-overlap", follows=(), findings=(finding,))
+    missed = replace(shown, name="b", expected="memorised")
+    healthy = Diagnosis(run="healthy", task="addition", step=1, findings=())
+    found = Exhibit(controls=(healthy,), specimens=(shown, missed))
+    assert (shown.right, missed.right, found.right) == (True, False, False)
+    lines = specimen_lines(found)
     assert lines[:2] == ["a: Overlap.", "  error    split-overlap: 25 are shared."]
     assert "  NOT AS EXPECTED: memorised should be the first error, and what follows from it the rest" in lines
     assert lines[-1].startswith("1 of 2 specimens")

@@ -10,10 +10,10 @@ import pytest
 
 from headway.cli.main import run as headway
 from headway.diagnosis import explanations, material, predictions, published
-from headway.diagnosis.findings import Diagnosis
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.tables import read_results
 from headway.errors import InputError
+from headway.results.doctor import Diagnosis
 from headway.statistics import wilson_interval
 from tests.diagnosis import foreign_work
 from tests.diagnosis.foreign_work import Case, Student, draw_random_table, make_cases

@@ -10,10 +10,10 @@ import pytest
 import headway as hw
 from headway.api import read_recipe, recipe_folder
 from headway.config import DataConfig, RunConfig
-from headway.diagnosis.findings import Diagnosis
 from headway.diagnosis.visit import CHECKS
 from headway.evaluation import Trained, load
 from headway.model.encodings import ENCODINGS
+from headway.results.doctor import Diagnosis
 from headway.tasks import make_task
 from headway.tasks.files import write_files
 from headway.training import train

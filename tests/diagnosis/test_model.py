@@ -11,13 +11,13 @@ import torch
 
 import headway as hw
 from headway.config import Choice, options_of
-from headway.diagnosis.findings import FORM, Diagnosis, Finding
 from headway.diagnosis.subject import Subject, subject_of
 from headway.diagnosis.visit import examine
 from headway.errors import InputError
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings import ENCODINGS
+from headway.results.doctor import Diagnosis
 from headway.results.lengths import Checkpoint, Lengths
 from headway.tasks import Examples
 from headway.tasks.columns import operands
@@ -328,10 +328,11 @@ def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
     diagnosis = hw.doctor(run("addition")[0])
     assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
     assert "<td>split-overlap</td>" in diagnosis._repr_html_()
-    with pytest.raises(InputError, match=rf"doctor.json has form 9; this version reads {FORM}"):
+    with pytest.raises(InputError, match=r"doctor.json: form is 9; 1 needed"):
         Diagnosis.from_json({**diagnosis.to_json(), "form": 9})
-    with pytest.raises(InputError, match="a finding has level 'bad'; known: error, warning, fine"):
-        Finding.from_json({"check": "x", "level": "bad", "about": "data", "evidence": ""})
+    bad = {"check": "x", "level": "bad", "about": "data", "evidence": ""}
+    with pytest.raises(InputError, match=r'findings\[0\].level is "bad"; "error" or "warning" or "fine" needed'):
+        Diagnosis.from_json({**diagnosis.to_json(), "findings": [bad]})
     with pytest.raises(InputError, match="a run is needed; none was given"):
         hw.doctor()
 

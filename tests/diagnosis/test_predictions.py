@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headway.config import Choice
-from headway.diagnosis.findings import Diagnosis
 from headway.diagnosis.foreign import read_data, read_predictions
 from headway.diagnosis.predictions import examine_predictions
 from headway.errors import InputError
+from headway.results.doctor import Diagnosis
 from headway.tasks import make_task
 from tests.diagnosis.files import Row, predict, rewrite, rows_of, write_data
 

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 
 import headway
-from headway.diagnosis.findings import Diagnosis, Finding
-from headway.diagnosis.specimens import SPECIMENS, Exhibit, Shown
+from headway.diagnosis.specimens import SPECIMENS
 from headway.diagnosis.visit import CHECKS
+from headway.results.doctor import Diagnosis, Exhibit, Finding
 
 NAMES = [specimen.name for specimen in SPECIMENS]
 REPORTS = ["no-start-token", "padding-is-a-digit", "constant-answer", "overlapping-splits", "untrained-positions"]
@@ -71,11 +70,9 @@ def test_the_five_defects_of_the_reports_come_first_and_many_more_follow() -> No
 def judged(*checks: str, control: tuple[str, ...] = ()) -> bool:
     """Whether an exhibit counts as right in which overlapping splits, and a healthy run, get these errors."""
     specimen = next(specimen for specimen in SPECIMENS if specimen.name == "padding-is-a-digit")
-    found, healthy = (
-        Diagnosis("a", "addition", 1, tuple(Finding(check, "error", "data", "") for check in names))
-        for names in (checks, control)
-    )
-    return Exhibit((replace(healthy, run="healthy"),), (Shown(specimen, found),)).is_right
+    found, healthy = (tuple(Finding(check, "error", "data", "") for check in names) for names in (checks, control))
+    diagnosis = Diagnosis(run="healthy", task="addition", step=1, findings=healthy)
+    return Exhibit(controls=(diagnosis,), specimens=(specimen.diagnosed(found),)).right
 
 
 def test_a_missing_first_error_or_one_beside_the_point_is_not_right() -> None:

@@ -1,9 +1,11 @@
 """The last lines of a study say how many heads there are of each kind, and every error until there are too many."""
 
 import doctest
+from dataclasses import replace
 from typing import Any
 
 from headway.head_analysis.ablation import KINDS
+from headway.results.doctor import About, Diagnosis, Finding, Level, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
 from headway.results.patching import Contrast
 from headway.results.schema import read
@@ -26,12 +28,9 @@ def made(contrast: dict[str, Any]) -> Contrast:
     return read(Contrast, filled(Contrast, contrast), "heads.json")
 
 
-def diagnosis(name: str, *levels: str, about: str = "model") -> dict[str, Any]:
-    findings = [
-        {"check": f"check-{level}", "level": level, "about": about, "evidence": f"{level} seen.", "fix": ""}
-        for level in levels
-    ]
-    return {"run": f"studies/one/runs/{name}", "findings": findings}
+def diagnosis(name: str, *levels: Level, about: About = "model") -> Diagnosis:
+    findings = tuple(Finding(f"check-{level}", level, about, f"{level} seen.") for level in levels)
+    return Diagnosis(run=f"studies/one/runs/{name}", task="addition", step=1, findings=findings)
 
 
 def test_the_examples_in_docstrings_hold() -> None:
@@ -48,11 +47,12 @@ def test_errors_are_told_in_full_and_warnings_by_name() -> None:
         "  and 2 more errors; the report has all of them",
         "  warnings: check-warning (7)",
     ]
-    assert [one["level"] for one in record["together"]] == ["fine"]  # seven seeds are enough
+    assert [one.level for one in record.together] == ["fine"]  # seven seeds are enough
 
 
 def test_a_bad_model_is_a_result_where_models_are_compared_and_a_bad_harness_never_is() -> None:
-    for about, spoils in (("model", False), ("harness", True), ("data", True), ("instruments", True)):
+    cases: list[tuple[About, bool]] = [("model", False), ("harness", True), ("data", True), ("instruments", True)]
+    for about, spoils in cases:
         record = doctor_record({"one": [(diagnosis("a", "error", about=about), None)]})
         assert is_unsound(record, comparing=True) == spoils
         assert is_unsound(record, comparing=False)
@@ -62,7 +62,7 @@ def test_a_healthy_run_has_no_error_and_cells_are_named_where_there_are_several(
     cells: Any = {"one": [(diagnosis("a", "fine"), None)], "two": [(diagnosis("b", "fine"), None)]}
     record = doctor_record(cells)
     assert not is_unsound(record, comparing=False)
-    assert [one["evidence"].partition(" was")[0] for one in record["together"]] == ["one: 1 seed", "two: 1 seed"]
+    assert [one.evidence.partition(" was")[0] for one in record.together] == ["one: 1 seed", "two: 1 seed"]
     assert doctor_lines(record)[0] == "the doctor examined 2 runs: 0 errors, 2 warnings"
 
 
@@ -127,15 +127,16 @@ def test_movers_are_those_chosen_on_other_pairs_with_their_controls() -> None:
 
 def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:
     record = heads_record([[complete(seed) for seed in range(2)]])
-    findings = [{"check": "constant-answer", "level": "error", "evidence": "One answer."}]
-    said = heads_lines(record, {"runs": [{"run": "made-up", "findings": findings}], "together": []})
+    finding = Finding("constant-answer", "error", "model", "One answer.")
+    made_up = Diagnosis(run="made-up", task="addition", step=1, findings=(finding,))
+    said = heads_lines(record, StudyHealth(runs=(RunHealth.of(made_up),), together=()))
     assert said == ["heads of made-up (n = 2,000) say nothing: the doctor finds constant-answer"] * 2
 
 
 def test_errors_of_all_runs_together_are_counted_and_told() -> None:
     record = doctor_record({"one": [(diagnosis("a", "fine"), None)]})
-    record["together"] = [{"check": "seeds", "level": "error", "about": "claims", "evidence": "All alike."}]
-    assert doctor_lines(record) == [
+    alike = Finding("seeds", "error", "claims", "All alike.")
+    assert doctor_lines(replace(record, together=(alike,))) == [
         "the doctor examined 1 run: 1 error, 0 warnings",
         "  error in all runs together, seeds: All alike.",
     ]

@@ -99,7 +99,7 @@ def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirec
     make(piece)
     found = piece.known()
     assert found is not None
-    assert "too-few-seeds" not in {finding["check"] for finding in found["findings"]}
+    assert "too-few-seeds" not in {finding.check for finding in found.findings}
     sorted_run.add_to_analysis("lengths", {"n": 25})
     assert piece.known() is None
     (sorted_run.path / "analysis" / "heads.json").write_text("{")  # which the doctor does without

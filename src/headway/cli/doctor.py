@@ -2,19 +2,16 @@
 
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError
+from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, at_level
 
-if TYPE_CHECKING:
-    from headway.evaluation import Trained
-
-Document = Mapping[str, Any]
 WIDEST = 120
 """Columns of the table, at most: longer lines are hard to read."""
 
@@ -49,9 +46,9 @@ def doctor(
     if specimens:
         _show_specimens(as_json=json, quiet=quiet)
         return
-    document = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
-    show(document, summary(document, everything=everything), as_json=json)
-    if has_error(document) or has_unexamined(document):
+    found = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
+    show(found.to_json(), summary(found, everything=everything), as_json=json)
+    if found.errors or found.unexamined:
         raise typer.Exit(1)
 
 
@@ -76,7 +73,7 @@ def _check_one_visit(
         raise InputError(f"--data belongs to --predictions and --results, not to {chosen[0]}")
 
 
-def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> dict[str, Any]:
+def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> Diagnosis:
     """Examine work done elsewhere; nothing is written."""
     from headway.diagnosis.material import examine_data
     from headway.diagnosis.predictions import examine_predictions
@@ -84,36 +81,36 @@ def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Pat
 
     assert data is not None
     if predictions is not None:
-        return examine_predictions(predictions, data).to_json()
+        return examine_predictions(predictions, data)
     if results is not None:
-        return examine_results(results, data).to_json()
-    return examine_data(data).to_json()
+        return examine_results(results, data)
+    return examine_data(data)
 
 
 def _show_specimens(*, as_json: bool, quiet: bool) -> None:
     from headway.diagnosis.specimens import exhibit
 
     with progress("specimens", quiet=quiet) as meter:
-        document = exhibit(meter).to_json()
-    show(document, specimen_lines(document), as_json=as_json)
-    if not document["right"]:
+        found = exhibit(meter)
+    show(found.to_json(), specimen_lines(found), as_json=as_json)
+    if not found.right:
         raise typer.Exit(1)
 
 
-def specimen_lines(document: Document) -> list[str]:
+def specimen_lines(found: Exhibit) -> list[str]:
     """Each specimen: what is wrong with it, and its first error; at the end how many were diagnosed rightly."""
     lines = []
-    for one in document["specimens"]:
-        lines += [*wrapped(f"{one['name']}: ", one["wrong"]), *entry(one["findings"][0])]
-        lines += [] if one["right"] else [f"  NOT AS EXPECTED: {one['expected']} {REST}"]
+    for one in found.specimens:
+        lines += [*wrapped(f"{one.name}: ", one.wrong), *entry(one.findings[0])]
+        lines += [] if one.right else [f"  NOT AS EXPECTED: {one.expected} {REST}"]
         lines.append("")
-    right, n = sum(one["right"] for one in document["specimens"]), len(document["specimens"])
-    clean = sum(not at_level(one["findings"], "error") for one in document["controls"])
+    right, n = sum(one.right for one in found.specimens), len(found.specimens)
+    clean = sum(not one.errors for one in found.controls)
     words = f"{right} of {n} specimens have their own diagnosis as the first error and no wrong one"
-    return [*lines, f"{words}; {clean} of {len(document['controls'])} healthy runs have no error"]
+    return [*lines, f"{words}; {clean} of {len(found.controls)} healthy runs have no error"]
 
 
-def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]:
+def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> Diagnosis | Diagnoses:
     """Examine runs with a progress display, and add each diagnosis to its run."""
     from headway.diagnosis.subject import head_findings, read_lengths
     from headway.diagnosis.visit import examine_together
@@ -125,46 +122,28 @@ def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> dict[str, Any]
         for warning in (*trained.warnings, *(f"{damage}; it is left out" for damage in damages if damage)):
             say(f"headway: warning: {warning}")
     with progress("doctor", quiet=quiet) as meter:
-        found = examine_together(opened, meter).to_json()
-    for trained, one in zip(opened, found["runs"], strict=True):
-        _keep(trained, one)
-    return found if len(opened) > 1 else dict(found["runs"][0])
+        found = examine_together(opened, meter)
+    for trained, one in zip(opened, found.runs, strict=True):
+        trained.directory.replace_analysis("doctor", one.to_json(), trained.step)
+    return found if len(opened) > 1 else found.runs[0]
 
 
-def _keep(trained: "Trained", found: Document) -> None:
-    trained.directory.replace_analysis("doctor", found, trained.step)
-
-
-def has_error(document: Document) -> bool:
-    """Whether any finding of a document, of one run or of several, is an error."""
-    parts = [document, *document.get("runs", ())]
-    findings = [finding for part in parts for key in ("findings", "together") for finding in part.get(key, ())]
-    return any(finding["level"] == "error" for finding in findings)
-
-
-def has_unexamined(document: Document) -> bool:
-    """Whether something that was given could not be examined."""
-    from headway.diagnosis.material import UNEXAMINED
-
-    return any(finding["check"] in UNEXAMINED for finding in document.get("findings", ()))
-
-
-def summary(document: Document, *, everything: bool = False) -> list[str]:
+def summary(found: Diagnosis | Diagnoses, *, everything: bool = False) -> list[str]:
     """A diagnosis, or several, for a person: errors and warnings in full, what is fine in one line."""
-    if "runs" not in document:
-        return diagnosis_lines(document, everything=everything)
-    lines = [line for one in document["runs"] for line in [*diagnosis_lines(one, everything=everything), ""]]
-    if not document["together"]:
+    if isinstance(found, Diagnosis):
+        return diagnosis_lines(found, everything=everything)
+    lines = [line for one in found.runs for line in [*diagnosis_lines(one, everything=everything), ""]]
+    if not found.together:
         return [*lines, "the runs are not seeds of one recipe, so nothing is said of them together"]
-    return [*lines, f"{len(document['runs'])} seeds together", *table(document["together"], everything=everything)]
+    return [*lines, f"{len(found.runs)} seeds together", *table(found.together, everything=everything)]
 
 
-def diagnosis_lines(found: Document, *, everything: bool) -> list[str]:
+def diagnosis_lines(found: Diagnosis, *, everything: bool) -> list[str]:
     """One run: how many findings of each level, then the table."""
-    counts = {level: len(at_level(found["findings"], level)) for level in ("error", "warning", "fine")}
-    words = f"{_counted(counts['error'], 'error')}, {_counted(counts['warning'], 'warning')}, {counts['fine']} fine"
-    step = "" if found["step"] is None else f", step {found['step']:,}"
-    return [f"{found['run']} ({found['task']}{step}): {words}", *table(found["findings"], everything=everything)]
+    counted = f"{_counted(len(found.errors), 'error')}, {_counted(len(found.warnings), 'warning')}"
+    words = f"{counted}, {len(at_level(found.findings, 'fine'))} fine"
+    step = "" if found.step is None else f", step {found.step:,}"
+    return [f"{found.run} ({found.task}{step}): {words}", *table(found.findings, everything=everything)]
 
 
 def _counted(n: int, word: str) -> str:
@@ -176,28 +155,24 @@ def _counted(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def at_level(findings: Sequence[Document], level: str) -> list[Document]:
-    return [finding for finding in findings if finding["level"] == level]
-
-
-def table(findings: Sequence[Document], *, everything: bool) -> list[str]:
+def table(findings: Sequence[Finding], *, everything: bool) -> list[str]:
     """A few lines a finding: level, check, evidence, and what to do; what is fine is folded into one entry."""
-    shown = [finding for finding in findings if everything or finding["level"] != "fine"]
+    shown = [finding for finding in findings if everything or finding.level != "fine"]
     lines = [line for finding in shown for line in entry(finding)]
-    quiet = [finding["check"] for finding in at_level(findings, "fine")]
+    quiet = [finding.check for finding in at_level(findings, "fine")]
     if quiet and not everything:
         lines += wrapped("  fine     ", ", ".join(quiet))
     return lines
 
 
-def entry(finding: Document) -> list[str]:
+def entry(finding: Finding) -> list[str]:
     """A finding for a person: its evidence, and below it what to do.
 
-    >>> entry({"level": "error", "check": "split-overlap", "evidence": "25 are shared.", "fix": "Remove them."})
+    >>> entry(Finding("split-overlap", "error", "data", "25 are shared.", {}, "Remove them."))
     ['  error    split-overlap: 25 are shared.', '           -> Remove them.']
     """
-    lines = wrapped(f"  {finding['level']:<9}", f"{finding['check']}: {finding['evidence']}")
-    return lines + (wrapped(" " * 11 + "-> ", finding["fix"]) if finding["fix"] else [])
+    lines = wrapped(f"  {finding.level:<9}", f"{finding.check}: {finding.evidence}")
+    return lines + (wrapped(" " * 11 + "-> ", finding.fix) if finding.fix else [])
 
 
 def wrapped(start: str, text: str) -> list[str]:

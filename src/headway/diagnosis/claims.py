@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from headway.diagnosis.examination import Examination
-from headway.diagnosis.findings import Check, Finding, Verdict, error, errors_first, fine, warning
+from headway.diagnosis.findings import Check, Verdict, error, errors_first, fine, warning
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.doctor import Finding
 from headway.results.heads import HeadAnalysis
 from headway.statistics import ENOUGH_SEEDS
 

@@ -7,31 +7,30 @@ import numpy as np
 
 from headway.diagnosis.data import DATA
 from headway.diagnosis.examination import Examination
-from headway.diagnosis.findings import Check, Diagnosis, Finding, Verdict, errors_first, fine, run_checks, warning
+from headway.diagnosis.findings import Check, Verdict, errors_first, fine, run_checks, warning
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.subject import Subject, score_of
+from headway.results.doctor import UNEXAMINED, Diagnosis, Finding
 from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
 
-UNEXAMINED = ("not-examined", "length-without-data")
-"""Findings that say that something given could not be examined; they are listed first."""
 MUCH = 0.05
 """Share of test examples that are also training examples, from which on an accuracy is partly memory."""
 NEAR = 0.01
 """Share of test sequences with the values of a training sequence; independent draws of eight values share none."""
 
 
-def listed(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What could not be examined, then errors, warnings and what is fine."""
-    found = errors_first(findings)
-    return (*(one for one in found if one.check in UNEXAMINED), *(one for one in found if one.check not in UNEXAMINED))
+def diagnosis_of(path: Path, data: ForeignData, findings: Iterable[Finding]) -> Diagnosis:
+    """The diagnosis of files from elsewhere: what could not be examined, then errors, warnings and what is fine."""
+    found = sorted(errors_first(findings), key=lambda one: one.check not in UNEXAMINED)
+    return Diagnosis(run=str(path), task=data.task.name, step=None, findings=tuple(found))
 
 
 def examine_data(data: Path) -> Diagnosis:
     """The diagnosis of a directory of examples by itself."""
     found = read_data(data)
     findings = [*not_examined(found), *run_checks(FILES, Examination(subject_of_data(str(data), found)))]
-    return Diagnosis(str(data), found.task.name, None, listed(findings))
+    return diagnosis_of(data, found, findings)
 
 
 def subject_of_data(name: str, data: ForeignData) -> Subject:

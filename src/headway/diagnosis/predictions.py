@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from headway.diagnosis.examination import Examination
-from headway.diagnosis.findings import Check, Diagnosis, Finding, Verdict, error, run_checks
+from headway.diagnosis.findings import Check, Verdict, error, run_checks
 from headway.diagnosis.foreign import ForeignData, Predictions, read_data, read_predictions, same_answers
-from headway.diagnosis.material import listed, not_examined
+from headway.diagnosis.material import diagnosis_of, not_examined
 from headway.diagnosis.subject import Subject, score_of
 from headway.diagnosis.visit import CHECKS
+from headway.results.doctor import Diagnosis, Finding
 from headway.statistics import above_share
 from headway.tasks import Examples
 from headway.tasks.base import Task
@@ -48,7 +49,7 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
     more = sorted(run_checks(checks, Examination(subject, len(given))), key=_is_small)
     findings += [finding for finding in more if not (finding.level == "fine" and finding.check in told)]
     findings += _mostly_wrong(found, given, findings)
-    return Diagnosis(str(predictions), found.task.name, None, listed(findings))
+    return diagnosis_of(predictions, found, findings)
 
 
 def _is_small(finding: Finding) -> bool:

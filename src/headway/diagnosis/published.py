@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from headway.diagnosis.explanations import BELOW, CLASS, Candidate, candidates_of
-from headway.diagnosis.findings import Diagnosis, Finding
 from headway.diagnosis.foreign import ForeignData, read_data
-from headway.diagnosis.material import listed, not_examined, overlap_of_measured
+from headway.diagnosis.material import diagnosis_of, not_examined, overlap_of_measured
 from headway.diagnosis.tables import Point, Series, Table, read_results
+from headway.results.doctor import Diagnosis, Finding
 from headway.statistics import above_share, binomial_between, holm, mcnemar
 from headway.tasks import Examples, Task
 
@@ -75,7 +75,7 @@ def examine_results(results: Path, data: Path) -> Diagnosis:
     found = read_data(data)
     table = read_results(results, found.set_lengths)
     findings = [*not_examined(found), *explain(table, found), *overlap_of_measured(found)]
-    return Diagnosis(str(results), found.task.name, None, listed(findings))
+    return diagnosis_of(results, found, findings)
 
 
 def explain(table: Table, data: ForeignData) -> list[Finding]:

@@ -6,13 +6,12 @@ the doctor.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from headway.diagnosis import planted, planted_elsewhere
 from headway.diagnosis.faults import RECIPES, Healthy, healthy_runs
-from headway.diagnosis.findings import Diagnosis
 from headway.diagnosis.subject import Subject, subject_of
 from headway.diagnosis.visit import examine
+from headway.results.doctor import Exhibit, Finding, SpecimenDiagnosis
 
 Progress = Callable[[int, int], None]
 
@@ -27,41 +26,11 @@ class Specimen:
     build: Callable[[Healthy], Subject]
     follows: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Shown:
-    """A specimen and what the doctor says of it."""
-
-    specimen: Specimen
-    diagnosis: Diagnosis
-
-    @property
-    def is_right(self) -> bool:
-        """Whether its own diagnosis comes first and no error is beside the point."""
-        errors = [finding.check for finding in self.diagnosis.errors]
-        allowed = {self.specimen.expected, *self.specimen.follows}
-        return errors[:1] == [self.specimen.expected] and set(errors) <= allowed
-
-    def to_json(self) -> dict[str, Any]:
-        about = {"name": self.specimen.name, "wrong": self.specimen.wrong, "expected": self.specimen.expected}
-        findings = [finding.to_json() for finding in self.diagnosis.findings]
-        return {**about, "follows": list(self.specimen.follows), "right": self.is_right, "findings": findings}
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """All specimens, and the runs that they were made from, in which nothing is wrong."""
-
-    controls: tuple[Diagnosis, ...]
-    specimens: tuple[Shown, ...]
-
-    @property
-    def is_right(self) -> bool:
-        return not any(control.errors for control in self.controls) and all(one.is_right for one in self.specimens)
-
-    def to_json(self) -> dict[str, Any]:
-        controls = [control.to_json() for control in self.controls]
-        return {"controls": controls, "specimens": [one.to_json() for one in self.specimens], "right": self.is_right}
+    def diagnosed(self, findings: tuple[Finding, ...]) -> SpecimenDiagnosis:
+        """The specimen with what the doctor says of it."""
+        return SpecimenDiagnosis(
+            name=self.name, wrong=self.wrong, expected=self.expected, follows=self.follows, findings=findings
+        )
 
 
 def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
@@ -71,9 +40,10 @@ def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
         runs = {f"healthy-{name}": getattr(healthy, name) for name in RECIPES}
         controls = [examine(replace(subject_of(trained), name=name)) for name, trained in runs.items()]
         for done, specimen in enumerate(SPECIMENS, 1):
-            shown.append(Shown(specimen, examine(replace(specimen.build(healthy), name=specimen.name))))
+            found = examine(replace(specimen.build(healthy), name=specimen.name))
+            shown.append(specimen.diagnosed(found.findings))
             tell(done, len(SPECIMENS))
-    return Exhibit(tuple(controls), tuple(shown))
+    return Exhibit(controls=tuple(controls), specimens=tuple(shown))
 
 
 SPECIMENS = (

@@ -1,48 +1,26 @@
 """A visit to the doctor: every check over one run, or over several seeds."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from headway.diagnosis.behaviour import BEHAVIOUR
 from headway.diagnosis.belonging import BELONGING
 from headway.diagnosis.claims import CLAIMS, over_seeds
 from headway.diagnosis.data import DATA
 from headway.diagnosis.examination import Examination
-from headway.diagnosis.findings import Check, Diagnosis, Finding, run_checks
+from headway.diagnosis.findings import Check, run_checks
 from headway.diagnosis.harness import HARNESS
 from headway.diagnosis.instruments import INSTRUMENTS
 from headway.diagnosis.learning import LEARNING
 from headway.diagnosis.subject import Subject, head_findings, subject_of
 from headway.errors import InputError
 from headway.evaluation import Trained, are_seeds_of_one_recipe, load
+from headway.results.doctor import Diagnoses, Diagnosis
 
 CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Diagnoses:
-    """Several runs, each examined by itself, and what they can carry together; `together` is empty unless they are
-    seeds of one recipe."""
-
-    runs: tuple[Diagnosis, ...]
-    together: tuple[Finding, ...]
-
-    @property
-    def errors(self) -> list[Finding]:
-        return [finding for one in self.runs for finding in one.errors]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"runs": [one.to_json() for one in self.runs], "together": [one.to_json() for one in self.together]}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Diagnoses":
-        together = tuple(Finding.from_json(finding) for finding in document["together"])
-        return cls(tuple(Diagnosis.from_json(one) for one in document["runs"]), together)
 
 
 def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
@@ -62,7 +40,7 @@ def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
 def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> Diagnosis:
     """The findings of every check on a subject, errors first."""
     findings = run_checks(checks, Examination(subject))
-    return Diagnosis(subject.name, subject.task.name, subject.step, findings)
+    return Diagnosis(run=subject.name, task=subject.task.name, step=subject.step, findings=findings)
 
 
 def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, total: None) -> Diagnoses:
@@ -74,4 +52,4 @@ def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, to
         tell(done, len(opened))
         found.append(examine(subject_of(trained), checks))
     heads = [head_findings(trained.directory)[0] for trained in opened]
-    return Diagnoses(tuple(found), over_seeds(heads, len(opened)) if seeds else ())
+    return Diagnoses(runs=tuple(found), together=over_seeds(heads, len(opened)) if seeds else ())

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from inspect import getdoc
 
 from headway.results.comparison import Comparison, Outcome
+from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, StudyHealth
 from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
@@ -14,16 +15,23 @@ FILES: dict[str, type] = {
     "runs/NAME/analysis/evaluation.json": Evaluations,
     "runs/NAME/analysis/heads.json": HeadAnalysis,
     "runs/NAME/analysis/lengths.json": Lengths,
+    "runs/NAME/analysis/doctor.json": Diagnosis,
+    "headway doctor RUN RUN --json": Diagnoses,
+    "headway doctor --specimens --json": Exhibit,
     "studies/NAME/analysis/lengths.json": LengthStudy,
     "studies/NAME/analysis/summary.json": AccuracyStudy,
     "sweeps/NAME/results.jsonl": Outcome,
     "headway compare --json": Comparison,
+    "studies/NAME/analysis/doctor.json": StudyHealth,
 }
 SPLIT = "the fields are those of `train` in a run's evaluation.json"
+DIAGNOSIS = "the fields are those of a run's doctor.json"
 SAME = {
     Evaluations: {"validation": SPLIT, "test": SPLIT, "all": SPLIT},
     LengthStudy: {"cells[].runs[]": "it has the fields of the run's own lengths.json, and:"},
     AccuracyStudy: {"runs[].evaluation": SPLIT},
+    Diagnoses: {"runs[]": DIAGNOSIS},
+    Exhibit: {"controls[]": DIAGNOSIS},
 }
 """Parts whose fields stand elsewhere on the page."""
 LEAD = """# Result files
@@ -31,7 +39,8 @@ LEAD = """# Result files
 What every field of a result file means. This page is made from the types in `src/headway/results/` by
 `python -m headway.results.page > docs/result-files.md`, and a test holds it to them. From Python the same fields are
 attributes, `hw.heads(run).heads[0].ablation["zero"].drop`; where an attribute has another name, its meaning says so.
-Files are written by the commands; `hw.heads(run)` and `hw.lengths(run)` return the same and write nothing.
+Files are written by the commands; `hw.heads(run)`, `hw.lengths(run)` and `hw.doctor(run)` return the same and write
+nothing.
 
 `[]` is an item of a list, `.NAME` a key that depends on the run: a head, a set, a kind of ablation. Every file that a
 run keeps also has `made_from`: the step, and the SHA-256 of weights, config and data that it was made from; a reader
@@ -58,9 +67,9 @@ def section(file: str, kind: type) -> Iterator[str]:
 
 
 def told_elsewhere() -> set[str]:
-    """The fields of a split's evaluation and of a run's lengths.json, which other documents hold too."""
+    """The fields of a split's evaluation and of a run's lengths.json and doctor.json, which others hold too."""
     split = {path.removeprefix("train.") for path, *_ in described(Evaluations) if path.startswith("train.")}
-    return split | {path for path, *_ in described(Lengths)}
+    return split | {path for kind in (Lengths, Diagnosis) for path, *_ in described(kind)}
 
 
 def escaped(text: str) -> str:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from headway.checked import failed_checks
 from headway.diagnosis.claims import over_seeds
 from headway.head_analysis.seeds import VERDICTS, put_together
+from headway.results.doctor import Diagnosis, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
 from headway.results.patching import Contrast, Control, Rate
 from headway.results.schema import write
@@ -22,12 +24,6 @@ MOVERS = 2
 CARRY = "carry"
 MOVED = 0.05
 """A head moves something if the interval of how often it does lies above this share."""
-UNLEARNED = ("no-better-than-guessing", "constant-answer")
-"""Findings on a model of which no head says anything."""
-
-
-def name_of(document: Document) -> str:
-    return PurePath(document["run"]).name
 
 
 # Heads
@@ -90,14 +86,9 @@ def mover(head: str, found: Rate, control: Control | None = None) -> dict[str, A
     return told if control is None else {**told, "control": write(control)}
 
 
-def heads_lines(record: Document, health: Document | None = None) -> list[str]:
+def heads_lines(record: Document, health: StudyHealth | None = None) -> list[str]:
     """The record of heads as a person reads it; of a model that learned nothing the doctor's record says so."""
-    unlearned = {
-        run["run"]: one["check"]
-        for run in (health or {"runs": []})["runs"]
-        for one in run["findings"]
-        if one["check"] in UNLEARNED
-    }
+    unlearned = {} if health is None else health.unlearned
     lines = [line for run in record["runs"] for line in run_lines(run, unlearned.get(run["run"]))]
     together = record.get("together")
     if together is not None and not unlearned:
@@ -175,53 +166,34 @@ def span(interval: Sequence[float]) -> str:
 # The doctor
 
 
-def doctor_record(cells: Mapping[str, Sequence[tuple[Document, HeadAnalysis | None]]]) -> dict[str, Any]:
+def doctor_record(cells: Mapping[str, Sequence[tuple[Diagnosis, HeadAnalysis | None]]]) -> StudyHealth:
     """Every run's findings that are not fine, and what the seeds of each cell can carry together.
 
-    A cell's runs are pairs: the doctor's document, and that of the heads where there is one.
+    A cell's runs are pairs: the diagnosis, and the analysis of heads where there is one.
     """
     together = []
     for name, pairs in cells.items():
-        for finding in over_seeds([heads for _, heads in pairs], len(pairs)) if pairs else ():
-            found = finding.to_json()
-            together.append({**found, "evidence": f"{name}: {found['evidence']}"} if len(cells) > 1 else found)
-    return {
-        "form": FORM,
-        "runs": [diagnosis_in_short(document) for pairs in cells.values() for document, _ in pairs],
-        "together": together,
-    }
+        for one in over_seeds([heads for _, heads in pairs], len(pairs)) if pairs else ():
+            together.append(replace(one, evidence=f"{name}: {one.evidence}") if len(cells) > 1 else one)
+    runs = tuple(RunHealth.of(found) for pairs in cells.values() for found, _ in pairs)
+    return StudyHealth(runs=runs, together=tuple(together))
 
 
-def diagnosis_in_short(document: Document) -> dict[str, Any]:
-    counts = Counter(finding["level"] for finding in document["findings"])
-    return {
-        "run": name_of(document),
-        **{level: counts[level] for level in ("error", "warning", "fine")},
-        "findings": [finding for finding in document["findings"] if finding["level"] != "fine"],
-    }
-
-
-def is_unsound(record: Document, *, comparing: bool) -> bool:
+def is_unsound(health: StudyHealth, *, comparing: bool) -> bool:
     """Whether the doctor found an error that spoils the study.
 
     What is wrong with a model is an error where it is the only one. Where combinations are compared, that one of them
     gives one answer to everything is a result; what is wrong with data, harness or instruments never is.
     """
-    errors = [one for run in record["runs"] for one in run["findings"] if one["level"] == "error"]
-    errors += [one for one in record["together"] if one["level"] == "error"]
-    return any(not comparing or one["about"] != "model" for one in errors)
+    return any(not comparing or one.about != "model" for _, one in health.at("error"))
 
 
-def doctor_lines(record: Document) -> list[str]:
+def doctor_lines(health: StudyHealth) -> list[str]:
     """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
-    runs = record["runs"]
-    errors = [(run["run"], one) for run in runs for one in run["findings"] if one["level"] == "error"]
-    errors += [("all runs together", one) for one in record["together"] if one["level"] == "error"]
-    warned = Counter(one["check"] for run in runs for one in run["findings"] if one["level"] == "warning")
-    warned.update(one["check"] for one in record["together"] if one["level"] == "warning")
-    examined = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
+    errors, warned = health.at("error"), Counter(one.check for _, one in health.at("warning"))
+    examined = f"{len(health.runs):,} run{'s' * (len(health.runs) != 1)}"
     lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]
-    lines += [f"  error in {run}, {one['check']}: {one['evidence']}" for run, one in errors[:SHOWN_ERRORS]]
+    lines += [f"  error in {run}, {one.check}: {one.evidence}" for run, one in errors[:SHOWN_ERRORS]]
     if len(errors) > SHOWN_ERRORS:
         lines.append(f"  and {len(errors) - SHOWN_ERRORS:,} more errors; the report has all of them")
     if warned:

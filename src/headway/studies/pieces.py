@@ -6,11 +6,13 @@ A piece was made before if its file has the settings of the study and the checkp
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from headway.errors import InputError
+from headway.results.doctor import Diagnosis as DiagnosisResult
+from headway.results.doctor import Seen
 from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.lengths import Lengths as LengthsResult
@@ -20,7 +22,6 @@ from headway.studies.plan import Study
 if TYPE_CHECKING:
     from headway.tasks import Task
 
-Document = dict[str, Any]
 Found = TypeVar("Found")
 Tell = Callable[[float], None]
 """Told of the share that is done, from 0 to 1."""
@@ -63,22 +64,6 @@ class Piece(ABC, Generic[Found]):
     @abstractmethod
     def passes(self) -> int:
         """About how many tokens go through the model: which piece comes first, and whether processes are worth it."""
-
-
-@dataclass(frozen=True)
-class DocumentPiece(Piece[Document]):
-    """A piece whose file has no type yet."""
-
-    holds: ClassVar[Mapping[str, type]]
-    """What is later read of it."""
-
-    def read(self) -> Document | None:
-        return self.run.read_analysis(self.file)
-
-    def known(self) -> Document | None:
-        found = super().known()
-        whole = found is not None and all(isinstance(found.get(key), kind) for key, kind in self.holds.items())
-        return found if whole else None
 
 
 @dataclass(frozen=True)
@@ -209,27 +194,30 @@ class Heads(Piece[HeadAnalysis]):
 
 
 @dataclass(frozen=True)
-class Diagnosis(DocumentPiece):
+class Diagnosis(Piece[DiagnosisResult]):
     """The doctor's findings on one run; made again when what the run was found to do has changed."""
 
     what: ClassVar[str] = "doctor"
     file: ClassVar[str] = "doctor"
-    holds: ClassVar[Mapping[str, type]] = {"findings": list}
 
-    def seen(self) -> Document:
+    def read(self) -> DiagnosisResult | None:
+        return self.run.read_result(DiagnosisResult, self.file)
+
+    def seen(self) -> Seen:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
         from headway.diagnosis.subject import head_findings, read_lengths
         from headway.diagnosis.visit import CHECKS
 
-        found = {"heads": head_findings(self.run)[0], "lengths": read_lengths(self.run)[0]}
-        digests = {name: None if one is None else digest(one.to_json()) for name, one in found.items()}
-        return {"checks": [check.name for check in CHECKS], **digests}
+        return Seen(
+            checks=tuple(check.name for check in CHECKS),
+            heads=digest(head_findings(self.run)[0]),
+            lengths=digest(read_lengths(self.run)[0]),
+        )
 
-    def fitting(self, found: Document) -> Document | None:
-        same = (found.get("step"), found.get("seen")) == (self.run.best_step, self.seen())
-        return found if same else None
+    def fitting(self, found: DiagnosisResult) -> DiagnosisResult | None:
+        return found if (found.step, found.seen) == (self.run.best_step, self.seen()) else None
 
-    def do(self, *, device: str, tell: Tell) -> Document:
+    def do(self, *, device: str, tell: Tell) -> DiagnosisResult:
         from headway.diagnosis.subject import subject_of
         from headway.diagnosis.visit import CHECKS, examine
         from headway.evaluation import load
@@ -237,14 +225,16 @@ class Diagnosis(DocumentPiece):
         checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study
         tell(0.0)
         trained = load(self.run, device=device)
-        found = {**examine(subject_of(trained), checks).to_json(), "seen": self.seen()}
-        self.run.replace_analysis(self.file, found, trained.step)
+        found = replace(examine(subject_of(trained), checks), seen=self.seen())
+        self.run.replace_analysis(self.file, found.to_json(), trained.step)
         return found
 
     def passes(self) -> int:
         return 20_000
 
 
-def digest(document: Mapping[str, Any]) -> str:
-    """A word that changes when the document does."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+def digest(found: HeadAnalysis | LengthsResult | None) -> str | None:
+    """A word that changes when the document does; None without one."""
+    if found is None:
+        return None
+    return hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest()[:16]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, suggestion
+from headway.results.doctor import StudyHealth
 from headway.results.evaluation import SequenceEvaluation
 from headway.results.schema import write
 from headway.results.study import AccuracyStudy, EvaluatedRun, FailedTraining, LengthStudy, MeasuredRun
@@ -34,7 +35,7 @@ class StudyResult:
     lengths: LengthStudy | None
     accuracy: AccuracyStudy | None
     heads: Mapping[str, Any]
-    doctor: Mapping[str, Any]
+    doctor: StudyHealth
     report: "Written | None"
     explorer: str | None
     failed: Mapping[str, str]
@@ -43,7 +44,7 @@ class StudyResult:
 
     def to_json(self) -> dict[str, Any]:
         document = write(self.lengths or self.accuracy)
-        found = {"study": str(self.directory), **document, "heads": self.heads, "doctor": self.doctor}
+        found = {"study": str(self.directory), **document, "heads": self.heads, "doctor": write(self.doctor)}
         found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
         return {**found, "explorer": self.explorer, "seconds": self.seconds}
 

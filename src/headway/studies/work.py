@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headway.results.doctor import StudyHealth
+from headway.results.schema import write
 from headway.results.study import LengthStudy
 from headway.studies.plan import Plan, Study
 from headway.studies.stages import Stages, Tell
@@ -157,7 +159,7 @@ class Work:
         self.keep("heads", record)
         return record
 
-    def doctor(self) -> dict[str, Any]:
+    def doctor(self) -> StudyHealth:
         """Every finished run examined; what was found is kept with the runs and with the study."""
         from headway.studies.closing import doctor_record
         from headway.studies.pieces import Diagnosis, Heads
@@ -174,7 +176,7 @@ class Work:
             pairs = [(Diagnosis(run, study).known(), Heads(run, study).known()) for run in own]
             cells[cell.name] = [(found, heads) for found, heads in pairs if found is not None]
         record = doctor_record({name: pairs for name, pairs in cells.items() if pairs})
-        self.keep("doctor", record)
+        self.keep("doctor", write(record))
         return record
 
     def report(self, drawn: LengthStudy | None) -> "Written | None":
