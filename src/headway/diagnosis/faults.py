@@ -139,14 +139,16 @@ def analysed(trained: Trained) -> HeadAnalysis:
     )
 
 
-def taught(trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None) -> Trained:
+def taught(
+    trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None, lr: float = 0.02
+) -> Trained:
     """The run trained a little more with a loss of one's own, on its training split or on other examples."""
     shown = trained.examples("train") if examples is None else examples
-    return changed(trained, lambda model: _teach(trained, model, loss_of, shown, steps))
+    return changed(trained, lambda model: _teach(trained, model, loss_of, shown, steps, lr))
 
 
-def _teach(trained: Trained, model: Transformer, loss_of: LossOf, examples: Examples, steps: int) -> None:
-    optimiser = torch.optim.AdamW(model.parameters(), lr=0.02)
+def _teach(trained: Trained, model: Transformer, loss_of: LossOf, examples: Examples, steps: int, lr: float) -> None:
+    optimiser = torch.optim.AdamW(model.parameters(), lr=lr)
     random = np.random.default_rng(0)
     with torch.enable_grad():
         for _ in range(steps):

@@ -41,7 +41,8 @@ def label_noise(healthy: Healthy) -> Subject:
         losses.append(float(found.detach()))
         return found
 
-    subject = subject_of(taught(healthy.short, loss, steps=150))
+    # At a higher rate single batches move the model so much that its loss depends on the number of threads.
+    subject = subject_of(taught(healthy.short, loss, steps=150, lr=0.005))
     rows = [row for row in subject.metrics if "loss" in row]
     told = {row["step"]: value for row, value in zip(rows, losses[-len(rows) :], strict=True)}
     metrics = [{**row, "loss": told[row["step"]]} if "loss" in row else row for row in subject.metrics]
