@@ -24,6 +24,7 @@ from headway.evaluation import Trained, load
 from headway.head_analysis.variants import heads_of
 from headway.model.attention import Visibility
 from headway.model.transformer import Inputs, Memory, Transformer
+from headway.results.doctor import Finding, SpecimenDiagnosis
 from headway.results.heads import Drop, Head, HeadAnalysis
 from headway.results.schema import blank
 from headway.tasks import Examples
@@ -71,6 +72,33 @@ class Healthy:
     """Two layers, so that there are layers to exchange."""
     short: Trained
     """So easy that it is learned: 98 % right."""
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A defect: what is wrong, the check that must be its first error, and errors that may follow from it."""
+
+    name: str
+    wrong: str
+    expected: str
+    build: Callable[[Healthy], Subject]
+    follows: tuple[str, ...]
+
+    def diagnosed(self, findings: tuple[Finding, ...]) -> SpecimenDiagnosis:
+        """The specimen with what the doctor says of it."""
+        return SpecimenDiagnosis(
+            name=self.name, wrong=self.wrong, expected=self.expected, follows=self.follows, findings=findings
+        )
+
+
+def specimen(expected: str, *follows: str) -> Callable[[Callable[[Healthy], Subject]], Specimen]:
+    """A function that plants a defect as a specimen of its name; its docstring's first paragraph says what is wrong."""
+
+    def enter(build: Callable[[Healthy], Subject]) -> Specimen:
+        wrong = " ".join((build.__doc__ or "").split("\n\n")[0].split())
+        return Specimen(build.__name__.replace("_", "-"), wrong, expected, build, follows)
+
+    return enter
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """How each specimen is made: a healthy run with one thing wrong, and nothing else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +12,13 @@ from headway.batches import Batch
 from headway.diagnosis.faults import (
     Healthy,
     altered,
-    analysed,
     batch_of,
     changed,
     measured_again,
     pass_with_future,
     pass_with_padding,
     plain_loss,
+    specimen,
     taught,
     without_instruments,
     without_start,
@@ -28,9 +28,7 @@ from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings.learned import Learned
 from headway.model.transformer import Transformer
-from headway.results.heads import Checks
 from headway.results.lengths import Checkpoint, LengthRow, Lengths, TrainingRange
-from headway.results.schema import blank
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
 from headway.tasks.columns import operands
@@ -41,7 +39,10 @@ KNOWN_BY_HEART = 30
 """Training examples of the memorised specimen."""
 
 
+@specimen("position-never-trained")
 def no_start_token(healthy: Healthy) -> Subject:
+    """Trained on target[:-1] -> target[1:] and decoded from token 0: the first digit is never predicted."""
+
     def loss(model: Transformer, batch: Batch) -> Tensor:
         return F.cross_entropy(model(without_start(batch.inputs)).flatten(0, -2), batch.target[:, 1:].flatten())
 
@@ -66,7 +67,10 @@ def no_start_token(healthy: Healthy) -> Subject:
     return measured_again(without_instruments(wrong))
 
 
+@specimen("special-token-is-symbol", "position-never-trained", "position-never-scored", "never-emits", "greedy-differs")
 def padding_is_a_digit(healthy: Healthy) -> Subject:
+    """The padding id is 0, which is also the digit 0: the loss and the score leave out every 0."""
+
     def loss(model: Transformer, batch: Batch) -> Tensor:
         return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.target.flatten(), ignore_index=0)
 
@@ -80,7 +84,10 @@ def padding_is_a_digit(healthy: Healthy) -> Subject:
     )
 
 
+@specimen("constant-answer")
 def constant_answer(healthy: Healthy) -> Subject:
+    """The classifier answers one class whatever it sees; its accuracy is that class's share."""
+
     def always_first(model: Transformer) -> None:
         model.readout.weight.mul_(1e-3)
         model.readout.bias.copy_(torch.tensor([2.0, -2.0]))
@@ -88,7 +95,9 @@ def constant_answer(healthy: Healthy) -> Subject:
     return altered(healthy.sequences, always_first)
 
 
+@specimen("split-overlap")
 def overlapping_splits(healthy: Healthy) -> Subject:
+    """25 test problems are also in the training split, some of them written as b + a."""
     subject, digits = subject_of(healthy.sums), healthy.sums.task.options.digits
     test = subject.splits["test"]
     keys = problem_keys(subject.task, test.source)
@@ -99,14 +108,18 @@ def overlapping_splits(healthy: Healthy) -> Subject:
     return replace(subject, splits={**subject.splits, "train": Examples.join(parts, subject.vocabulary.pad)})
 
 
+@specimen("positions-unmoved")
 def untrained_positions(healthy: Healthy) -> Subject:
+    """The table of positions was never given to the optimiser: it is that of step 0."""
     initial = subject_of(healthy.sequences).initial
     assert initial is not None
     name = "encoding.table.weight"
     return altered(healthy.sequences, lambda model: model.get_parameter(name).copy_(initial[name]))
 
 
+@specimen("rows-untrained")
 def rows_past_training(healthy: Healthy) -> Subject:
+    """Accuracy is measured at four times the training length, where the position table has rows of step 0 alone."""
     initial = subject_of(healthy.sequences).initial
     assert initial is not None
     name, longer = "encoding.table.weight", 4 * healthy.sequences.task.options.max_length
@@ -126,16 +139,23 @@ def rows_past_training(healthy: Healthy) -> Subject:
     )
 
 
+@specimen("sees-the-future", "greedy-differs", "cache-disagrees")
 def future_visible(healthy: Healthy) -> Subject:
+    """The decoder's mask is off by one: each query sees the token that it should write."""
     subject = subject_of(healthy.sums)
     return measured_again(replace(subject, forward=lambda examples: pass_with_future(healthy.sums, examples)))
 
 
+@specimen("dropout-on")
 def dropout_left_on(healthy: Healthy) -> Subject:
+    """The model is measured in training mode, with dropout on."""
     return subject_of(changed(healthy.sequences, lambda model: model.train()))
 
 
+@specimen("answers-shifted", "never-ends", "constant-answer", "greedy-differs")
 def labels_shifted(healthy: Healthy) -> Subject:
+    """Each token is trained to be the one that the decoder was just given, not the next."""
+
     def loss(model: Transformer, batch: Batch) -> Tensor:
         assert batch.inputs.prefix is not None
         return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.inputs.prefix.flatten())
@@ -143,18 +163,24 @@ def labels_shifted(healthy: Healthy) -> Subject:
     return measured_again(subject_of(taught(healthy.sums, loss, steps=36)))
 
 
+@specimen("oracle-contradicts-targets", "checkpoint-mismatch")
 def rows_shifted(healthy: Healthy) -> Subject:
+    """Each target stands beside the next example: the rows of sources and targets are shifted by one."""
     subject = subject_of(healthy.sums)
     splits = {name: Examples(some.source, np.roll(some.target, 1, axis=0)) for name, some in subject.splits.items()}
     return measured_again(replace(subject, splits=splits))
 
 
+@specimen("padding-changes-output")
 def length_leaks(healthy: Healthy) -> Subject:
+    """Padding is not masked: a short sequence reads how many longer ones stand beside it."""
     subject = subject_of(healthy.sequences)
     return measured_again(replace(subject, forward=lambda examples: pass_with_padding(healthy.sequences, examples)))
 
 
+@specimen("cache-disagrees", "greedy-differs")
 def wrong_cache(healthy: Healthy) -> Subject:
+    """The keys and values in the cache are those of the neighbour in the batch."""
     subject = subject_of(healthy.sums)
     right = subject.decode
     assert right is not None
@@ -166,7 +192,9 @@ def wrong_cache(healthy: Healthy) -> Subject:
     return replace(subject, decode=decode)
 
 
+@specimen("position-never-scored")
 def position_not_scored(healthy: Healthy) -> Subject:
+    """The score leaves out the last digit: any answer is right there."""
     subject = subject_of(healthy.sums)
     last = healthy.sums.task.options.digits
 
@@ -176,7 +204,9 @@ def position_not_scored(healthy: Healthy) -> Subject:
     return measured_again(replace(subject, score=score))
 
 
+@specimen("measured-on-training")
 def memorised(healthy: Healthy) -> Subject:
+    """Trained for long on 30 sums, known by heart; what is called validation was measured on them."""
     few = healthy.sums.examples("train").take(slice(0, KNOWN_BY_HEART))
     subject = subject_of(taught(healthy.sums, plain_loss, steps=60, examples=few))
     known = replace(subject, splits={**subject.splits, "train": few})
@@ -184,7 +214,9 @@ def memorised(healthy: Healthy) -> Subject:
     return replace(known, metrics=told.metrics)
 
 
+@specimen("oracle-contradicts-targets")
 def wrong_targets(healthy: Healthy) -> Subject:
+    """In every fifth test example the target is off by one in the last digit."""
     subject = subject_of(healthy.sums)
     test, last = subject.splits["test"], healthy.sums.task.options.digits
     target = test.target.copy()
@@ -192,126 +224,47 @@ def wrong_targets(healthy: Healthy) -> Subject:
     return replace(subject, splits={**subject.splits, "test": Examples(test.source, target)})
 
 
-def silent_hook(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    fired = subject.fired
-    assert fired is not None
-    return replace(subject, fired=lambda examples: {**fired(examples), "decoder.0.cross": 0})
-
-
-def weights_after_dropout(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    attention = subject.attention
-    assert attention is not None
-
-    def dropped(examples: Examples) -> dict[str, Tensor]:
-        random = torch.Generator().manual_seed(0)
-        return {
-            site: weights * (torch.rand(weights.shape, generator=random) > 0.1) / 0.9
-            for site, weights in attention(examples).items()
-        }
-
-    return replace(subject, attention=dropped)
-
-
+@specimen("checkpoint-mismatch")
 def other_checkpoint(healthy: Healthy) -> Subject:
+    """The weights are those of an earlier step than the one that the metrics speak of."""
     best = healthy.sequences
     steps = [step for step in best.directory.checkpoint_steps() if 0 < step != best.step]
     earlier = load(best.directory, checkpoint=min(steps), device="cpu")
     return replace(subject_of(earlier), step=best.step, recorded_step=best.step)
 
 
+@specimen("weights-unmoved", "never-ends", "constant-answer")
 def frozen_weights(healthy: Healthy) -> Subject:
+    """The optimiser was given no parameters: all weights are those of step 0."""
     initial = subject_of(healthy.sums).initial
     assert initial is not None
     return altered(healthy.sums, lambda model: model.load_state_dict(dict(initial)))
 
 
+@specimen("special-token-is-symbol")
 def start_is_a_digit(healthy: Healthy) -> Subject:
+    """The start token has the id of the digit 0."""
     subject = subject_of(healthy.sums)
     return replace(subject, vocabulary=replace(subject.vocabulary, bos=0))
 
 
+@specimen("duplicate-examples")
 def duplicate_examples(healthy: Healthy) -> Subject:
+    """Every second training example is a copy of another."""
     subject = subject_of(healthy.sums)
     train = subject.splits["train"]
     return replace(subject, splits={**subject.splits, "train": train.take(np.arange(len(train)) // 2)})
 
 
+@specimen("label-imbalance")
 def label_by_length(healthy: Healthy) -> Subject:
+    """Most short sequences are sorted and most long ones are not: the length tells the class."""
     subject = subject_of(healthy.sequences)
     train = subject.splits["train"]
     lengths = (train.source != subject.vocabulary.pad).sum(1)
     kept = (lengths <= np.median(lengths)) == (train.target == 1)
     kept |= np.arange(len(train)) % 10 == 0
     return replace(subject, splits={**subject.splits, "train": train.take(kept)})
-
-
-def ablation_by_default(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    masked = subject.masked
-    assert masked is not None
-    return replace(subject, walked=lambda examples: masked(examples)["enc0.self.h1"])
-
-
-def nothing_pruned(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    forward, masked = subject.forward, subject.masked
-    assert forward is not None and masked is not None
-    return replace(subject, pruned=lambda examples: dict.fromkeys(masked(examples), forward(examples)))
-
-
-def _exchanged(tables: Mapping[str, Tensor], one: str, other: str) -> dict[str, Tensor]:
-    """The tables of two heads under each other's names."""
-    return {**tables, one: tables[other], other: tables[one]}
-
-
-def hook_on_another_layer(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.deep)
-    hooked = subject.hooked
-    assert hooked is not None
-    return replace(subject, hooked=lambda examples: _exchanged(hooked(examples), "enc0.self.h1", "enc1.self.h1"))
-
-
-def sweep_on_another_layer(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.deep)
-    masked = subject.masked
-    assert masked is not None
-    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "enc0.self.h0", "enc1.self.h0"))
-
-
-def sweep_on_another_head(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    masked = subject.masked
-    assert masked is not None
-    return replace(subject, masked=lambda examples: _exchanged(masked(examples), "dec0.cross.h0", "dec0.cross.h1"))
-
-
-def map_of_another_layer(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.deep)
-    attention = subject.attention
-    assert attention is not None
-    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h1", "enc1.self.h1"))
-
-
-def map_of_another_head(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    attention = subject.attention
-    assert attention is not None
-    return replace(subject, attention=lambda examples: _exchanged(attention(examples), "enc0.self.h0", "enc0.self.h1"))
-
-
-def cut_beside(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sequences)
-    pruned = subject.pruned
-    assert pruned is not None
-    return replace(subject, pruned=lambda examples: _exchanged(pruned(examples), "enc0.self.h0", "enc0.self.h1"))
-
-
-def failed_instruments(healthy: Healthy) -> Subject:
-    subject = subject_of(healthy.sums)
-    checks = blank(Checks, decoded=3_200, disagreements=198, real_disagreements=198, weights_off_one=1e-7)
-    return replace(subject, heads=replace(analysed(healthy.sums), checks=checks))
 
 
 def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
@@ -328,7 +281,9 @@ def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
     )
 
 
+@specimen("trivial-rule")
 def no_carries(healthy: Healthy) -> Subject:
+    """Answers are sums without carries, right in every sum that has none."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
@@ -340,7 +295,9 @@ def no_carries(healthy: Healthy) -> Subject:
     return answers_alone(healthy, decode)
 
 
+@specimen("never-ends")
 def endless_answers(healthy: Healthy) -> Subject:
+    """Every sum is right, and then the answer goes on: the end token is never written."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
@@ -350,7 +307,9 @@ def endless_answers(healthy: Healthy) -> Subject:
     return answers_alone(healthy, decode)
 
 
+@specimen("ignores-an-operand")
 def operand_not_read(healthy: Healthy) -> Subject:
+    """The source is cut after the first operand: the second never reaches the model."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
@@ -361,7 +320,9 @@ def operand_not_read(healthy: Healthy) -> Subject:
     return answers_alone(healthy, decode)
 
 
+@specimen("curve-chosen-on-test")
 def curve_chosen_on_test(healthy: Healthy) -> Subject:
+    """Of all checkpoints, the one with the best accuracy at the test lengths is reported."""
     subject = subject_of(healthy.sequences)
     longest = healthy.sequences.task.options.max_length
     return replace(subject, lengths=measured_at(subject, longest, "the test lengths"))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import Batch
-from headway.diagnosis.faults import Healthy, altered, analysed, changed, measured_again, plain_loss, taught
+from headway.diagnosis.faults import Healthy, altered, analysed, changed, measured_again, plain_loss, specimen, taught
 from headway.diagnosis.planted import answers_alone, measured_at
 from headway.diagnosis.subject import Answers, Subject, subject_of
 from headway.length_analysis.measure import ON_VALIDATION
@@ -21,7 +21,10 @@ NOISE = 0.2
 """Share of the labels that the noisy loss replaces."""
 
 
+@specimen("heads-alike")
 def twin_heads(healthy: Healthy) -> Subject:
+    """Two heads of a site have the same weights: one was copied over the other."""
+
     def copy(model: Transformer) -> None:
         own = model.get_submodule("encoder.0.own")
         for part in ("query", "key", "value"):
@@ -32,7 +35,9 @@ def twin_heads(healthy: Healthy) -> Subject:
     return altered(healthy.sums, copy)
 
 
+@specimen("loss-not-explained")
 def label_noise(healthy: Healthy) -> Subject:
+    """The loss saw a fifth of the labels replaced; the data, and every measurement, have the right ones."""
     random, losses = torch.Generator().manual_seed(0), []
 
     def loss(model: Transformer, batch: Batch) -> Tensor:
@@ -49,7 +54,10 @@ def label_noise(healthy: Healthy) -> Subject:
     return measured_again(replace(subject, metrics=metrics))
 
 
+@specimen("tokens-exchanged", "loss-not-explained")
 def values_exchanged(healthy: Healthy) -> Subject:
+    """At evaluation the embeddings of 2 and 17 are exchanged."""
+
     def exchange(model: Transformer) -> None:
         weight = model.embedding.weight
         weight[[2, 17]] = weight[[17, 2]].clone()
@@ -58,7 +66,9 @@ def values_exchanged(healthy: Healthy) -> Subject:
     return replace(subject, weights=subject_of(healthy.short).weights)
 
 
+@specimen("sorted-sample")
 def sorted_prefix(healthy: Healthy) -> Subject:
+    """The test split is the first 120 sums in sorted order."""
     subject = subject_of(healthy.sequences)
     both = Examples.join([subject.splits["train"], subject.splits["test"]], subject.vocabulary.pad)
     order = sorted(range(len(both)), key=lambda row: both.source[row].tolist())
@@ -66,22 +76,32 @@ def sorted_prefix(healthy: Healthy) -> Subject:
     return replace(subject, splits={**subject.splits, "train": both.take(order[120:]), "test": test})
 
 
+@specimen("another-seed")
 def checkpoints_of_another_seed(healthy: Healthy) -> Subject:
+    """The checkpoints in the run directory are those of seed 5."""
     subject = subject_of(healthy.sums)
     assert subject.initialised is not None
     return replace(subject, initial=subject.initialised(5))
 
 
+@specimen("another-seed")
 def provenance_of_another_run(healthy: Healthy) -> Subject:
+    """provenance.json is that of a run with another seed."""
     return replace(subject_of(healthy.sums), provenance_seed=3)
 
 
+@specimen("another-step")
 def misfiled_checkpoint(healthy: Healthy) -> Subject:
+    """The checkpoint of step 30 lies under the name of another step."""
     return replace(subject_of(healthy.sequences), recorded_step=30)
 
 
+@specimen("weights-of-another-run")
 def weights_of_another_run(healthy: Healthy) -> Subject:
-    """Trained, and with the numbers that the metrics give; only not from these initial weights."""
+    """The weights were trained from another seed, and have the very loss that the metrics give.
+
+    Trained, and with the numbers that the metrics give; only not from these initial weights.
+    """
     subject = subject_of(healthy.sums)
     assert subject.initialised is not None
     other = dict(subject.initialised(9))
@@ -89,29 +109,41 @@ def weights_of_another_run(healthy: Healthy) -> Subject:
     return measured_again(subject_of(taught(learned, plain_loss, steps=48)))
 
 
+@specimen("analysis-of-another-run")
 def heads_of_another_seed(healthy: Healthy) -> Subject:
+    """heads.json was copied from another seed."""
     return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), seed=4))
 
 
+@specimen("analysis-of-another-run")
 def heads_of_another_step(healthy: Healthy) -> Subject:
+    """heads.json is of a step that this run never had."""
     return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), step=1_200))
 
 
+@specimen("analysis-of-another-run")
 def heads_of_a_newer_form(healthy: Healthy) -> Subject:
+    """heads.json was written by a newer version, in a form that is not read here."""
     return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), form=9))
 
 
+@specimen("analysis-of-another-run")
 def heads_of_another_model(healthy: Healthy) -> Subject:
+    """heads.json names other heads than the model has."""
     found = analysed(healthy.sums)
     return replace(subject_of(healthy.sums), heads=replace(found, heads=found.heads[:-1]))
 
 
+@specimen("analysis-of-another-run")
 def heads_of_a_better_model(healthy: Healthy) -> Subject:
+    """heads.json begins with 99 % right, where validation of its step had a few."""
     found = replace(analysed(healthy.sums), split="test", baseline=blank(Baseline, accuracy=0.99))
     return replace(subject_of(healthy.sums), heads=found)
 
 
+@specimen("analysis-of-another-run")
 def lengths_of_another_step(healthy: Healthy) -> Subject:
+    """lengths.json is of another step than the one that validation chose."""
     subject = subject_of(healthy.sequences)
     return replace(subject, best=60, lengths=measured_at(subject, 32, ON_VALIDATION, step=30))
 
@@ -119,7 +151,9 @@ def lengths_of_another_step(healthy: Healthy) -> Subject:
 # Harness
 
 
+@specimen("not-finite", "checkpoint-mismatch")
 def not_a_number(healthy: Healthy) -> Subject:
+    """In every seventh example the logits are not a number."""
     subject = subject_of(healthy.sums)
     forward = subject.forward
     assert forward is not None
@@ -132,7 +166,9 @@ def not_a_number(healthy: Healthy) -> Subject:
     return replace(subject, forward=broken)
 
 
+@specimen("dropout-on")
 def noise_in_the_pass(healthy: Healthy) -> Subject:
+    """Noise is added to every pass, with the model in evaluation mode."""
     subject = subject_of(healthy.sequences)
     forward = subject.forward
     assert forward is not None
@@ -145,18 +181,26 @@ def noise_in_the_pass(healthy: Healthy) -> Subject:
     return measured_again(replace(subject, forward=noisy))
 
 
+@specimen("position-never-trained")
 def end_not_trained(healthy: Healthy) -> Subject:
+    """The loss leaves out the end token."""
     subject = subject_of(healthy.sums)
     return replace(subject, loss_positions=lambda target: target != healthy.sums.task.vocabulary.eos)
 
 
+@specimen("position-never-scored")
 def any_class_scored(healthy: Healthy) -> Subject:
+    """Every sequence whose class is 0 is scored as right."""
     subject = subject_of(healthy.sequences)
     return measured_again(replace(subject, score=lambda predicted, target: (predicted == target) | (target == 0)))
 
 
+@specimen("greedy-differs", "never-ends")
 def another_start(healthy: Healthy) -> Subject:
-    """Decoding is given the end token where training has the start."""
+    """Decoding begins with another token than training.
+
+    Decoding is given the end token where training has the start.
+    """
     trained = taught(healthy.sums, plain_loss, steps=60)
     vocabulary = replace(trained.task.vocabulary, bos=trained.task.vocabulary.eos)
 
@@ -168,7 +212,9 @@ def another_start(healthy: Healthy) -> Subject:
     return measured_again(replace(subject, decode=wrong.decode))
 
 
+@specimen("weights-unmoved")
 def one_layer_frozen(healthy: Healthy) -> Subject:
+    """The optimiser was not given the second layer."""
     initial = subject_of(healthy.deep).initial
     assert initial is not None
     names = [name for name in initial if name.startswith("encoder.1.")]
@@ -180,13 +226,17 @@ def one_layer_frozen(healthy: Healthy) -> Subject:
     return altered(healthy.deep, freeze)
 
 
+@specimen("split-overlap")
 def validation_in_training(healthy: Healthy) -> Subject:
+    """20 validation examples are also in the training split."""
     subject = subject_of(healthy.sequences)
     parts = [subject.splits["train"], subject.splits["validation"].take(slice(0, 20))]
     return replace(subject, splits={**subject.splits, "train": Examples.join(parts, subject.vocabulary.pad)})
 
 
+@specimen("never-emits")
 def digit_never_written(healthy: Healthy) -> Subject:
+    """Every 1 is written as a 2, and all else is right."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
