@@ -15,10 +15,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomness": set(),
     "config": {"errors"},
     "statistics": set(),
-    "checked": {"results"},
-    "narration": {"checked", "results", "statistics"},
+    "narration": {"results", "statistics"},
     "storage": {"errors"},
-    "results": {"errors"},
+    "results": {"errors", "registry"},
     "origin": {"errors"},
     "processes": set(),
     "runs": BASE | {"config", "origin", "results", "storage"},
@@ -27,10 +26,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
-    "reports": BASE | {"checked", "config", "narration", "pages", "results", "runs", "statistics"},
+    "reports": BASE | {"config", "narration", "pages", "results", "runs", "statistics"},
     "explorer": BASE
     | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "results", "runs", "storage", "tasks"}
-    | {"checked", "narration"}
+    | {"narration"}
     | {"__init__"},
     "pages": set(),
     "head_analysis": BASE
@@ -40,14 +39,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"narration"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"checked", "head_analysis", "length_analysis", "narration", "results"},
+    | {"head_analysis", "length_analysis", "narration", "results"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
     | {"narration"},
     "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
-    | {"checked", "sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"},
+    | {"sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"},
     "cli": BASE
     | {
         "api",
@@ -63,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runs",
         "statistics",
     }
-    | {"checked", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
+    | {"head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {
         "api",

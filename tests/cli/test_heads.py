@@ -13,10 +13,10 @@ import torch
 from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
-from headway.head_analysis import analysis, checks, together, verdicts
-from headway.head_analysis.checks import Checks
+from headway.head_analysis import analysis, capture, checks, together, verdicts
 from headway.origin import without_origins
 from headway.reports import figures
+from headway.results.checks import Checks
 from headway.results.heads import Baseline, Drop, HeadAnalysis
 from headway.results.patching import Patching
 from headway.results.schema import blank, read
@@ -28,7 +28,7 @@ SIZES = "--set data.validation=24 --set data.test=30"
 QUICK: list[tuple[Any, str, Any]] = [
     (analysis, "PERMUTATIONS", 4),
     (analysis, "CHECKED", 4),
-    (analysis, "BUDGET", dict.fromkeys(analysis.BUDGET, 0)),
+    (analysis, "ADDITION_COST", 0),
     (verdicts, "LARGEST_N", 50),
 ]
 """As little work for every part as it can do with."""
@@ -459,12 +459,22 @@ def interrupt(*arguments: Any, **options: Any) -> Any:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("part", ["capture", "ablate", "eliminate", "measure_pairs", "dissect", "check_instruments"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "capture.capture",
+        "ablation.ablate",
+        "joint.eliminate",
+        "joint.measure_pairs",
+        "anatomy.dissect",
+        "checks.check_instruments",
+    ],
+)
 def test_an_interrupt_leaves_nothing_behind(
     part: str, shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(here)
-    monkeypatch.setattr(analysis, part, interrupt)
+    monkeypatch.setattr(f"headway.head_analysis.{part}", interrupt)
     shell("heads zero --quiet", code=130)
     assert (shell.out, shell.err.strip()) == ("", "headway: interrupted")
     assert contents(here) == before
@@ -472,16 +482,16 @@ def test_an_interrupt_leaves_nothing_behind(
 
 def test_an_interrupt_leaves_an_earlier_analysis_as_it_was(after: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     first = stored("zero")
-    monkeypatch.setattr(analysis, "capture", interrupt)
+    monkeypatch.setattr(capture, "capture", interrupt)
     after("heads zero --no-figures --again", code=130)
     assert stored("zero") == first
     assert [path.name for path in Path("zero/analysis").iterdir()] == ["heads.json"]
 
 
 def test_an_interrupt_in_the_second_run_keeps_the_first(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = analysis.capture
+    right = capture.capture
     monkeypatch.setattr(
-        analysis, "capture", lambda trained, *rest: interrupt() if trained.config.seed else right(trained, *rest)
+        capture, "capture", lambda trained, *rest: interrupt() if trained.config.seed else right(trained, *rest)
     )
     shell("heads zero one --no-figures", code=130)
     assert stored("zero")["run"] == "zero"
@@ -511,15 +521,15 @@ def test_a_disagreement_with_real_decoding_is_an_error(shell: Shell, monkeypatch
 
 def test_a_near_tie_is_counted_and_is_no_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     rounding = Checks(identity=1e-6, decoded=100, disagreements=2, real_disagreements=0, weights_off_one=1e-7)
-    monkeypatch.setattr(analysis, "check_instruments", lambda *rest: rounding)
+    monkeypatch.setattr(checks, "check_instruments", lambda *rest: rounding)
     assert "2 disagreements" in shell("heads zero --no-figures")
 
 
 def test_one_of_several_runs_that_disagrees_is_an_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = analysis.check_instruments
+    right = checks.check_instruments
     wrong = Checks(identity=0.0, decoded=9, disagreements=1, real_disagreements=1, weights_off_one=0.0)
     monkeypatch.setattr(
-        analysis,
+        checks,
         "check_instruments",
         lambda trained, *rest: wrong if trained.config.seed == 1 else right(trained, *rest),
     )

@@ -16,7 +16,7 @@ from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.explorer import export, packing, tables, writing
 from headway.explorer.export import POOLED, export_run, reach
-from headway.explorer.findings import carriers, head_findings, length_findings, pairs
+from headway.explorer.findings import head_findings, length_findings
 from headway.explorer.packing import Pack, unpack
 from headway.explorer.tables import Span, find_rows
 from headway.model.encodings.base import Encoding, Heads, Positions
@@ -189,7 +189,7 @@ def test_carriers_are_single_heads_best_first() -> None:
         {"who": "all cross", "heads": ["dec0.cross.h0", "dec0.cross.h1"], "rate": 1.0, "interval": [0.9, 1.0]},
     ]
     one = {"name": "carry into column 1", "about": "carry", "usable": 40, "rows": rows}
-    found = carriers(typed({"interventions": {"contrasts": [one]}}).interventions.contrasts)
+    found = typed({"interventions": {"contrasts": [one]}}).interventions.view()["carries"]
     assert [(row["head"], row["rate"], row["usable"]) for row in found] == [
         ("dec0.cross.h1", 0.9, 40),
         ("dec0.cross.h0", 0.2, 40),
@@ -204,7 +204,7 @@ def test_pairs_are_those_that_surely_back_each_other_up() -> None:
         {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01, **costs},
         {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01, **costs},
     ]
-    found = pairs(typed({"joint": {"pairs": {"pairs": rows}}}).joint.pairs)
+    found = typed({"joint": {"pairs": {"pairs": rows}}}).joint.view()["pairs"]
     assert [pair["heads"] for pair in found] == [("c", "d"), ("a", "b")]
     assert json.loads(json.dumps(found[0])) == rows[3]
 

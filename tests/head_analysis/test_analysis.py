@@ -15,10 +15,11 @@ import torch
 import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.head_analysis import analysis, together, verdicts
+from headway.head_analysis import analysis, capture, joint, together, verdicts
 from headway.head_analysis.ablation import KINDS
-from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes, role_of
-from headway.head_analysis.scores import definitions
+from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes
+from headway.head_analysis.instrument import Subject
+from headway.head_analysis.scores import definitions, role_of
 from headway.head_analysis.variants import heads_of
 from headway.head_analysis.verdicts import overall
 from headway.results.heads import HeadAnalysis, Sizes
@@ -36,7 +37,7 @@ TASKS = {"addition": ONE_LAYER, "addition-text": TEXT, "sortedness": SORTEDNESS}
 def little_work() -> Iterator[None]:
     """As few examples for every part as it can do with."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "BUDGET", dict.fromkeys(analysis.BUDGET, 0))
+        patch.setattr(analysis, "ADDITION_COST", 0)
         patch.setattr(analysis, "PERMUTATIONS", 4)
         patch.setattr(analysis, "CHECKED", 5)
         patch.setattr(verdicts, "LARGEST_N", 50)
@@ -266,6 +267,8 @@ def test_a_model_without_heads_is_refused() -> None:
         analyse(untrained(ADDITION, model={"kept_heads": []}))
 
 
+STEPS = ("elimination", "shapley", "all_heads", "pairs", "interventions")
+"""Those that take fewer examples where a pass costs more."""
 THREE_DIGITS = {**ONE_LAYER, "task": {"name": "addition", "digits": 3}, "data": {**ADDITION["data"], "test": 2_000}}
 
 
@@ -276,32 +279,32 @@ def wide(width: int) -> Trained:
 def test_sizes_are_fixed_by_the_model_the_device_and_thoroughness(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = wide(320)
     examples = trained.examples("test")
-    monkeypatch.setattr(analysis, "EXACT_HEADS", 4)  # as if it had too many heads for all their subsets
+    monkeypatch.setattr(joint, "EXACT_HEADS", 4)  # as if it had too many heads for all their subsets
     sizes, again = (choose_sizes(trained, examples, thorough=False) for _ in range(2))
     assert again == sizes
     thorough = choose_sizes(trained, examples, thorough=True)
     monkeypatch.setattr(Trained, "device", torch.device("cuda"))
     faster = choose_sizes(trained, examples, thorough=False)
-    for part in analysis.BUDGET:
-        assert 100 <= getattr(sizes, part) <= getattr(thorough, part) <= getattr(faster, part) or part == "all_heads"
+    for step in STEPS:
+        assert 100 <= sizes[step] <= thorough[step] <= faster[step] or step == "all_heads"
     # Ten times the budget for five times the orders; both sizes are between the least and the most.
-    assert thorough.permutations == 5 * sizes.permutations
-    assert 100 < sizes.all_heads < thorough.all_heads < 2_000
-    assert thorough.all_heads == pytest.approx(2 * sizes.all_heads, abs=2)
-    assert 100 < sizes.interventions < thorough.interventions < 10_000
-    assert thorough.interventions == pytest.approx(10 * sizes.interventions, abs=10)
-    assert faster.elimination == 1_000  # half of the examples: the other half reports
+    assert thorough["permutations"] == 5 * sizes["permutations"]
+    assert 100 < sizes["all_heads"] < thorough["all_heads"] < 2_000
+    assert thorough["all_heads"] == pytest.approx(2 * sizes["all_heads"], abs=2)
+    assert 100 < sizes["interventions"] < thorough["interventions"] < 10_000
+    assert thorough["interventions"] == pytest.approx(10 * sizes["interventions"], abs=10)
+    assert faster["elimination"] == 1_000  # half of the examples: the other half reports
 
 
 def test_a_larger_model_gets_fewer_examples_but_never_too_few() -> None:
     small, large = wide(320), wide(640)
     examples = small.examples("test")
     one, other = (choose_sizes(model, examples, thorough=False) for model in (small, large))
-    assert all(getattr(one, part) >= getattr(other, part) >= 100 for part in analysis.BUDGET)
-    assert any(getattr(one, part) > getattr(other, part) for part in analysis.BUDGET)
+    assert all(one[step] >= other[step] >= 100 for step in STEPS)
+    assert any(one[step] > other[step] for step in STEPS)
     few = choose_sizes(large, examples.take(slice(0, 31)), thorough=True)
-    assert all(getattr(few, part) >= 15 for part in analysis.BUDGET)
-    assert (few.elimination, few.decoded) == (15, 31)
+    assert all(few[step] >= 15 for step in STEPS)
+    assert (few["elimination"], few["decoded"]) == (15, 31)
 
 
 def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
@@ -311,7 +314,7 @@ def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.Monke
         seen.extend({row.tobytes() for row in ground.examples.source} for ground in (chosen_on, reported_on))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(analysis, "eliminate", spy)
+    monkeypatch.setattr(joint, "eliminate", spy)
     for n in (20, 33):
         with pytest.raises(KeyboardInterrupt):
             analyse(untrained(ADDITION), examples=n)
@@ -320,8 +323,10 @@ def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.Monke
 
 
 def test_every_part_takes_the_size_that_was_chosen_for_it(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
-    sizes = blank(Sizes, elimination=11, shapley=12, all_heads=13, pairs=14, interventions=16, permutations=6)
-    monkeypatch.setattr(analysis, "choose_sizes", lambda *rest, thorough: sizes)
+    sizes = blank(
+        Sizes, elimination=11, shapley=12, all_heads=13, pairs=14, interventions=16, permutations=6, decoded=5
+    )
+    monkeypatch.setattr(analysis, "choose_sizes", lambda *rest, thorough: vars(sizes))
     monkeypatch.setattr(together, "EXACT_HEADS", 1)
     found = analyse(untrained(SORTEDNESS), examples=30)
     joint = found.joint
@@ -340,14 +345,14 @@ def test_progress_is_told_for_every_part(quick: None) -> None:
     assert parts[-2:] == ["attribution", "checks"]
     for part in parts:
         assert (part, 0, 1) in told
-    assert parts == list(analysis.PARTS)
+    assert parts == analysis.steps()
     assert told.index(("ablation", 20, 20)) > told.index(("ablation", 0, 1))
 
 
 def test_long_examples_are_not_stored(monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
-    monkeypatch.setattr(analysis, "LONGEST_SHOWN", 4)
+    monkeypatch.setattr(capture, "LONGEST_SHOWN", 4)
     trained = untrained(SORTEDNESS)
-    found = analysis.capture_examples(trained, trained.examples("test"), 6)
+    found = capture.capture_examples(trained, trained.examples("test"), 6)
     lengths = (trained.examples("test").source[:6] != trained.task.vocabulary.pad).sum(1)
     assert [len(one.source) for one in found] == [length for length in lengths if length <= 4]
 
@@ -356,13 +361,14 @@ def test_long_examples_are_not_stored(monkeypatch: pytest.MonkeyPatch, quick: No
 def test_too_few_or_too_many_maps_are_refused(maps: int) -> None:
     trained = untrained(SORTEDNESS)
     with pytest.raises(InputError, match=rf"^attention maps of {maps} examples; 1 to 16 can be kept$"):
-        analysis.capture_examples(trained, trained.examples("test"), maps)
+        capture.capture_examples(trained, trained.examples("test"), maps)
 
 
 def test_where_lengths_differ_the_mean_is_over_the_whole_split() -> None:
     trained = untrained(SORTEDNESS)
     everything = trained.examples("test")
-    found = analysis._capture(trained, everything.take(slice(0, 20)), "test", 1).mean
+    subject = Subject(trained, everything.take(slice(0, 20)), "test", 1, {})
+    found = capture.Capturing().make(subject, lambda done, total: None).mean
     lengths = (everything.source != trained.task.vocabulary.pad).sum(1)
     assert found.n == np.bincount(lengths).max()
     assert found.alike == f"{np.bincount(lengths).argmax()} tokens"

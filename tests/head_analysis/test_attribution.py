@@ -1,17 +1,30 @@
 """Direct logit attribution against the model's own logits, and against a model whose parts are known."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from headway.cli import head_lines
 from headway.evaluation import Trained
-from headway.head_analysis.attribution import CONSTANT, EMBEDDING, attribute, why_not_defined
+from headway.head_analysis.attribution import CONSTANT, EMBEDDING, Attribution, Part, attribute, why_not_defined
 from headway.head_analysis.variants import heads_of, run_variants, zero
+from headway.narration.places import placed
+from headway.reports import writing
+from headway.reports.bars import bars
+from headway.reports.figures import planned
+from headway.reports.gathering import gather
+from headway.results.heads import HeadAnalysis, read_heads
+from headway.results.schema import write
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, TEXT_ACROSS, untrained
+from tests.reports.made_up_runs import make_run
+from tests.results.filling import filled
 
 
 def examples_of(trained: Trained, n: int = 17) -> Examples:
@@ -93,3 +106,62 @@ def test_a_missing_part_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribution, "_note_heads", without_the_last)
     found = attribute(trained, examples_of(trained))
     assert found is not None and found.largest_error > 0.01
+
+
+# What is told of it
+
+
+def made_up(**changes: Any) -> Attribution:
+    parts = (
+        Part(part="embedding", value=0.25, interval=(0.2, 0.3)),
+        Part(part="dec0.self.h0", value=-1.5, interval=(-2.0, -1.0)),
+        Part(part="dec0.cross.h2", value=4.0, interval=(3.5, 4.5)),
+        Part(part="dec0.mlp", value=0.5, interval=(0.25, 0.75)),
+    )
+    found = Attribution(n=40, margin=3.25, parts=parts, largest_error=1e-6, not_defined=("enc0.self.h0",))
+    return replace(found, **changes)
+
+
+def test_it_says_who_writes_most_and_every_number_knows_its_place() -> None:
+    (told,) = placed(made_up(), "heads/attribution").sentences()
+    assert str(told) == (
+        "Heads and MLPs that write most of the margin of 3.25 logits directly (n = 40): "
+        "dec0.cross.h2 +4.00 (+3.50 to +4.50), dec0.self.h0 −1.50 (−2.00 to −1.00), dec0.mlp +0.50 (+0.25 to +0.75)."
+    )
+    assert 'data-at="heads/attribution/parts/2/interval/0"' in told.__html__()
+
+
+def test_its_figure_has_a_bar_for_every_part() -> None:
+    shown = made_up().figure()
+    assert [(bar.name, bar.value) for bar in shown.bars] == [(part.part, part.value) for part in made_up().parts]
+    drawn = bars(shown)
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == [bar.name for bar in shown.bars]
+
+
+def test_parts_that_do_not_sum_to_the_margin_are_doubted() -> None:
+    assert made_up().doubts() == []
+    assert made_up(largest_error=0.5).doubts() == ["the parts of the margin miss it by up to 0.5 logits"]
+
+
+def test_it_is_read_as_a_part_of_heads_json_without_torch() -> None:
+    document = {**filled(HeadAnalysis, {}), "attribution": write(made_up())}
+    found = HeadAnalysis.from_json(document)
+    assert found.part(Attribution) == made_up()
+    assert found.to_json()["attribution"] == document["attribution"]
+    assert HeadAnalysis.from_json(filled(HeadAnalysis, {})).part(Attribution) is None
+    code = "import sys; from headway.results.analyses import further; further(); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_all_that_is_known_of_it_reaches_terminal_report_and_doctor(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", analyses=("heads", "doctor"))
+    document = run.read_analysis("heads") or {}
+    run.replace_analysis("heads", {**document, "attribution": write(made_up(largest_error=0.5))})
+    found = read_heads(run)
+    assert found is not None
+    assert "write most of the margin of 3.25 logits" in head_lines._further(found)[0]
+    assert "the parts of the margin miss it by up to 0.5 logits" in found.doubts()
+    assert "attribution" in dict(planned(found))
+    gathered = gather([run.path])
+    text = str(writing.compose(gathered.documents, gathered.name).sections)
+    assert "What heads write directly" in text and "attribution/parts/2/value" in text

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from headway.checked import failed_checks
 from headway.errors import InstrumentError
 from headway.evaluation import Trained
 from headway.head_analysis import checks, handles, walk
@@ -190,7 +189,7 @@ def test_an_instrument_on_another_head_is_named(fault, instrument: str, monkeypa
     fault(monkeypatch)
     found = check_instruments(trained, some(trained))
     assert f"{instrument} enc0.self.h1" in found.misplaced
-    assert failed_checks(found)
+    assert found.doubts()
 
 
 def test_weights_that_do_not_add_up_to_one_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:

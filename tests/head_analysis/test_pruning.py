@@ -200,7 +200,7 @@ def test_a_pruned_run_stands_alone(trained_run: Path, tmp_path: Path, capsys) ->
 
 
 def test_a_pruned_run_can_be_analysed_and_pruned_again(trained_run: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(analysis, "BUDGET", dict.fromkeys(analysis.BUDGET, 0))  # as few examples as there can be
+    monkeypatch.setattr(analysis, "ADDITION_COST", 0)  # as few examples as there can be
     hw.prune(trained_run, keep=KEEP, out=tmp_path / "once", device="cpu")
     found = hw.heads(load(tmp_path / "once", device="cpu"))
     assert list(found.verdicts) == IN_ORDER

@@ -15,7 +15,9 @@ from scipy import stats
 
 from headway.head_analysis import seeds
 from headway.head_analysis.ablation import KINDS
-from headway.head_analysis.seeds import VERDICTS, over_seeds, rates_over_seeds
+from headway.head_analysis.seeds import VERDICTS, rates_over_seeds
+from headway.results.heads_study import HeadsTogether
+from headway.results.schema import read, write
 from headway.statistics import ENOUGH_SEEDS
 from tests.results.filling import typed
 
@@ -27,7 +29,16 @@ CONTRASTS = (("carry into column 1 from column 0", "carry"), ("digits of column 
 
 
 def put_together(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return seeds.put_together([typed(document) for document in documents])
+    """As JSON has it; read again it is the same."""
+    together = seeds.put_together([typed(document) for document in documents])
+    found: dict[str, Any] = json.loads(json.dumps(write(together), allow_nan=False))
+    assert read(HeadsTogether, found, "heads.json") == together
+    return found
+
+
+def over_seeds(*values: Any) -> dict[str, Any]:
+    found: dict[str, Any] = write(seeds.over_seeds(*values))
+    return found
 
 
 def name_of(site: str, index: int) -> str:
@@ -218,7 +229,7 @@ def test_over_seeds_the_interval_is_that_of_the_median_and_keeps_both_errors() -
 
 
 def test_rates_of_seeds_are_counted_and_never_averaged() -> None:
-    found = rates_over_seeds([1, 1, 0.89, 0.99, 0.02, 1, 0, 1])
+    found = write(rates_over_seeds([1, 1, 0.89, 0.99, 0.02, 1, 0, 1]))
     assert found["values"] == [1, 1, 0.89, 0.99, 0.02, 1, 0, 1]
     assert (found["above"], found["between"], found["below"]) == (5, 1, 2)
     assert found.keys() == {"values", "above", "between", "below", "limits"}

@@ -46,7 +46,7 @@ def ablation(drop: float, n: int = 2000) -> dict[str, Any]:
     shift = -0.15 * drop
     margin = {"margin": 12 + shift, "margin_change": shift, "margin_change_interval": [shift - 0.25, shift + 0.25]}
     more = {**losses, **margin}
-    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": 1 - drop / 100, **more}
+    return {"n": n, "drop": drop, "interval": ends, "verdict": verdict, "exact_match": min(1.0, 1 - drop / 100), **more}
 
 
 def make_head(random: np.random.Generator, kind: str, layer: int, index: int) -> dict[str, Any]:

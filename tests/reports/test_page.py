@@ -20,6 +20,7 @@ from headway.reports import page, writing
 from headway.reports.blocks import Figure
 from headway.reports.gathering import gather
 from headway.reports.page import blocks_of
+from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import RowOverSeeds, SetOverSeeds
 from headway.results.schema import read, write
 from headway.results.study import MeasuredRun
@@ -28,6 +29,7 @@ from tests.reports.length_documents import lengths_document
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.mechanism_documents import mechanism_document
 from tests.reports.reading import Files, Page, complaints
+from tests.results.filling import filled
 from tests.results.made_up import length_study, study_cell
 from tests.tiny import ADDITION, config
 
@@ -260,7 +262,8 @@ def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -
     (study / "analysis").mkdir()
     heads = [run.read_analysis("heads") for run in runs]
     together = put_together_small(heads)
-    (study / "analysis" / "heads.json").write_text(json.dumps({"runs": [], "together": together}))
+    whole = filled(HeadsStudy, {"runs": [], "together": together})
+    (study / "analysis" / "heads.json").write_text(json.dumps(whole))
     (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
     found = gather([study])
     told = writing.compose(found.documents, found.name)

@@ -66,6 +66,15 @@ WRONG: dict[str, Callable[[Any], None]] = {
     "joint.pairs.tested is missing; a whole number needed": lambda d: d["joint"]["pairs"].pop("tested"),
     "capture.examples[0].source is null; a list needed": lambda d: d["capture"]["examples"][0].update(source=None),
     "checks is []; an object needed": lambda d: d.update(checks=[]),
+    "attribution is 3; an object needed": lambda d: d.update(attribution=3),
+    "baseline.exact_match is 7.5; a number from 0 to 1 needed": lambda d: d["baseline"].update(exact_match=7.5),
+    "baseline.n is -5; a number of at least 0 needed": lambda d: d["baseline"].update(n=-5),
+    "heads[1].ablation.zero.p_holm is -0.1; a number from 0 to 1 needed": lambda d: d["heads"][1]["ablation"][
+        "zero"
+    ].update(p_holm=-0.1),
+    "interventions.contrasts[0].rows[0].interval[1] is 1.5; a number from 0 to 1 needed": lambda d: d["interventions"][
+        "contrasts"
+    ][0]["rows"][0].update(interval=[0.5, 1.5]),
 }
 
 
@@ -92,11 +101,26 @@ def test_reader_of_a_run_names_its_file(document: dict[str, Any], tmp_path: Path
         read_heads(run)
 
 
+def of_field(cls: type, f: Any, random: Random) -> Any:
+    """Some value of a field, within its limits."""
+    if f.metadata["further"]:
+        return {name: made(kind, random) for name, kind in f.metadata["further"]().items() if random.random() < 0.5}
+    return within(made(types_of(cls)[f.name], random), f.metadata["low"], f.metadata["high"])
+
+
+def within(value: Any, low: float, high: float) -> Any:
+    if isinstance(value, tuple):
+        return tuple(within(item, low, high) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return type(value)(min(max(value, low), high))
+
+
 def made(kind: Any, random: Random) -> Any:
     """Some value of a type, as instruments make them; optional ones are there or not."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
-        return kind(**{f.name: made(types_of(kind)[f.name], random) for f in fields(kind) if f.name != "form"})
+        return kind(**{f.name: of_field(kind, f, random) for f in fields(kind) if f.name != "form"})
     if origin is tuple and inner[-1] is Ellipsis:
         return tuple(made(inner[0], random) for _ in range(random.randrange(3)))
     if origin is tuple:

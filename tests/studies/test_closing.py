@@ -1,14 +1,16 @@
 """The last lines of a study say how many heads there are of each kind, and every error until there are too many."""
 
 import doctest
+import json
 from dataclasses import replace
 from typing import Any
 
 from headway.head_analysis.ablation import KINDS
 from headway.results.doctor import About, Diagnosis, Finding, Level, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
+from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed
 from headway.results.patching import Contrast
-from headway.results.schema import read
+from headway.results.schema import blank, read, write
 from headway.studies import closing
 from headway.studies.closing import (
     carry_text,
@@ -69,41 +71,37 @@ def test_a_healthy_run_has_no_error_and_cells_are_named_where_there_are_several(
 def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> None:
     documents = [complete(seed) for seed in range(2)]
     record = heads_record([documents])
-    assert record["together"]["seeds"] == 2
+    assert record.together is not None and record.together.seeds == 2
     said = heads_lines(record)[-1]
     assert said.startswith("heads of 2 seeds, fewer than 6: descriptive: 1, 1 heads were chosen ")
     assert said.endswith("less than 1 point; on other examples they cost 0.25, 0.25")
     apart = heads_record([[documents[0]], [], [documents[1]]])
-    assert "together" not in apart
-    assert len(apart["runs"]) == 2
-    first = apart["runs"][0]
-    assert sum(first["verdicts"].values()) == first["heads"] == len(documents[0].heads)
-    assert heads_lines(apart)[0].startswith(
-        f"heads of made-up, one at a time (n = {first['n']:,}): of {first['heads']} "
-    )
+    assert "together" not in write(apart)
+    assert len(apart.runs) == 2
+    first = apart.runs[0]
+    assert sum(first.verdicts.values()) == first.heads == len(documents[0].heads)
+    assert read(HeadsStudy, json.loads(json.dumps(write(record))), "heads.json") == record
+    assert heads_lines(apart)[0].startswith(f"heads of made-up, one at a time (n = {first.n:,}): of {first.heads} ")
 
 
 def test_heads_can_go_only_where_the_interval_shows_it() -> None:
-    found = {"limit": 1.0, "n": 500, "heads": ["a", "b"], "drop": 0.25, "drop_interval": [-0.5, 0.75], "alone": 0}
+    found = blank(Removed, limit=1.0, n=500, heads=("a", "b"), drop=0.25, drop_interval=(-0.5, 0.75))
     cost = "on other examples they cost 0.25"
     assert going_text(found) == f"2 can go together for less than 1 point: {cost} (-0.50 to 0.75, n = 500)"
-    unsure = {**found, "drop_interval": [-0.5, 1.0], "alone": 3, "alone_drop": 9.5}
+    unsure = replace(found, drop_interval=(-0.5, 1.0), alone=3, alone_drop=9.5)
     assert going_text(unsure) == (
         f"2 chosen to go together: {cost} (-0.50 to 1.00, n = 500), not shown to be under 1 point; "
         "the 3 that cost less alone cost 9.50 together"
     )
-    assert going_text({**found, "heads": []}) == "none was found that can go for less than 1 point"
+    assert going_text(replace(found, heads=())) == "none was found that can go for less than 1 point"
 
 
 def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
-    heads = [
-        {"head": "a", "rate": 0.4, "interval": [0.3, 0.5]},
-        {"head": "b", "rate": 0.1, "interval": [0.04, 0.2]},
-    ]
-    carry = {"name": "carry", "n": 90, "heads": heads}
+    heads = (Mover(head="a", rate=0.4, interval=(0.3, 0.5)), Mover(head="b", rate=0.1, interval=(0.04, 0.2)))
+    carry = MovedCarry(name="carry", n=90, heads=heads)
     assert carry_text(carry) == "  carry (n = 90) is moved by a in 40% (30% to 50%)"
     assert (
-        carry_text({**carry, "heads": heads[1:]})
+        carry_text(replace(carry, heads=heads[1:]))
         == "  carry (n = 90) is moved by no single head surely (at most in 10%, 4% to 20%)"
     )
 

@@ -1,14 +1,13 @@
 """An analysis of heads as lines for a person: one run, its definitions, or several seeds."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.cli.evaluate import percent, split_in_words
 
 if TYPE_CHECKING:
-    from headway.results.attribution import Attribution
     from headway.results.error_analysis import ErrorAnalysis
     from headway.results.heads import Baseline, Drop, Head, HeadAnalysis
+    from headway.results.heads_study import ContrastOverSeeds, HeadsTogether, OverSeeds, RatesOverSeeds
     from headway.results.joint_ablation import JointAblation, Pairs
     from headway.results.patching import Contrast, Control, Patching, Rate, Strongest
     from headway.results.schema import Interval
@@ -32,7 +31,7 @@ def summary(found: "HeadAnalysis") -> list[str]:
     ]
     lines += [_row(row) for row in found.heads]
     lines += ["", _prunable(found), *_together(found.joint, len(found.heads)), *_pairs(found.joint.pairs)]
-    lines += _interventions(found.interventions) + _attribution(found.attribution) + _errors(found.error_analysis)
+    lines += _interventions(found.interventions) + _further(found) + _errors(found.error_analysis)
     checks = found.checks
     lines.append(
         f"checked: {checks.decoded:,} ablated answers decoded for real with a hook, "
@@ -154,15 +153,9 @@ def _interventions(found: "Patching") -> list[str]:
     return lines
 
 
-def _attribution(found: "Attribution | None") -> list[str]:
-    """Who writes the margin of the right answer, where that is defined."""
-    if found is None:
-        return []
-    shown = ", ".join(
-        f"{one.part} {one.value:+.2f} ({one.interval[0]:+.2f} to {one.interval[1]:+.2f})" for one in found.largest(3)
-    )
-    margin = f"{found.margin:.2f} logits (n = {found.n:,})"
-    return [f"of the margin of {margin}, heads and MLPs that write most directly: {shown}"]
+def _further(found: "HeadAnalysis") -> list[str]:
+    """What the other analyses say."""
+    return [line for part in found.parts.values() for line in map(str, part.sentences())]
 
 
 def _controlled(row: "Strongest") -> str:
@@ -215,43 +208,37 @@ def definitions_of(found: "HeadAnalysis") -> list[str]:
     return [*lines, "", *(f"{name}: {' '.join(text.split())}" for name, text in found.definitions.items()), ""]
 
 
-def summary_of_seeds(together: Mapping[str, Any]) -> list[str]:
+def summary_of_seeds(together: "HeadsTogether") -> list[str]:
     """What several seeds say together: every seed, then the median and its interval; flip rates seed by seed."""
-    few = ", fewer than 6: descriptive only" if together["descriptive"] else ""
-    told = "every seed (median)" if together["descriptive"] else "every seed (median and its 95 % interval)"
-    lines = [f"{together['seeds']} seeds together{few}; {told}"]
-    for verdict, counts in together["verdicts"]["overall"].items():
+    few = ", fewer than 6: descriptive only" if together.descriptive else ""
+    told = "every seed (median)" if together.descriptive else "every seed (median and its 95 % interval)"
+    lines = [f"{together.seeds} seeds together{few}; {told}"]
+    for verdict, counts in together.verdicts["overall"].items():
         lines.append(f"  heads whose verdict is {verdict}: {over_seeds_text(counts)}")
-    shares = together["prunable"].get("zero", {})
-    if "under_1_point" in shares:
+    if shares := together.prunable.get("zero"):
+        lines.append(f"  share of heads that cost under 1 point alone (zero): {over_seeds_text(shares.under_1_point)}")
+    for row in together.removable:
+        alone = row.alone_under_limit
         lines.append(
-            f"  share of heads that cost under 1 point alone (zero): {over_seeds_text(shares['under_1_point'])}"
+            f"  removable together for less than {_points(row.limit)}: {over_seeds_text(row.heads)}; "
+            f"under it one at a time: {over_seeds_text(alone.heads)}, "
+            f"which together cost {over_seeds_text(alone.drop_together)} points"
         )
-    for row in together["removable"]:
-        lines.append(
-            f"  removable together for less than {_points(row['limit'])}: {over_seeds_text(row['heads'])}; "
-            f"under it one at a time: {over_seeds_text(row['alone_under_limit']['heads'])}, "
-            f"which together cost {over_seeds_text(row['alone_under_limit']['drop_together'])} points"
-        )
-    for contrast in together["interventions"]:
-        rates = "; ".join(f"{kind} {_rates(value)}" for kind, value in contrast["strongest"].items())
-        some = f" ({contrast['seeds']} seeds)" if contrast["seeds"] < together["seeds"] else ""
-        lines.append(f"  {contrast['name']}, flips by the strongest head{some}: {rates or 'no pair is right'}")
+    for contrast in together.interventions:
+        rates = "; ".join(f"{kind} {_rates(value)}" for kind, value in contrast.strongest.items())
+        some = f" ({contrast.seeds} seeds)" if contrast.seeds < together.seeds else ""
+        lines.append(f"  {contrast.name}, flips by the strongest head{some}: {rates or 'no pair is right'}")
         lines += _readings(contrast)
     return lines
 
 
-def over_seeds_text(found: Mapping[str, Any]) -> str:
-    """`2 1 2 3 (median 2)`, with the interval of the median where there is one.
-
-    >>> over_seeds_text({"values": [2.0, 1.0, 2.25], "median": 2.0, "interval": None})
-    '2 1 2.25 (median 2)'
-    """
-    every = " ".join(_short(value) for value in found["values"])
-    if found["interval"] is None:
-        return f"{every} (median {_short(found['median'])})" if len(found["values"]) > 1 else every
-    low, high = found["interval"]
-    return f"{every} (median {_short(found['median'])}, {_short(low)} to {_short(high)})"
+def over_seeds_text(found: "OverSeeds") -> str:
+    """`2 1 2 3 (median 2)`, with the interval of the median where there is one."""
+    every = " ".join(map(_short, found.values))
+    if found.median is None or (found.interval is None and len(found.values) < 2):
+        return every
+    interval = "" if found.interval is None else f", {_short(found.interval[0])} to {_short(found.interval[1])}"
+    return f"{every} (median {_short(found.median)}{interval})"
 
 
 def _short(value: float) -> str:
@@ -259,21 +246,21 @@ def _short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _rates(value: Mapping[str, Any]) -> str:
+def _rates(found: "RatesOverSeeds") -> str:
     """Every seed's rate and how many are high, low and between."""
-    low, high = value["limits"]
-    shown = " ".join(f"{rate:.2f}" for rate in value["values"])
-    return f"{shown} ({value['above']} above {high:g}, {value['between']} between, {value['below']} below {low:g})"
+    low, high = found.limits
+    shown = " ".join(f"{rate:.2f}" for rate in found.values)
+    return f"{shown} ({found.above} above {high:g}, {found.between} between, {found.below} below {low:g})"
 
 
-def _readings(contrast: Mapping[str, Any]) -> list[str]:
+def _readings(contrast: "ContrastOverSeeds") -> list[str]:
     """How many seeds have each reading, of all heads of a kind patched at once."""
-    control = contrast.get("control")
+    control = contrast.control
     if control is None:
         return []
-    kinds = {who: found["readings"] for who, found in control["together"].items() if who.startswith("all ")}
+    kinds = {who: found.readings for who, found in control.together.items() if who.startswith("all ")}
     shown = "; ".join(
         f"{who} " + ", ".join(f"{reading} in {count}" for reading, count in readings.items())
         for who, readings in kinds.items()
     )
-    return [f"    against controls with the same carry ({control['seeds']} seeds): {shown}"]
+    return [f"    against controls with the same carry ({control.seeds} seeds): {shown}"]

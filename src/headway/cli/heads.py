@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headway.checked import failed_checks
 from headway.cli.evaluate import CHOICES
 from headway.cli.head_lines import definitions_of, summary, summary_of_seeds
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
@@ -64,9 +63,9 @@ def heads(
     else:
         _show_several(found, as_json=json)
     for document in found:
-        for failed in failed_checks(document.checks):
+        for failed in document.doubts():
             say(f"headway: {document.run}: {failed}; these drops cannot be trusted")
-    if any(failed_checks(document.checks) for document in found):
+    if any(document.doubts() for document in found):
         raise typer.Exit(1)
 
 
@@ -75,7 +74,8 @@ def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
 
     Earlier versions called --n --examples; so few that all can be drawn could not be analysed then either.
     """
-    from headway.head_analysis.analysis import FEWEST, MAPS, MOST_MAPS
+    from headway.head_analysis.analysis import FEWEST, MAPS
+    from headway.head_analysis.capture import MOST_MAPS
 
     if examples >= FEWEST:
         return examples, MAPS
@@ -109,7 +109,7 @@ def _check_alike(opened: "list[Trained]") -> None:
 
 def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: bool, quiet: bool) -> "HeadAnalysis":
     """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
-    from headway.head_analysis.analysis import PARTS, analyse_and_keep, keep_maps
+    from headway.head_analysis.analysis import analyse_and_keep, keep_maps, steps
 
     earlier = None if again else _earlier(trained, settings)
     if earlier is not None:
@@ -122,9 +122,10 @@ def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: 
             _draw(earlier, trained.directory.figures, anew=False)
         return earlier
     with progress(f"heads of {trained.directory.name}", quiet=quiet) as meter:
+        every = steps()
 
-        def note(part: str, done: int, total: int) -> None:
-            meter(PARTS.index(part), len(PARTS), f"{part} {done:,} of {total:,}" if total > 1 else part)
+        def note(step: str, done: int, total: int) -> None:
+            meter(every.index(step), len(every), f"{step} {done:,} of {total:,}" if total > 1 else step)
 
         found = analyse_and_keep(trained, settings, note)
     _remove_figures(trained.directory.figures)
@@ -168,11 +169,12 @@ def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
 
 def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
     from headway.head_analysis.seeds import put_together
+    from headway.results.schema import write
 
     together = put_together(found)
     lines = [line for document in found for line in [*summary(document), ""]]
     show(
-        {"runs": [one.to_json() for one in found], "together": together},
+        {"runs": [one.to_json() for one in found], "together": write(together)},
         [*lines, *summary_of_seeds(together)],
         as_json=as_json,
     )

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from headway.checked import OFF_ONE, failed_checks
 from headway.diagnosis.examination import Examination, apart
 from headway.diagnosis.findings import Check, Verdict, error, fine
 from headway.diagnosis.harness import NOISY, OTHER_SHAPES, SAME_NUMBERS
 from headway.diagnosis.subject import ByHead
 from headway.head_analysis.independent import differing, mixed
+from headway.results.checks import OFF_ONE
 
 
 def hook_silent(seen: Examination) -> Verdict | None:
@@ -145,7 +145,7 @@ def checks_failed(seen: Examination) -> Verdict | None:
     document = seen.subject.heads
     if document is None:
         return None
-    failed = failed_checks(document.checks)
+    failed = document.doubts()
     if not failed:
         return fine("Every check of the instruments in heads.json was passed.", failed=[])
     return error(

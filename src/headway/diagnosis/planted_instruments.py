@@ -9,7 +9,7 @@ from torch import Tensor
 from headway.diagnosis.faults import Healthy, analysed, specimen
 from headway.diagnosis.subject import ByHead, Subject, subject_of
 from headway.evaluation import Trained
-from headway.results.heads import Checks
+from headway.results.checks import Checks
 from headway.results.schema import blank
 from headway.tasks import Examples
 

@@ -1,23 +1,16 @@
 """What earlier commands found about a run, cut down to what the page shows beside its heads."""
 
-from collections.abc import Callable, Sequence
-from math import isfinite
+from collections.abc import Callable
 from typing import Any
 
-from headway.checked import failed_checks
 from headway.errors import InputError
 from headway.origin import OtherOrigin
 from headway.results.heads import Drop, Head, HeadAnalysis, read_heads
-from headway.results.joint_ablation import Pairs
 from headway.results.lengths import Lengths
-from headway.results.patching import Contrast
 from headway.runs import RunDirectory
 
 Document = dict[str, Any]
 Warn = Callable[[str], None]
-
-MOST_CARRIERS = 24
-MOST_PAIRS = 3
 
 
 def ignore(warning: str) -> None:
@@ -37,7 +30,7 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
         warn(_left_out(directory, "heads", "a model with other heads"))
     elif found.step != step:
         warn(_left_out(directory, "heads", f"step {found.step}, not of step {step}"))
-    elif failed := failed_checks(found.checks):
+    elif failed := found.doubts():
         warn(f"{directory.path}: analysis/heads.json is left out, as its instruments failed: {'; '.join(failed)}")
     else:
         return _heads(found)
@@ -80,49 +73,6 @@ def _left_out(directory: RunDirectory, name: str, of: str) -> str:
     return f"{directory.path}: analysis/{name}.json is of {of}, and is left out; run headway {name} again"
 
 
-def _read(
-    directory: RunDirectory, name: str, step: int, choose: Callable[[Document], Document | None], warn: Warn
-) -> Document | None:
-    """What a command found, cut down; a file that it did not write so is refused, another checkpoint's is left out."""
-    try:
-        found = directory.read_analysis(name, step)
-    except OtherOrigin as problem:
-        warn(str(problem))
-        return None
-    try:
-        return None if found is None else choose(found)
-    except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(
-            f"{directory.path}: analysis/{name}.json is not as headway {name} writes it; run headway {name} again"
-        ) from None
-
-
-# Values as the page needs them; a file can hold anything
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _interval(value: Any) -> list[int | float]:
-    low, high = _list(value)
-    return [_number(low), _number(high)]
-
-
 # Heads
 
 
@@ -139,9 +89,7 @@ def _heads(found: HeadAnalysis) -> Document:
         },
         "definitions": dict(found.definitions),
         "heads": {head.name: _head(head) for head in found.heads},
-        "sufficient": {"heads": found.joint.sufficient.heads, "exact_match": found.joint.sufficient.accuracy},
-        "carries": carriers(found.interventions.contrasts),
-        "pairs": pairs(found.joint.pairs),
+        **{name: shown for finding in found.findings for name, shown in finding.view().items()},
     }
 
 
@@ -158,33 +106,3 @@ def _drop(drop: Drop) -> Document:
         "verdict": drop.verdict,
         "exact_match": drop.accuracy,
     }
-
-
-def carriers(contrasts: Sequence[Contrast]) -> list[Document]:
-    """Single heads by how often their output alone moves a difference from one example to another, best first."""
-    found = [(contrast, row) for contrast in contrasts for row in contrast.rows if row.is_single]
-    return [
-        {
-            "head": row.who,
-            "contrast": contrast.name,
-            "about": contrast.about,
-            "rate": row.rate,
-            "interval": row.interval,
-            "usable": contrast.usable,
-        }
-        for contrast, row in sorted(found, key=lambda one: -one[1].rate)[:MOST_CARRIERS]
-    ]
-
-
-def pairs(found: Pairs) -> list[Document]:
-    """The pairs of heads that are most redundant, of those that surely are."""
-    return [
-        {
-            "heads": pair.heads,
-            "alone": pair.alone,
-            "together": pair.together,
-            "interaction": pair.interaction,
-            "p_holm": pair.p_holm,
-        }
-        for pair in sorted(found.redundant(), key=lambda pair: -pair.interaction)[:MOST_PAIRS]
-    ]

@@ -18,11 +18,11 @@ from jaxtyping import Bool, Int
 
 from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
+from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import (
     FillingOf,
     Outcomes,
-    Report,
     donor,
     heads_of,
     means,
@@ -38,6 +38,8 @@ from headway.statistics import paired_interval, ratio_interval, wilson_interval
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
+ENOUGH_RIGHT = 0.9
+"""Below this accuracy a warning says that little can be lost."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,29 @@ class Ablation:
     def prunable(self) -> dict[str, Prunable]:
         """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
         return {kind: prunable(list(drops.values())) for kind, drops in self.drops.items()}
+
+    def warnings(self) -> list[str]:
+        """What a reader must know before believing a verdict."""
+        share, found = self.baseline.accuracy, []
+        if share < ENOUGH_RIGHT:
+            found.append(
+                f"the model gets {share:.1%} right as it is: no head can cost more than that, "
+                "and small drops hide among answers that are wrong anyway"
+            )
+        if self.without_source:
+            found.append(
+                f"{self.without_source:,} examples have no other of their lengths: resample leaves them as they are"
+            )
+        return found
+
+
+class SingleAblation(Analysis[Ablation]):
+    """What is lost without each head."""
+
+    name, result = "ablation", Ablation
+
+    def make(self, subject: Subject, report: Report) -> Ablation:
+        return ablate(subject.trained, subject.examples, report=report)
 
 
 def prunable(drops: Sequence[Drop]) -> Prunable:

@@ -1,9 +1,7 @@
 """Everything about a run's heads in one document: what `headway heads` does, and `hw.heads` from Python."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,28 +9,15 @@ import numpy as np
 
 from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
-from headway.head_analysis.ablation import KINDS, Ablation, ablate
-from headway.head_analysis.anatomy import dissect
-from headway.head_analysis.attribution import attribute
-from headway.head_analysis.capture import DECIMALS, LONGEST_SHOWN, capture, commonest_layout, mean_weights
-from headway.head_analysis.checks import check_instruments
-from headway.head_analysis.interventions import groups_of, intervene_on_contrasts
-from headway.head_analysis.scores import HeadScores, definitions, score_heads
-from headway.head_analysis.together import (
-    EXACT_HEADS,
-    Ground,
-    eliminate,
-    measure_pairs,
-    shapley,
-    single_drops,
-    which_pairs,
-)
+from headway.head_analysis.ablation import KINDS, SingleAblation
+from headway.head_analysis.capture import capture_examples
+from headway.head_analysis.instrument import Analysis, Clock, Progress, Subject
+from headway.head_analysis.scores import Scoring, definitions, role_of
 from headway.head_analysis.variants import heads_of
 from headway.model.transformer import count_parameters
 from headway.randomness import generator
-from headway.results.attention import Capture, ExampleAttention
+from headway.results.analyses import ANALYSES, MAIN
 from headway.results.heads import Head, HeadAnalysis, Settings, Sizes
-from headway.results.joint_ablation import JointAblation
 from headway.tasks import Examples
 from headway.tasks.splits import SPLITS, Split
 
@@ -41,26 +26,26 @@ RULES = 2
 EXAMPLES = 2_000
 """Examples of the split that are used, unless told otherwise."""
 FEWEST = 20
-MAPS, MOST_MAPS = 3, 16
-"""Examples whose attention is kept with the analysis, unless told otherwise, and the most that may be asked for."""
+MAPS = 3
+"""Examples whose attention is kept with the analysis, unless told otherwise."""
 CHECKED = 32
 """Examples on which the instruments are checked by real decoding."""
 PERMUTATIONS = 20
-ENOUGH_RIGHT = 0.9
-"""Below this accuracy a warning says that little can be lost."""
-JOINT = ("elimination", "shapley", "shapley of all", "pairs")
-PARTS = ("capture", "scores", "ablation", *JOINT, "interventions", "anatomy", "attribution", "checks")
-"""The parts of an analysis, in their order."""
 
 ADDITION_COST = 930_000 * 12
 """Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
-BUDGET = {"elimination": 300_000, "shapley": 130_000, "all_heads": 160_000, "pairs": 240_000, "interventions": 225_000}
-"""Passes over one addition example that each part may take on a CPU; larger models get fewer examples."""
 FASTER = {"cpu": 1, "cuda": 30}
 THOROUGH = 10
 
-Progress = Callable[[str, int, int], None]
-"""Told of each part: its name, how much is done, out of how much."""
+
+def analyses() -> list[Analysis[Any]]:
+    """Every analysis, in the order in which they are made."""
+    return [cast(type[Analysis[Any]], ANALYSES.get(name))() for name in ANALYSES.names()]
+
+
+def steps() -> list[str]:
+    """The steps of all analyses, as progress and times name them."""
+    return [step for analysis in analyses() for step in analysis.steps or (analysis.name,)]
 
 
 def analyse(
@@ -83,46 +68,40 @@ def analyse(
     if not heads_of(trained):
         raise InputError(f"{trained.directory.path} has no heads left; there is nothing to analyse")
     chosen = choose_examples(trained, split, examples)
-    sizes = choose_sizes(trained, chosen, thorough=thorough)
-    clock = _Clock(progress)
-    with clock("capture"):
-        captured = _capture(trained, chosen, split, maps)
-    with clock("scores"):
-        scores = score_heads(trained, chosen)
-    with clock("ablation") as report:
-        ablation = ablate(trained, chosen, report=report)
-    joint = _joint(trained, chosen, sizes, clock)
-    with clock("interventions") as report:
-        interventions = intervene_on_contrasts(trained, sizes.interventions, report=report)
-    with clock("anatomy"):
-        errors = dissect(trained, chosen)
-    with clock("attribution"):
-        attribution = attribute(trained, chosen)
-    with clock("checks"):
-        checks = check_instruments(trained, chosen.take(slice(0, CHECKED)))
+    subject = Subject(trained, chosen, split, maps, choose_sizes(trained, chosen, thorough=thorough))
+    clock = Clock(progress)
+    for analysis in analyses():
+        subject.found[analysis.name] = analysis.run(subject, clock)
+    return document_of(subject, clock.seconds)
+
+
+def document_of(subject: Subject, seconds: dict[str, float]) -> HeadAnalysis:
+    """What was found, as one document."""
+    trained, found, ablation = subject.trained, subject.found, SingleAblation.of(subject)
+    known = {one.name for one in fields(Sizes)}
     return HeadAnalysis(
         run=str(trained.directory.path),
         step=trained.step,
         task=trained.task.name,
         seed=trained.config.seed,
-        split=split,
+        split=subject.split,
         device=trained.device.type,
-        n=len(chosen),
-        sizes=sizes,
-        seconds=clock.seconds,
-        warnings=tuple(warnings_of(ablation)),
+        n=len(subject.examples),
+        sizes=Sizes(**{step: size for step, size in subject.sizes.items() if step in known}),
+        seconds=seconds,
+        warnings=tuple(ablation.warnings()),
         baseline=ablation.baseline,
         definitions=definitions(trained.task),
         family=ablation.family,
         without_source=ablation.without_source,
-        heads=tuple(_rows(trained, ablation, scores)),
+        heads=tuple(_rows(subject)),
         prunable=ablation.prunable(),
-        joint=joint,
-        interventions=interventions,
-        error_analysis=errors,
-        attribution=attribution,
-        capture=captured,
-        checks=checks,
+        joint=found["joint"],
+        interventions=found["interventions"],
+        error_analysis=found["anatomy"],
+        parts={name: one for name, one in found.items() if name not in MAIN and one is not None},
+        capture=found["capture"],
+        checks=found["checks"],
     )
 
 
@@ -166,36 +145,6 @@ def keep_maps(trained: Trained, found: HeadAnalysis, settings: Settings) -> Head
     return keep(trained, replace(found, settings=settings, capture=captured))
 
 
-def warnings_of(ablation: Ablation) -> list[str]:
-    """What a reader must know before believing a verdict."""
-    share, found = ablation.baseline.accuracy, []
-    if share < ENOUGH_RIGHT:
-        found.append(
-            f"the model gets {share:.1%} right as it is: no head can cost more than that, "
-            "and small drops hide among answers that are wrong anyway"
-        )
-    if ablation.without_source:
-        found.append(
-            f"{ablation.without_source:,} examples have no other of their lengths: resample leaves them as they are"
-        )
-    return found
-
-
-class _Clock:
-    """Times each part and passes its progress on."""
-
-    def __init__(self, progress: Progress):
-        self.progress = progress
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[Callable[[int, int], None]]:
-        start = time.perf_counter()
-        self.progress(part, 0, 1)
-        yield lambda done, total: self.progress(part, done, total)
-        self.seconds[part] = round(time.perf_counter() - start, 3)
-
-
 def choose_examples(trained: Trained, split: str, n: int) -> Examples:
     """Examples of a split, in its order, or at random out of a split that has more; `all` is the whole domain."""
     if split not in EVALUATED:
@@ -230,76 +179,22 @@ def draw_from_domain(trained: Trained, n: int) -> Examples:
     return together.take(generator(trained.config.data.seed, "analysed order").permutation(len(together)))
 
 
-def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> Sizes:
-    """How many examples each part uses: fixed by the model's size, the device and `thorough`, never by the clock."""
-    heads, n = heads_of(trained), len(examples)
+def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dict[str, int]:
+    """How many examples each step uses: fixed by the model's size, the device and `thorough`, never by the clock."""
+    n, permutations = len(examples), PERMUTATIONS * (5 if thorough else 1)
     tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
     scale = ADDITION_COST / (count_parameters(trained.model) * tokens)
     scale *= FASTER[trained.device.type] * (THOROUGH if thorough else 1)
-    largest_kind = min(EXACT_HEADS, max((len(group) for group in _by_kind(trained).values()), default=1))
-    permutations = PERMUTATIONS * (5 if thorough else 1)
-    variants = {
-        "elimination": len(heads) * (len(heads) + 1) // 2,
-        "shapley": 2**largest_kind,
-        "all_heads": 2 ** len(heads) if len(heads) <= EXACT_HEADS else permutations * (len(heads) + 1),
-        "pairs": len(which_pairs(heads)) + len(heads) + 1,
-        "interventions": len(groups_of(trained)) * 15,
-    }
-    most = {"elimination": n // 2, "interventions": 5 * n}
-    chosen = {
-        part: int(np.clip(BUDGET[part] * scale / max(count, 1), min(100, n // 2), most.get(part, n)))
-        for part, count in variants.items()
-    }
-    return Sizes(examples=n, permutations=permutations, decoded=min(CHECKED, n), **chosen)
+    sizes = {"examples": n, "permutations": permutations, "decoded": min(CHECKED, n)}
+    for analysis in analyses():
+        for step, cost in analysis.costs().items():
+            passes = max(cost.passes(trained, permutations), 1)
+            sizes[step] = int(np.clip(cost.budget * scale / passes, min(100, n // 2), cost.most(n)))
+    return sizes
 
 
-def _by_kind(trained: Trained) -> dict[str, list[Any]]:
-    kinds = dict.fromkeys(site.kind for site in trained.model.sites if site.kept)
-    return {kind: [h for s in trained.model.sites if s.kind == kind for h in s.heads] for kind in kinds}
-
-
-def _capture(trained: Trained, examples: Examples, split: str, maps: int) -> Capture:
-    """Some examples, and the mean over those of one layout: of the whole split, where layouts differ."""
-    captured = capture_examples(trained, examples, maps)
-    if len(commonest_layout(trained, examples)) < len(examples) and split != "all":
-        everything = trained.examples(cast(Split, split))
-    else:
-        everything = examples
-    return Capture(decimals=DECIMALS, examples=captured, mean=mean_weights(trained, everything))
-
-
-def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[ExampleAttention, ...]:
-    """The first so many examples while they are decoded; those too long to show are left out."""
-    if not 1 <= maps <= MOST_MAPS:
-        raise InputError(f"attention maps of {maps} examples; 1 to {MOST_MAPS} can be kept")
-    shown = [found.result() for found in capture(trained, examples.take(slice(0, maps)))]
-    return tuple(one for one in shown if max(len(one.source), len(one.prefix)) <= LONGEST_SHOWN)
-
-
-def _joint(trained: Trained, examples: Examples, sizes: Sizes, clock: "_Clock") -> JointAblation:
-    """Heads together: elimination, Shapley values by kind and over all heads, pairs."""
-    random = generator(trained.config.data.seed, "together")
-    order = random.permutation(len(examples))
-    half = sizes.elimination
-    with clock("elimination") as report:
-        chosen_on, reported_on = (
-            Ground(trained, examples.take(order[rows])) for rows in (slice(half), slice(-half, None))
-        )
-        found = eliminate(chosen_on, reported_on, single_drops(chosen_on), report)
-    values = {}
-    with clock("shapley") as report:
-        ground = Ground(trained, examples.take(order[: sizes.shapley]))
-        for kind, players in _by_kind(trained).items():
-            values[kind] = shapley(ground, players, sizes.permutations, random, report)
-    with clock("shapley of all") as report:
-        ground = Ground(trained, examples.take(order[: sizes.all_heads]))
-        values["all"] = shapley(ground, heads_of(trained), sizes.permutations, random, report)
-    with clock("pairs") as report:
-        pairs = measure_pairs(Ground(trained, examples.take(order[: sizes.pairs])), report)
-    return JointAblation(**found._asdict(), shapley=values, pairs=pairs)
-
-
-def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> Iterator[Head]:
+def _rows(subject: Subject) -> Iterator[Head]:
+    trained, ablation, scores = subject.trained, SingleAblation.of(subject), Scoring.of(subject)
     for site in trained.model.sites:
         for head in site.heads:
             name = str(head)
@@ -317,17 +212,3 @@ def _rows(trained: Trained, ablation: Ablation, scores: HeadScores) -> Iterator[
                 uniform=scores.uniform[name],
                 ablation={kind: ablation.drops[kind][name] for kind in KINDS},
             )
-
-
-LEAST_LIFT = 0.1
-
-
-def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, float | None]) -> str:
-    """The kind of attention and the part a head favours most over spreading its attention evenly.
-
-    `cross: carry` for a cross-attention head that puts 0.7 on the carry's columns where even attention would put
-    0.3; `spread` where no part gets at least 0.1 more than its even share.
-    """
-    lifts = {part: mean - even[part] for part, mean in means.items() if mean is not None and even.get(part) is not None}  # type: ignore[operator]
-    best = max(lifts, key=lambda part: lifts[part], default=None)
-    return f"{kind}: {best}" if best is not None and lifts[best] >= LEAST_LIFT else f"{kind}: spread"

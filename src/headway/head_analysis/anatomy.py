@@ -12,6 +12,7 @@ from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import as_row, make_fillings
 from headway.head_analysis.handles import Edit, edits_of, intervene
+from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
 from headway.model.sites import Head
 from headway.results.error_analysis import Answered, BySymbol, ByToken, ByValue, Confusion, ErrorAnalysis, Share
@@ -22,6 +23,15 @@ WORST = 20
 MOST_GROUPS = 12
 """A feature with more values than this is cut into ranges that hold about equally many examples."""
 MOST_SYMBOLS = 16
+
+
+class Errors(Analysis[ErrorAnalysis]):
+    """Which examples the whole model gets wrong."""
+
+    name, result = "anatomy", ErrorAnalysis
+
+    def make(self, subject: Subject, report: Report) -> ErrorAnalysis:
+        return dissect(subject.trained, subject.examples)
 
 
 def dissect(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> ErrorAnalysis:

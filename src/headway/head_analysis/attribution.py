@@ -12,27 +12,105 @@ of the encoder write into another stream, which reaches the logits only through 
 defined, and neither is it for post-norm models, whose stream is not a sum, nor for classifiers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.narration.numbers import fixed, number, signed, with_interval
+from headway.narration.text import Text, code, join, text
+from headway.results.analyses import Bar, Bars, Finding
+from headway.results.schema import Interval, count, fact
 
-from headway.batches import make_batch
-from headway.evaluation import Trained, parts_of
-from headway.model.blocks import Block
-from headway.model.sites import HeadSite
-from headway.model.transformer import Transformer
-from headway.results.attribution import Attribution, Part
-from headway.statistics import mean_interval
-from headway.tasks import Examples
+if TYPE_CHECKING:  # a report reads what was found without torch
+    import numpy as np
+    from jaxtyping import Float, Int
+    from torch import Tensor, nn
+
+    from headway.evaluation import Trained
+    from headway.model.sites import HeadSite
+    from headway.model.transformer import Transformer
+    from headway.tasks import Examples
+
+    Written = Float[Tensor, "batch prefix d_model"]
+    Note = Callable[[Tensor, Tensor], None]
 
 EMBEDDING, CONSTANT, STREAM, BIAS = "embedding", "constant", "stream", ".bias"
-Written = Float[Tensor, "batch prefix d_model"]
-Note = Callable[[Tensor, Tensor], None]
+ROUNDING = 1e-3
+"""Logits by which the parts of an example may miss its margin: sums in fp32 miss it by less than a tenth of that."""
+NAMED = 3
+"""Heads and MLPs that are told by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one part of the model writes into the margin."""
+
+    part: str = fact("a head such as dec1.cross.h2, an MLP such as dec1.mlp, the embedding, or the constant")
+    value: float = fact("mean contribution to the margin", unit="logits")
+    interval: Interval = fact("95 % interval of the mean over examples", unit="logits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribution(Finding):
+    """The margin of the right answer, at the token where it is smallest, split into the parts that write it."""
+
+    title: ClassVar[str] = "What heads write directly"
+    n: int = count("examples")
+    margin: float = fact("mean margin of the right token over the best other one", unit="logits")
+    parts: tuple[Part, ...] = fact("the parts, in the order of computation; they sum to the margin")
+    largest_error: float = fact(
+        "largest difference between an example's margin and the sum of its parts", unit="logits"
+    )
+    not_defined: tuple[str, ...] = fact("heads for which it is not defined: those of the encoder")
+
+    def largest(self, count: int) -> list[Part]:
+        """The heads and MLPs that write most, for or against the right answer."""
+        parts = [part for part in self.parts if part.part.startswith("dec")]
+        return sorted(parts, key=lambda part: -abs(part.value))[:count]
+
+    def sentences(self) -> list[Text]:
+        """Who writes the margin of the right answer."""
+        form = signed(partial(fixed, decimals=2))
+        written = [
+            text("{} {}", code(one.part), with_interval(one.value, one.interval, form)) for one in self.largest(NAMED)
+        ]
+        margin = number(self.margin, partial(fixed, decimals=2))
+        return [
+            text(
+                "Heads and MLPs that write most of the margin of {} logits directly (n = {}): {}.",
+                margin,
+                number(self.n),
+                join(", ", written),
+            )
+        ]
+
+    def figure(self) -> Bars:
+        return Bars(
+            title="What each part of the decoder writes into the margin of the right answer",
+            subtitle=f"they sum to {self.margin:.2f}, the mean over {self.n:,} examples; whiskers are 95 % intervals",
+            unit="logits",
+            bars=tuple(Bar(part.part, part.value, part.interval) for part in self.parts),
+        )
+
+    def doubts(self) -> list[str]:
+        """The parts must sum to the margin, or one of them is missing."""
+        if self.largest_error <= ROUNDING:
+            return []
+        return [f"the parts of the margin miss it by up to {self.largest_error:.2g} logits"]
+
+
+class DirectLogitAttribution(Analysis["Attribution | None"]):
+    """The part of the margin that each decoder head and MLP writes."""
+
+    name, result = "attribution", Attribution
+
+    def make(self, subject: Subject, report: Report) -> Attribution | None:
+        return attribute(subject.trained, subject.examples)
 
 
 def why_not_defined(trained: Trained) -> str:
@@ -46,16 +124,22 @@ def why_not_defined(trained: Trained) -> str:
     return ""
 
 
-@torch.inference_mode()
 def attribute(trained: Trained, examples: Examples) -> Attribution | None:
     """Split the margin of every example; None where that is not defined."""
+    import numpy as np
+    import torch
+
+    from headway.evaluation import parts_of
+    from headway.statistics import mean_interval
+
     if why_not_defined(trained):
         return None
     names: list[str] = []
     found = []
-    for part in parts_of(examples, trained):
-        names, values = _split(trained, part)
-        found.append(values)
+    with torch.inference_mode():
+        for part in parts_of(examples, trained):
+            names, values = _split(trained, part)
+            found.append(values)
     margins, *columns = np.concatenate(found, axis=1)
     encoder = [str(head) for site in trained.model.sites if site.stack == "encoder" for head in site.heads]
     return Attribution(
@@ -72,6 +156,11 @@ def attribute(trained: Trained, examples: Examples) -> Attribution | None:
 
 def _split(trained: Trained, examples: Examples) -> tuple[list[str], Float[np.ndarray, "part example"]]:
     """The margins of some examples, and below them the contribution of each part, by name."""
+    import torch
+    from torch import nn
+
+    from headway.batches import make_batch
+
     model = trained.model
     batch = make_batch(trained.task, model, examples, trained.device)
     answer = batch.target.shape[1]
@@ -101,6 +190,8 @@ def _smallest_margin(
     logits: Float[Tensor, "batch answer out"], target: Int[Tensor, "batch answer"], pad: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The right token and the best other one where the margin is smallest, its place, and the margin."""
+    import torch
+
     right = target.where(target != pad, 0)
     own = logits.gather(-1, right[..., None])[..., 0]
     best, other = logits.scatter(-1, right[..., None], -torch.inf).max(-1)
@@ -113,6 +204,8 @@ def _smallest_margin(
 @contextmanager
 def _watched(model: Transformer) -> Iterator[dict[str, Written]]:
     """What the embedding, every head, attention bias and MLP of the decoder write in a pass, and the last stream."""
+    from headway.model.blocks import Block
+
     written: dict[str, Written] = {}
     with ExitStack() as hooks:
 

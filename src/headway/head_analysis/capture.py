@@ -1,7 +1,7 @@
 """Attention weights and head outputs, example by example during real greedy decoding, and their mean over a split."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -9,17 +9,45 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headway.batches import make_batch
+from headway.errors import InputError
 from headway.evaluation import Trained, decode, parts_of
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.variants import lengths_of
 from headway.model.sites import Head, HeadSite
 from headway.model.transformer import Inputs
+from headway.results import attention
 from headway.results.attention import ExampleAttention, MeanAttention, Weights
 from headway.tasks import Examples
+from headway.tasks.splits import Split
 
 DECIMALS = 4
 LONGEST_SHOWN = 64
 """Tokens up to which weights are stored with the analysis; longer examples are for Python alone."""
+MOST_MAPS = 16
+"""Examples whose attention can be kept with an analysis."""
+
+
+class Capturing(Analysis[attention.Capture]):
+    """Every head's weights on some examples, and their mean over those of one layout."""
+
+    name, result = "capture", attention.Capture
+
+    def make(self, subject: Subject, report: Report) -> attention.Capture:
+        """The mean is over the whole split, where layouts differ."""
+        trained, examples = subject.trained, subject.examples
+        captured = capture_examples(trained, examples, subject.maps)
+        if len(commonest_layout(trained, examples)) < len(examples) and subject.split != "all":
+            examples = trained.examples(cast(Split, subject.split))
+        return attention.Capture(decimals=DECIMALS, examples=captured, mean=mean_weights(trained, examples))
+
+
+def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[ExampleAttention, ...]:
+    """The first so many examples while they are decoded; those too long to show are left out."""
+    if not 1 <= maps <= MOST_MAPS:
+        raise InputError(f"attention maps of {maps} examples; 1 to {MOST_MAPS} can be kept")
+    shown = [found.result() for found in capture(trained, examples.take(slice(0, maps)))]
+    return tuple(one for one in shown if max(len(one.source), len(one.prefix)) <= LONGEST_SHOWN)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
 from headway.head_analysis.ablation import KINDS, make_fillings
 from headway.head_analysis.handles import edits_of, intervene
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
+from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.variants import heads_of, zero
 from headway.head_analysis.walk import Filling, Walk, run_tree
-from headway.results.heads import Checks
+from headway.results.checks import Checks
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
@@ -23,6 +24,15 @@ IDENTITY_TOLERANCE = 1e-4
 
 SAME_HEAD = 1e-3
 """Share of the size of logits or of what a head brings: fused and written-out attention sum in other orders."""
+
+
+class SelfChecks(Analysis[Checks]):
+    """The instruments, checked on a few examples."""
+
+    name, result = "checks", Checks
+
+    def make(self, subject: Subject, report: Report) -> Checks:
+        return check_instruments(subject.trained, subject.examples.take(slice(0, subject.sizes["decoded"])))
 
 
 def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:

@@ -18,7 +18,8 @@ from jaxtyping import Bool, Int
 
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row
-from headway.head_analysis.variants import Report, donor, heads_of, run_variants, zero
+from headway.head_analysis.instrument import Analysis, Cost, Report, Subject
+from headway.head_analysis.variants import donor, heads_of, run_variants, zero
 from headway.model.sites import Head
 from headway.randomness import generator
 from headway.results import patching as results
@@ -42,6 +43,18 @@ def groups_of(trained: Trained) -> Groups:
     for kind in dict.fromkeys(site.kind for site in sites):
         groups[f"all {kind}"] = [head for site in sites if site.kind == kind for head in site.heads]
     return groups
+
+
+class ActivationPatching(Analysis[Patching]):
+    """What heads carry from one example to another."""
+
+    name, result = "interventions", Patching
+
+    def costs(self) -> dict[str, Cost]:
+        return {"interventions": Cost(225_000, lambda run, _: len(groups_of(run)) * 15, most=lambda n: 5 * n)}
+
+    def make(self, subject: Subject, report: Report) -> Patching:
+        return intervene_on_contrasts(subject.trained, subject.sizes["interventions"], report=report)
 
 
 def intervene_on_contrasts(

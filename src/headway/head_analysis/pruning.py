@@ -14,8 +14,9 @@ from headway.batches import make_batch, make_model
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, parallel_pass
 from headway.head_analysis.ablation import as_row, paired_drop
+from headway.head_analysis.instrument import Report
 from headway.head_analysis.together import Ground, largest_removable
-from headway.head_analysis.variants import Report, heads_of, run_variants, zero
+from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, parse_heads
 from headway.model.transformer import Transformer, count_parameters

@@ -7,7 +7,7 @@ over examples, with the standard deviation between them.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained, parts_of
+from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.variants import query_mask
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples, Task
@@ -117,6 +118,29 @@ class HeadScores:
     deviations: dict[str, dict[str, float | None]]
     uniform: dict[str, dict[str, float | None]]
     """What attention spread evenly over the visible keys would score on each part."""
+
+
+class Scoring(Analysis[HeadScores]):
+    """What each head attends to."""
+
+    name, result = "scores", HeadScores
+
+    def make(self, subject: Subject, report: Report) -> HeadScores:
+        return score_heads(subject.trained, subject.examples)
+
+
+LEAST_LIFT = 0.1
+
+
+def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, float | None]) -> str:
+    """The kind of attention and the part a head favours most over spreading its attention evenly.
+
+    `cross: carry` for a cross-attention head that puts 0.7 on the carry's columns where even attention would put
+    0.3; `spread` where no part gets at least 0.1 more than its even share.
+    """
+    lifts = {part: mean - even[part] for part, mean in means.items() if mean is not None and even.get(part) is not None}  # type: ignore[operator]
+    best = max(lifts, key=lambda part: lifts[part], default=None)
+    return f"{kind}: {best}" if best is not None and lifts[best] >= LEAST_LIFT else f"{kind}: spread"
 
 
 def score_heads(trained: Trained, examples: Examples) -> HeadScores:

@@ -5,16 +5,27 @@ most, the next, ...) or by role (what they look at), never by index.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from headway.head_analysis.ablation import KINDS
 from headway.results.heads import Head, HeadAnalysis, Prunable
-from headway.results.joint_ablation import Comparison, HeadSet
+from headway.results.heads_study import (
+    ContrastOverSeeds,
+    ControlOverSeeds,
+    ControlsOverSeeds,
+    Correlations,
+    HeadsTogether,
+    OverSeeds,
+    PrunableOverSeeds,
+    RatesOverSeeds,
+    RemovableOverSeeds,
+    RoleOverSeeds,
+    SetOverSeeds,
+)
+from headway.results.joint_ablation import Comparison, HeadSet, Removable
 from headway.results.patching import Contrast, Controls
 from headway.results.schema import Interval
 from headway.statistics import ENOUGH_SEEDS, median_interval
@@ -26,7 +37,7 @@ Measured = tuple[float, Interval]
 """A drop and its interval over examples."""
 
 
-def over_seeds(values: Sequence[float], own: Sequence[Sequence[float] | None] | None = None) -> dict[str, Any]:
+def over_seeds(values: Sequence[float], own: Sequence[Interval | None] | None = None) -> OverSeeds:
     """Every seed's value, their mean and median, and a 95 % interval of the median (none under six seeds).
 
     `own` are the seeds' intervals over examples, which widen it; `errors` says what it keeps. Where one is missing, as
@@ -34,71 +45,60 @@ def over_seeds(values: Sequence[float], own: Sequence[Sequence[float] | None] | 
     """
     known = None if own is None or any(one is None for one in own) else [one for one in own if one is not None]
     interval = median_interval(values, own=known)
-    return {
-        "values": [float(value) for value in values],
-        "mean": float(np.mean(values)),
-        "median": float(np.median(values)),
-        "interval": None if interval is None else list(interval),
-        "errors": None if interval is None else ["seeds"] if known is None else ["seeds", "examples"],
-    }
+    return OverSeeds(
+        values=tuple(map(float, values)),
+        mean=float(np.mean(values)),
+        median=float(np.median(values)),
+        interval=interval,
+        errors=None if interval is None else ("seeds",) if known is None else ("seeds", "examples"),
+    )
 
 
-def put_together(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def put_together(documents: Sequence[HeadAnalysis]) -> HeadsTogether:
     """The findings of several runs over seeds; fewer than six are labelled descriptive."""
-    return {
-        "seeds": len(documents),
-        "runs": [document.run for document in documents],
-        "descriptive": len(documents) < ENOUGH_SEEDS,
-        "exact_match": over_seeds(
-            [document.baseline.accuracy for document in documents],
-            [document.baseline.interval for document in documents],
+    baselines = [document.baseline for document in documents]
+    return HeadsTogether(
+        seeds=len(documents),
+        runs=tuple(document.run for document in documents),
+        descriptive=len(documents) < ENOUGH_SEEDS,
+        accuracy=over_seeds([one.accuracy for one in baselines], [one.interval for one in baselines]),
+        verdicts=_verdict_counts(documents),
+        prunable={kind: _shares([document.prunable[kind] for document in documents]) for kind in documents[0].prunable},
+        by_rank=_by_rank(documents),
+        by_role=_by_role(documents),
+        by_layer=_by_layer(documents),
+        removable=tuple(
+            _removable(rows) for rows in zip(*(document.joint.removable for document in documents), strict=True)
         ),
-        "verdicts": _verdict_counts(documents),
-        "prunable": _prunable(documents),
-        "by_rank": _by_rank(documents),
-        "by_role": _by_role(documents),
-        "by_layer": _by_layer(documents),
-        "removable": [_removable(documents, index) for index in range(len(documents[0].joint.removable))],
-        "sufficient": over_seeds([len(document.joint.sufficient.heads) for document in documents]),
-        "interventions": _interventions(documents),
-        "correlations": _correlations(documents),
-    }
+        sufficient=over_seeds([len(document.joint.sufficient.heads) for document in documents]),
+        interventions=tuple(_contrast(documents, index) for index in range(len(documents[0].interventions.contrasts))),
+        correlations=_correlations(documents),
+    )
 
 
-def _verdict_counts(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _verdict_counts(documents: Sequence[HeadAnalysis]) -> dict[str, dict[str, OverSeeds]]:
     """How many heads of each verdict a seed has: overall, and for each kind of ablation."""
-    readings: dict[str, Callable[[Head], str]] = {"overall": lambda row: row.verdict}
-    for kind in KINDS:
-        readings[kind] = partial(_verdict_of, kind)
-    return {
-        name: {
-            verdict: over_seeds([sum(read(row) == verdict for row in document.heads) for document in documents])
-            for verdict in VERDICTS
-            if any(read(row) == verdict for document in documents for row in document.heads)
-        }
-        for name, read in readings.items()
-    }
+
+    def counts(kind: str) -> dict[str, OverSeeds]:
+        verdicts = [
+            Counter(head.verdict if kind == "overall" else head.ablation[kind].verdict for head in document.heads)
+            for document in documents
+        ]
+        there = [name for name in VERDICTS if any(one[name] for one in verdicts)]
+        return {name: over_seeds([one[name] for one in verdicts]) for name in there}
+
+    return {kind: counts(kind) for kind in ("overall", *KINDS)}
 
 
-def _verdict_of(kind: str, row: Head) -> str:
-    return row.ablation[kind].verdict
-
-
-def _prunable(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _shares(found: Sequence[Prunable]) -> PrunableOverSeeds:
     """Shares of heads that can go one at a time; where a run's share has an interval, it widens that over seeds."""
-    return {kind: _shares([document.prunable[kind] for document in documents]) for kind in documents[0].prunable}
-
-
-def _shares(found: Sequence[Prunable]) -> dict[str, Any]:
-    return {
-        "under_1_point": over_seeds(
-            [one.under_1_point for one in found], [one.under_1_point_interval for one in found]
-        ),
-        "under_5_points": over_seeds(
+    return PrunableOverSeeds(
+        under_1_point=over_seeds([one.under_1_point for one in found], [one.under_1_point_interval for one in found]),
+        under_5_points=over_seeds(
             [one.under_5_points for one in found], [one.under_5_points_interval for one in found]
         ),
-        "under_1_percent_of_loss": over_seeds([one.under_1_percent_of_loss for one in found]),
-    }
+        under_1_percent_of_loss=over_seeds([one.under_1_percent_of_loss for one in found]),
+    )
 
 
 def _ranked(heads: Iterable[Head]) -> list[Measured]:
@@ -106,7 +106,7 @@ def _ranked(heads: Iterable[Head]) -> list[Measured]:
     return sorted(((head.ablation["zero"].drop, head.ablation["zero"].interval) for head in heads), key=lambda d: -d[0])
 
 
-def _drops_over_seeds(drops: Sequence[Measured]) -> dict[str, Any]:
+def _drops_over_seeds(drops: Sequence[Measured]) -> OverSeeds:
     """One drop a seed, each with the interval of its examples."""
     return over_seeds([drop for drop, _ in drops], [interval for _, interval in drops])
 
@@ -115,28 +115,28 @@ def _cost(found: Comparison) -> Measured:
     return found.drop, found.drop_interval
 
 
-def _by_rank(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _by_rank(documents: Sequence[HeadAnalysis]) -> dict[str, tuple[OverSeeds, ...]]:
     """The drop of the head that costs most, of the next, and so on, within each kind of attention (zero ablation)."""
     found = {}
     for attention in dict.fromkeys(row.kind for row in documents[0].heads):
         ranked = [_ranked(head for head in one.heads if head.kind == attention) for one in documents]
         shortest = min(map(len, ranked))
-        found[attention] = [_drops_over_seeds([drops[rank] for drops in ranked]) for rank in range(shortest)]
+        found[attention] = tuple(_drops_over_seeds([drops[rank] for drops in ranked]) for rank in range(shortest))
     return found
 
 
-def _by_role(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _by_role(documents: Sequence[HeadAnalysis]) -> dict[str, RoleOverSeeds]:
     """Each role: how many heads of a seed have it, and the mean drop of those heads in the seeds that have any."""
     roles = sorted({row.role for document in documents for row in document.heads})
     found = {}
     for role in roles:
         drops = [[r.ablation["zero"].drop for r in d.heads if r.role == role] for d in documents]
         present = [float(np.mean(one)) for one in drops if one]
-        found[role] = {"heads": over_seeds([len(one) for one in drops]), "drop": over_seeds(present)}
+        found[role] = RoleOverSeeds(heads=over_seeds([len(one) for one in drops]), drop=over_seeds(present))
     return found
 
 
-def _by_layer(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _by_layer(documents: Sequence[HeadAnalysis]) -> dict[str, OverSeeds]:
     """The largest zero-ablation drop at each site: layers do correspond across seeds, heads do not."""
     sites = dict.fromkeys(row.site for row in documents[0].heads)
     return {
@@ -150,75 +150,68 @@ def _largest(heads: Iterable[Head]) -> Measured:
     return next(iter(_ranked(heads)), (0.0, (0.0, 0.0)))
 
 
-def _removable(documents: Sequence[HeadAnalysis], index: int) -> dict[str, Any]:
-    rows = [document.joint.removable[index] for document in documents]
-    return {
-        "limit": rows[0].limit,
-        "heads": over_seeds([len(row.heads) for row in rows]),
-        "drop": _drops_over_seeds([_cost(row) for row in rows]),
-        "sum_of_single_drops": over_seeds([row.sum_of_single_drops for row in rows]),
-        "alone_under_limit": _sets([row.alone_under_limit for row in rows]),
-        "adding_up": _sets([row.adding_up for row in rows]),
-    }
+def _removable(rows: Sequence[Removable]) -> RemovableOverSeeds:
+    return RemovableOverSeeds(
+        limit=rows[0].limit,
+        heads=over_seeds([len(row.heads) for row in rows]),
+        drop=_drops_over_seeds([_cost(row) for row in rows]),
+        sum_of_single_drops=over_seeds([row.sum_of_single_drops for row in rows]),
+        alone_under_limit=_sets([row.alone_under_limit for row in rows]),
+        adding_up=_sets([row.adding_up for row in rows]),
+    )
 
 
-def _sets(found: Sequence[HeadSet]) -> dict[str, Any]:
-    return {
-        "heads": over_seeds([len(one.heads) for one in found]),
-        "drop_together": _drops_over_seeds([_cost(one) for one in found]),
-    }
+def _sets(found: Sequence[HeadSet]) -> SetOverSeeds:
+    drops = _drops_over_seeds([_cost(one) for one in found])
+    return SetOverSeeds(heads=over_seeds([len(one.heads) for one in found]), drop_together=drops)
 
 
 OFTEN, SELDOM = 0.9, 0.1
 """A rate above the one is counted as often, below the other as seldom."""
 
 
-def rates_over_seeds(values: Sequence[float]) -> dict[str, Any]:
+def rates_over_seeds(values: Sequence[float]) -> RatesOverSeeds:
     """Every seed's rate, and how many are high, low and between; no mean.
 
     Rates of seeds lie near 0 or near 1, as a seed has one head for a thing or several: their mean is no seed's rate.
 
     >>> rates_over_seeds([0.02, 0.5, 0.97, 1.0])
-    {'values': [0.02, 0.5, 0.97, 1.0], 'above': 2, 'between': 1, 'below': 1, 'limits': [0.1, 0.9]}
+    RatesOverSeeds(values=(0.02, 0.5, 0.97, 1.0), above=2, between=1, below=1, limits=(0.1, 0.9))
     """
-    rates = [float(value) for value in values]
+    rates = tuple(map(float, values))
     above, below = sum(rate > OFTEN for rate in rates), sum(rate < SELDOM for rate in rates)
     between = len(rates) - above - below
-    return {"values": rates, "above": above, "between": between, "below": below, "limits": [SELDOM, OFTEN]}
+    return RatesOverSeeds(values=rates, above=above, between=between, below=below, limits=(SELDOM, OFTEN))
 
 
-def _interventions(documents: Sequence[HeadAnalysis]) -> list[dict[str, Any]]:
+def _contrast(documents: Sequence[HeadAnalysis], index: int) -> ContrastOverSeeds:
     """Rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together.
 
     The strongest head is chosen on other pairs than those its rate is of. A seed whose model gets no pair of a contrast
     right has no rate there, and is left out of it. With controls, also how often each group changes the answer when the
     source has the same carry, how often it brings the digits, and how many seeds have each reading.
     """
-    found = []
-    for index, contrast in enumerate(documents[0].interventions.contrasts):
-        measured = [one for d in documents if (one := d.interventions.contrasts[index]).usable]
-        groups = [row.who for row in contrast.rows if len(row.heads) > 1]
-        together = {who: rates_over_seeds([_rate(one, who) for one in measured]) for who in groups if measured}
-        row: dict[str, Any] = {
-            "name": contrast.name,
-            "about": contrast.about,
-            "seeds": len(measured),
-            "strongest": _strongest(documents, index),
-            "together": together,
-        }
-        controlled = [one.control for one in measured if one.control and one.control.usable]
-        if controlled:
-            row["control"] = {"seeds": len(controlled), "together": {who: _controls(controlled, who) for who in groups}}
-        found.append(row)
-    return found
+    contrast = documents[0].interventions.contrasts[index]
+    measured = [one for d in documents if (one := d.interventions.contrasts[index]).usable]
+    groups = [row.who for row in contrast.rows if len(row.heads) > 1]
+    controlled = [one.control for one in measured if one.control and one.control.usable]
+    control = ControlsOverSeeds(seeds=len(controlled), together={who: _controls(controlled, who) for who in groups})
+    return ContrastOverSeeds(
+        name=contrast.name,
+        about=contrast.about,
+        seeds=len(measured),
+        strongest=_strongest(documents, index),
+        together={who: rates_over_seeds([_rate(one, who) for one in measured]) for who in groups if measured},
+        control=control if controlled else None,
+    )
 
 
-def _strongest(documents: Sequence[HeadAnalysis], index: int) -> dict[str, Any]:
+def _strongest(documents: Sequence[HeadAnalysis], index: int) -> dict[str, RatesOverSeeds]:
     """Of each kind of attention the chosen head's rate in every seed that has one.
 
     Documents of earlier versions do not say which head was chosen on other pairs; theirs is the largest rate of all.
     """
-    found: dict[str, Any] = {}
+    found = {}
     for kind in dict.fromkeys(row.kind for row in documents[0].heads):
         rates = [rate for d in documents if (rate := _strongest_rate(d, index, kind)) is not None]
         if rates:
@@ -240,17 +233,17 @@ def _rate(contrast: Contrast, who: str) -> float:
     return next((row.rate for row in contrast.rows if row.who == who), 0.0)
 
 
-def _controls(controls: Sequence[Controls], who: str) -> dict[str, Any]:
+def _controls(controls: Sequence[Controls], who: str) -> ControlOverSeeds:
     """One group's controls over seeds: any change of the answer, the digits, and the readings counted."""
     rows = [row for control in controls for row in control.rows if row.who == who]
-    return {
-        "changed": rates_over_seeds([row.rate for row in rows]),
-        "digits": rates_over_seeds([row.digits.rate for row in rows]),
-        "readings": dict(Counter(row.reading for row in rows)),
-    }
+    return ControlOverSeeds(
+        changed=rates_over_seeds([row.rate for row in rows]),
+        digits=rates_over_seeds([row.digits.rate for row in rows]),
+        readings=dict(Counter(row.reading for row in rows)),
+    )
 
 
-def _correlations(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
+def _correlations(documents: Sequence[HeadAnalysis]) -> Correlations:
     """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed.
 
     `within` has the same over the heads of one kind of attention: cross heads may both look and cost unlike encoder
@@ -265,7 +258,7 @@ def _correlations(documents: Sequence[HeadAnalysis]) -> dict[str, Any]:
     return {**found, "within": within}
 
 
-def _correlation(documents: Sequence[HeadAnalysis], score: str, kind: str | None = None) -> dict[str, Any] | None:
+def _correlation(documents: Sequence[HeadAnalysis], score: str, kind: str | None = None) -> OverSeeds | None:
     """One score's correlation over seeds; None where it is the same for all heads of every seed."""
     values = []
     for document in documents:

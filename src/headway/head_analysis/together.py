@@ -14,7 +14,8 @@ from jaxtyping import Bool, Float, Int
 
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row, make_fillings, paired_drop
-from headway.head_analysis.variants import FillingOf, Report, heads_of, run_variants
+from headway.head_analysis.instrument import Report
+from headway.head_analysis.variants import FillingOf, heads_of, run_variants
 from headway.head_analysis.verdicts import judge
 from headway.model.sites import Head
 from headway.results.joint_ablation import (

@@ -19,13 +19,13 @@ from torch import Tensor
 
 from headway.batches import Batch, make_batch, send
 from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
+from headway.head_analysis.instrument import Report
 from headway.head_analysis.walk import Filling, Plan, Walk, head_outputs, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples
 
 FillingOf = Callable[[Walk, slice], Filling]
 """The filling for some rows of the examples."""
-Report = Callable[[int, int], None]
 
 
 def heads_of(trained: Trained) -> list[Head]:

@@ -21,8 +21,9 @@ from torch import Tensor
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained, parts_of
 from headway.head_analysis.ablation import make_fillings
+from headway.head_analysis.instrument import Report
 from headway.head_analysis.scores import site_scores, task_parts
-from headway.head_analysis.variants import Report, heads_of, run_variants
+from headway.head_analysis.variants import heads_of, run_variants
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples, Task
 

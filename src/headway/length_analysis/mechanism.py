@@ -13,7 +13,8 @@ import numpy as np
 
 from headway.errors import InputError
 from headway.evaluation import Trained
-from headway.head_analysis.variants import Report, heads_of
+from headway.head_analysis.instrument import Report
+from headway.head_analysis.variants import heads_of
 from headway.length_analysis.behaviour import KINDS, Behaviour, Sample, captured_at, definitions, observe, sample_of
 from headway.length_analysis.changes import (
     ALPHA,

@@ -18,8 +18,7 @@ from headway.narration.numbers import (
     with_interval,
 )
 from headway.narration.tables import Column, Table, words
-from headway.narration.text import Missing, Strong, Text, Words, code, join, listed, quote, text
-from headway.results.attribution import Attribution
+from headway.narration.text import Missing, Strong, Text, Words, code, listed, quote, text
 from headway.results.heads import Drop, Head, HeadAnalysis
 from headway.results.schema import Interval
 
@@ -157,20 +156,6 @@ def checked(found: HeadAnalysis) -> Text:
         number(checks.decoded),
         number(checks.disagreements),
         number(checks.identity, decimal),
-    )
-
-
-def attribution(found: Attribution) -> Text:
-    """Who writes the margin of the right answer."""
-    parts = [
-        text("{} {}", code(one.part), with_interval(one.value, one.interval, signed(decimal)))
-        for one in found.largest(3)
-    ]
-    return text(
-        "Of the margin of {} logits (n = {}), heads and MLPs that write most directly: {}.",
-        number(found.margin, decimal),
-        number(found.n),
-        join(", ", parts),
     )
 
 

@@ -51,8 +51,8 @@ def placed(value: T, place: str) -> T:
 
 def _placed(value: Any, place: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        inner = {f.name: _placed(getattr(value, f.name), _inside(place, key_of(f))) for f in fields(value)}
-        return replace(value, **inner)
+        places = {f.name: place if f.metadata.get("further") else _inside(place, key_of(f)) for f in fields(value)}
+        return replace(value, **{name: _placed(getattr(value, name), where) for name, where in places.items()})
     if isinstance(value, Mapping):
         value = {key: _placed(item, _inside(place, key)) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):

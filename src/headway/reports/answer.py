@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from headway.checked import failed_checks
 from headway.narration import accuracy, lengths
 from headway.narration.accuracy import SPLITS
 from headway.narration.doctor import tally as findings_tally
@@ -113,7 +112,7 @@ def of_heads(run: RunDocuments) -> Text | None:
     found = run.heads
     if found is None:
         return None
-    if failed_checks(found.checks):
+    if found.doubts():
         return text("Of its heads nothing can be said: the instruments failed their own checks.")
     if run.unlearned is not None:
         return text("Of its heads nothing can be said: the doctor finds {}.", code(run.unlearned.check))

@@ -7,6 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from headway.reports.anatomy import anatomy
+from headway.reports.bars import bars
 from headway.reports.elimination import elimination
 from headway.reports.importance import importance, shapley
 from headway.reports.interventions import interventions
@@ -51,6 +52,9 @@ def planned(found: HeadAnalysis) -> Plan:
         yield f"interventions-{about}", partial(interventions, found, about)
     if any(found.error_analysis.groups.values()):
         yield "anatomy", partial(anatomy, found)
+    for name, part in found.parts.items():
+        if shown := part.figure():
+            yield name, partial(bars, shown)
 
 
 def planned_weights(found: HeadAnalysis) -> Plan:

@@ -15,19 +15,20 @@ from headway.narration.text import Number
 from headway.results.doctor import UNLEARNED, Diagnosis, Finding, StudyHealth
 from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis
+from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
 from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
 TYPES: dict[str, type] = {"evaluation": Evaluations, "heads": HeadAnalysis, "lengths": Lengths, "doctor": Diagnosis}
 """What later commands add to a run."""
-STUDY_TYPES: dict[str, type | None] = {
+STUDY_TYPES: dict[str, type] = {
     "lengths": LengthStudy,
-    "heads": None,
+    "heads": HeadsStudy,
     "doctor": StudyHealth,
     "summary": AccuracyStudy,
 }
-"""What a study says of its runs; one without a type is read as it was written."""
+"""What a study says of its runs."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class StudyDocuments:
     path: str
     plan: Mapping[str, Any] = field(default_factory=dict)
     lengths: LengthStudy | None = None
-    heads: Mapping[str, Any] | None = None
+    heads: HeadsStudy | None = None
     doctor: StudyHealth | None = None
     summary: AccuracyStudy | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
@@ -189,12 +190,12 @@ def of_run(run: RunDirectory) -> RunDocuments:
     )
 
 
-def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type | None]) -> dict[str, Any]:
+def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type]) -> dict[str, Any]:
     """The documents that are there; under `damaged`, by name, why one cannot be read."""
     found: dict[str, Any] = {"damaged": {}}
     for name, kind in types.items():
         try:
-            found[name] = (place.read_analysis(name) if kind is None else place.read_result(kind, name)) or None
+            found[name] = place.read_result(kind, name)
         except InputError as problem:
             found["damaged"][name] = str(problem)
     return found

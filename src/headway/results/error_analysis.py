@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.results.schema import Interval, fact
+from headway.results.analyses import Finding
+from headway.results.schema import Interval, count, fact, fraction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
     """How many of some examples are right."""
 
-    n: int = fact("examples")
-    wrong: int = fact("examples that are wrong")
-    accuracy: float | None = fact("share that is right; null without examples")
-    interval: Interval = fact("95 % interval of the accuracy (Wilson)")
+    n: int = count("examples")
+    wrong: int = count("examples that are wrong")
+    accuracy: float | None = fraction("share that is right; null without examples")
+    interval: Interval = fraction("95 % interval of the accuracy (Wilson)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +65,11 @@ class Answered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorAnalysis:
+class ErrorAnalysis(Finding):
     """Errors of a model, or of one without some heads."""
 
-    n: int = fact("examples")
-    wrong: int = fact("examples that are wrong")
+    n: int = count("examples")
+    wrong: int = count("examples that are wrong")
     ablated: tuple[str, ...] = fact("heads that are ablated", key="without", default=())
     by_feature: Mapping[str, tuple[ByValue, ...]] = fact("accuracy by what makes an example hard", key="by")
     by_token: tuple[ByToken, ...] = fact("accuracy of each answer token")

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from headway.errors import InputError, suggestion
+from headway.results.analyses import Finding, further
 from headway.results.attention import Capture
-from headway.results.attribution import Attribution
+from headway.results.checks import Checks
 from headway.results.error_analysis import ErrorAnalysis
 from headway.results.joint_ablation import JointAblation
 from headway.results.patching import Patching
-from headway.results.schema import Interval, fact, read, write
+from headway.results.schema import Interval, count, fact, fraction, read, write
 
+F = TypeVar("F", bound=Finding)
 FORM = 1
 
 
@@ -26,10 +28,10 @@ class Settings:
     """What an analysis depends on beside the run; an analysis with the same settings is not made again."""
 
     split: str = fact("split that the examples are of")
-    examples: int = fact("examples asked for")
+    examples: int = count("examples asked for")
     thorough: bool = fact("whether the joint parts take ten times as many examples")
     maps: int | None = fact("examples whose attention is kept, where it is not 3", optional=True)
-    step: int = fact("step of the checkpoint")
+    step: int = count("step of the checkpoint")
     device: str = fact("cpu or cuda")
     rules: int = fact("version of the rules by which verdicts and tests are made", default=1)
 
@@ -38,14 +40,14 @@ class Settings:
 class Sizes:
     """How many examples each part uses: fixed by the model's size, the device and `thorough`."""
 
-    examples: int = fact("examples of scores, single ablations and error analysis")
-    permutations: int = fact("orders in which sampled Shapley values put heads back")
-    decoded: int = fact("examples on which the instruments are checked by greedy decoding")
-    elimination: int = fact("examples of each half of the elimination")
-    shapley: int = fact("examples of Shapley values by kind of attention")
-    all_heads: int = fact("examples of Shapley values over all heads", key="all")
-    pairs: int = fact("examples of pairwise interactions")
-    interventions: int = fact("pairs of examples of each contrast")
+    examples: int = count("examples of scores, single ablations and error analysis")
+    permutations: int = count("orders in which sampled Shapley values put heads back")
+    decoded: int = count("examples on which the instruments are checked by greedy decoding")
+    elimination: int = count("examples of each half of the elimination")
+    shapley: int = count("examples of Shapley values by kind of attention")
+    all_heads: int = count("examples of Shapley values over all heads", key="all")
+    pairs: int = count("examples of pairwise interactions")
+    interventions: int = count("pairs of examples of each contrast")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +55,18 @@ class TokenAccuracy:
     """Accuracy of one token of the answer."""
 
     token: str = fact("name of the answer token")
-    accuracy: float = fact("share of examples with this token right")
+    accuracy: float = fraction("share of examples with this token right")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
     """The model as it is, on the examples of the ablations."""
 
-    n: int = fact("examples")
-    wrong: int = fact("examples whose answer is wrong")
-    accuracy: float = fact("share of answers that are right as a whole", key="exact_match", formerly=("accuracy",))
-    interval: Interval = fact("95 % interval of the accuracy (Wilson)")
-    token_accuracy: float = fact("share of answer tokens that are right")
+    n: int = count("examples")
+    wrong: int = count("examples whose answer is wrong")
+    accuracy: float = fraction("share of answers that are right as a whole", key="exact_match", formerly=("accuracy",))
+    interval: Interval = fraction("95 % interval of the accuracy (Wilson)")
+    token_accuracy: float = fraction("share of answer tokens that are right")
     by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token")
     loss: float = fact("mean cross-entropy of an answer token", unit="nats")
     margin: float | None = fact(
@@ -84,23 +86,23 @@ class Drop:
     `p_equivalence_holm`.
     """
 
-    n: int = fact("examples")
-    lost: int = fact("examples right before and wrong after")
-    gained: int = fact("examples wrong before and right after")
+    n: int = count("examples")
+    lost: int = count("examples right before and wrong after")
+    gained: int = count("examples wrong before and right after")
     drop: float = fact("accuracy lost", unit="points")
     interval: Interval = fact("95 % interval of the drop", unit="points")
     interval_90: Interval = fact("90 % interval of the drop", unit="points")
-    p: float = fact("p-value of no difference (McNemar)")
-    p_holm: float = fact("the same, corrected over the sweep (Holm)")
-    p_equivalence: float = fact("p-value of a drop of more than 1 point either way")
-    p_equivalence_holm: float = fact("the same, corrected over the sweep")
-    p_critical_holm: float | None = fact("corrected p-value of a drop of at most 10 points", optional=True)
-    p_important_holm: float | None = fact("corrected p-value of a drop of at most 1 point", optional=True)
-    p_harmful_holm: float | None = fact("corrected p-value of a drop of at least -1 point", optional=True)
+    p: float = fraction("p-value of no difference (McNemar)")
+    p_holm: float = fraction("the same, corrected over the sweep (Holm)")
+    p_equivalence: float = fraction("p-value of a drop of more than 1 point either way")
+    p_equivalence_holm: float = fraction("the same, corrected over the sweep")
+    p_critical_holm: float | None = fraction("corrected p-value of a drop of at most 10 points", optional=True)
+    p_important_holm: float | None = fraction("corrected p-value of a drop of at most 1 point", optional=True)
+    p_harmful_holm: float | None = fraction("corrected p-value of a drop of at least -1 point", optional=True)
     verdict: str = fact("critical, important, redundant, harmful or undecided, by this ablation alone")
     n_to_decide: int | None = fact("examples that would decide, if the rates stayed as they are; null if none would")
-    accuracy: float = fact("accuracy after the change", key="exact_match", formerly=("accuracy",))
-    token_accuracy: float = fact("share of answer tokens that are right after the change")
+    accuracy: float = fraction("accuracy after the change", key="exact_match", formerly=("accuracy",))
+    token_accuracy: float = fraction("share of answer tokens that are right after the change")
     by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token after the change")
     loss: float = fact("mean cross-entropy of an answer token after the change", unit="nats")
     loss_change: float | None = fact("change of the mean loss; null where it was 0", unit="%")
@@ -136,27 +138,11 @@ class Head:
 class Prunable:
     """Shares of heads that can go, one at a time, by three measures."""
 
-    under_1_point: float = fact("share of heads with a drop under 1 point")
-    under_1_point_interval: Interval | None = fact("95 % interval of the share", optional=True)
-    under_5_points: float = fact("share of heads with a drop under 5 points")
-    under_5_points_interval: Interval | None = fact("95 % interval of the share", optional=True)
-    under_1_percent_of_loss: float = fact("share of heads without which the loss rises by less than 1 %")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checks:
-    """The instruments checked by greedy decoding and by an independent route to every head."""
-
-    identity: float = fact(
-        "largest difference between the sweep with all heads kept and the model's own forward pass", unit="logits"
-    )
-    decoded: int = fact("ablated answers that were decoded token by token with a hook at the head")
-    disagreements: int = fact("decoded answers that are not what the sweep predicted")
-    real_disagreements: int = fact("disagreements that rounding cannot explain")
-    weights_off_one: float = fact("how far the attention weights of a query are from adding up to 1, at most")
-    misplaced: tuple[str, ...] = fact(
-        "instruments and heads that an independent route contradicts, such as `sweep enc0.self.h1`", default=()
-    )
+    under_1_point: float = fraction("share of heads with a drop under 1 point")
+    under_1_point_interval: Interval | None = fraction("95 % interval of the share", optional=True)
+    under_5_points: float = fraction("share of heads with a drop under 5 points")
+    under_5_points_interval: Interval | None = fraction("95 % interval of the share", optional=True)
+    under_1_percent_of_loss: float = fraction("share of heads without which the loss rises by less than 1 %")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -166,20 +152,20 @@ class HeadAnalysis:
     settings: Settings | None = fact("how the analysis was asked for", optional=True)
     form: int = fact("version of this document", default=FORM)
     run: str = fact("run directory")
-    step: int = fact("step of the checkpoint")
+    step: int = count("step of the checkpoint")
     task: str = fact("name of the task")
     seed: int = fact("seed of the run")
     split: str = fact("split that the examples are of")
     device: str = fact("cpu or cuda")
-    n: int = fact("examples analysed")
+    n: int = count("examples analysed")
     sizes: Sizes = fact("examples of each part")
     seconds: Mapping[str, float] = fact("time of each part", unit="s")
     warnings: tuple[str, ...] = fact("what to know before believing a verdict")
     unit_of_drops: str = fact("unit of drops", default="points of whole-answer accuracy (100 = everything)")
     baseline: Baseline = fact("the model as it is")
     definitions: Mapping[str, str] = fact("meaning, formula and worked example of each score")
-    family: int = fact("claims that the verdicts of single ablations are corrected for")
-    without_source: int = fact(
+    family: int = count("claims that the verdicts of single ablations are corrected for")
+    without_source: int = count(
         "examples that no other has the lengths of, so that resample ablation leaves them", key="without_donor"
     )
     heads: tuple[Head, ...] = fact("every head")
@@ -187,7 +173,7 @@ class HeadAnalysis:
     joint: JointAblation = fact("heads ablated together")
     interventions: Patching = fact("activation patching between examples that differ in one thing")
     error_analysis: ErrorAnalysis = fact("which examples fail", key="anatomy")
-    attribution: Attribution | None = fact("direct logit attribution, where it is defined", optional=True)
+    parts: Mapping[str, Finding] = fact("what the other analyses found", default={}, further=further)
     capture: Capture = fact("attention weights on a few examples and on average")
     checks: Checks = fact("the instruments' checks of themselves")
 
@@ -209,6 +195,19 @@ class HeadAnalysis:
         if name not in found:
             raise InputError(f"no head {name!r} here; {suggestion(name, found)}")
         return found[name]
+
+    def part(self, kind: type[F]) -> F | None:
+        """What one of the other analyses found; None where it was not made or is not defined."""
+        return next((part for part in self.parts.values() if isinstance(part, kind)), None)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What every analysis of several heads found, in the order of the document."""
+        return [self.joint, self.interventions, self.error_analysis, *self.parts.values(), self.checks]
+
+    def doubts(self) -> list[str]:
+        """Why the analysis must not be believed, each reason in words; empty where all is well."""
+        return [reason for finding in self.findings for reason in finding.doubts()]
 
     def top(self, count: int = 5, kind: str = "zero") -> list[tuple[str, float]]:
         """The heads whose loss costs most, with the drop in points."""

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from headway.results.schema import Interval, fact
+from headway.results.analyses import Finding
+from headway.results.schema import Interval, count, fact, fraction
+
+SHOWN_PAIRS = 3
+"""Pairs that the explorer shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """A model without some heads against the whole model, on the same examples."""
 
-    accuracy: float = fact("accuracy without the heads", key="exact_match", formerly=("accuracy",))
-    interval: Interval = fact("95 % interval of the accuracy (Wilson)")
+    accuracy: float = fraction("accuracy without the heads", key="exact_match", formerly=("accuracy",))
+    interval: Interval = fraction("95 % interval of the accuracy (Wilson)")
     drop: float = fact("accuracy lost", unit="points")
     drop_interval: Interval = fact("95 % interval of the drop (paired)", unit="points")
 
@@ -27,9 +32,9 @@ class HeadSet(Comparison):
 class Step(Comparison):
     """One step of backward elimination, reported on the half that did not choose the order."""
 
-    left: int = fact("heads left")
+    left: int = count("heads left")
     removed: str | None = fact("head removed last; null before the first step")
-    accuracy_when_chosen: float = fact("accuracy on the half that chose the order", key="chosen_on")
+    accuracy_when_chosen: float = fraction("accuracy on the half that chose the order", key="chosen_on")
     sum_of_single_drops: float = fact("single drops of the removed heads added up", unit="points", key="promised")
 
 
@@ -38,8 +43,8 @@ class Elimination:
     """Greedy backward elimination: the head that costs least goes, until none is left."""
 
     kind: str = fact("kind of ablation")
-    n_chosen_on: int = fact("examples that the order was chosen on")
-    n_reported_on: int = fact("other examples, that accuracies and drops are of")
+    n_chosen_on: int = count("examples that the order was chosen on")
+    n_reported_on: int = count("other examples, that accuracies and drops are of")
     steps: tuple[Step, ...] = fact("from all heads to none")
 
 
@@ -67,9 +72,9 @@ class Shapley:
     """Shapley values of some heads, the others staying: exact over all subsets, or sampled orders."""
 
     exact: bool = fact("whether every subset was run")
-    permutations: int | None = fact("orders sampled, where it is not exact", optional=True)
-    subsets: int = fact("subsets that were run")
-    n: int = fact("examples")
+    permutations: int | None = count("orders sampled, where it is not exact", optional=True)
+    subsets: int = count("subsets that were run")
+    n: int = count("examples")
     values: tuple[Credit, ...] = fact("one value a head")
     smallest_sufficient: HeadSet | None = fact(
         "the fewest of these heads that lose less than a point, where every subset was run; chosen on every other "
@@ -89,15 +94,15 @@ class Pair:
     verdict_together: str = fact("verdict on the drop without both")
     interaction: float = fact("drop without both less the sum of the single drops", unit="points")
     interval: Interval = fact("95 % interval of the interaction", unit="points")
-    p_holm: float = fact("p-value of no interaction, corrected over the pairs (Holm)")
+    p_holm: float = fraction("p-value of no interaction, corrected over the pairs (Holm)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Interactions of pairs of heads, the strongest first."""
 
-    n: int = fact("examples")
-    tested: int = fact("pairs that were measured")
+    n: int = count("examples")
+    tested: int = count("pairs that were measured")
     pairs: tuple[Pair, ...] = fact("the strongest 40")
 
     def redundant(self, alpha: float = 0.05) -> list[Pair]:
@@ -106,7 +111,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointAblation:
+class JointAblation(Finding):
     """Several heads ablated at once."""
 
     elimination: Elimination = fact("backward elimination")
@@ -114,3 +119,12 @@ class JointAblation:
     sufficient: HeadSet = fact("the heads that the smallest limit leaves, and what is lost without all others")
     shapley: Mapping[str, Shapley] = fact("Shapley values by kind of attention, and over `all` heads")
     pairs: Pairs = fact("interactions of pairs")
+
+    def view(self) -> dict[str, Any]:
+        """The heads that are enough, and the most redundant pairs of those that surely are."""
+        redundant = sorted(self.pairs.redundant(), key=lambda pair: -pair.interaction)[:SHOWN_PAIRS]
+        names = ("heads", "alone", "together", "interaction", "p_holm")
+        return {
+            "sufficient": {"heads": self.sufficient.heads, "exact_match": self.sufficient.accuracy},
+            "pairs": [{name: getattr(pair, name) for name in names} for pair in redundant],
+        }

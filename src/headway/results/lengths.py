@@ -9,7 +9,7 @@ from headway.errors import InputError
 from headway.results.evaluation import WrongExample
 from headway.results.mechanism import Mechanism
 from headway.results.positions import Positions
-from headway.results.schema import Interval, fact, write
+from headway.results.schema import Interval, count, fact, fraction, write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,20 +18,20 @@ class DifficultyBin:
 
     low: int = fact("smallest value of the range", key="from")
     high: int = fact("largest value of the range", key="value")
-    accuracy: float = fact("share of right answers")
-    n: int = fact("examples in the range")
-    wrong: int = fact("wrong answers")
-    interval: Interval = fact("95 % Wilson interval of the accuracy")
+    accuracy: float = fraction("share of right answers")
+    n: int = count("examples in the range")
+    wrong: int = count("wrong answers")
+    interval: Interval = fraction("95 % Wilson interval of the accuracy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
 
-    n: int = fact("answers decoded")
-    wrong: int = fact("decoded answers that are wrong")
-    disagreements: int = fact("decoded answers that differ from the teacher-forced pass")
-    real_disagreements: int = fact("those that differ by more than a near-tie of logits")
+    n: int = count("answers decoded")
+    wrong: int = count("decoded answers that are wrong")
+    disagreements: int = count("decoded answers that differ from the teacher-forced pass")
+    real_disagreements: int = count("those that differ by more than a near-tie of logits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,16 @@ class LengthRow:
     length: int = fact("length of the examples", unit="the document's unit")
     set_name: str = fact("set of examples; for sortedness named after its negatives", key="negatives")
     trained: bool = fact("whether the length is within the training range")
-    n: int = fact("examples measured")
+    n: int = count("examples measured")
     whole: bool = fact("whether every member of the set was measured", default=False)
     exhausted: bool = fact("whether the set had fewer unseen examples than asked for", default=False)
-    wrong: int = fact("wrong answers")
-    accuracy: float = fact("share of right answers (for sequences: exact match)")
-    interval: Interval = fact("95 % Wilson interval of the accuracy")
+    wrong: int = count("wrong answers")
+    accuracy: float = fraction("share of right answers (for sequences: exact match)")
+    interval: Interval = fraction("95 % Wilson interval of the accuracy")
     loss: float | None = fact("mean cross-entropy", unit="nats", default=None)
-    balanced_accuracy: float | None = fact("mean of the classes' accuracies; null for sequences", default=None)
-    answer_shares: Mapping[str, float] | None = fact("share of each answer given; null for sequences", default=None)
-    target_shares: Mapping[str, float] | None = fact("share of each right answer; null for sequences", default=None)
+    balanced_accuracy: float | None = fraction("mean of the classes' accuracies; null for sequences", default=None)
+    answer_shares: Mapping[str, float] | None = fraction("share of each answer given; null for sequences", default=None)
+    target_shares: Mapping[str, float] | None = fraction("share of each right answer; null for sequences", default=None)
     one_class: bool = fact("whether one class is right for every example", default=False)
     constant: str | None = fact("the only answer given, where questions have more", default=None)
     decoded: Decoding | None = fact("check by decoding; null for classifiers", default=None)
@@ -62,7 +62,7 @@ class LengthRow:
 class Checkpoint:
     """The checkpoint that was measured."""
 
-    step: int = fact("training step", unit="steps")
+    step: int = count("training step", unit="steps")
     chosen_on: str = fact("why it is this checkpoint")
 
 
@@ -97,14 +97,14 @@ class Lengths:
     unit: str = fact("what a length counts")
     training: TrainingRange = fact("training lengths")
     asked: tuple[int, ...] | None = fact("lengths asked for; null for the task's own", key="at", default=None)
-    n: int = fact("examples asked for, of each set at each length")
+    n: int = count("examples asked for, of each set at each length")
     whole: int | None = fact("sets of at most so many members are measured whole", default=None)
-    threshold: float = fact("accuracy that a length must surely have to be held")
-    confidence: float = fact("confidence of the intervals", default=0.95)
+    threshold: float = fraction("accuracy that a length must surely have to be held")
+    confidence: float = fraction("confidence of the intervals", default=0.95)
     rows: tuple[LengthRow, ...] = fact("accuracy of each set at each length", key="lengths")
     held: Mapping[str, int] = fact("length held on each set", formerly=("certified",))
     not_held: Mapping[str, tuple[int, ...]] = fact("shorter tested lengths that are not held, by set", default={})
-    length_held: int = fact("smallest length held over the sets", formerly=("certified_length",))
+    length_held: int = count("smallest length held over the sets", formerly=("certified_length",))
     certified: Mapping[str, int] = fact("largest length up to which every tested one is held, by set", default={})
     certified_length: int | None = fact("smallest of these", default=None)
     constant: ConstantAnswer | None = fact("the one answer of a model that gives only one", default=None)
@@ -173,8 +173,8 @@ class Reach:
     times: int = fact("the multiple")
     length: int = fact("that length", unit="the document's unit")
     seeds: int = fact("seeds that hold to it")
-    share: float = fact("their share")
-    interval: Interval = fact("95 % Clopper-Pearson interval of the share")
+    share: float = fraction("their share")
+    interval: Interval = fraction("95 % Clopper-Pearson interval of the share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +191,8 @@ class RowOverSeeds:
     length: int = fact("length of the examples", unit="the document's unit")
     set_name: str = fact("set of examples", key="negatives")
     trained: bool = fact("whether the length is within the training range")
-    accuracies: tuple[float, ...] = fact("accuracy of each seed")
-    mean: float = fact("mean over seeds")
+    accuracies: tuple[float, ...] = fraction("accuracy of each seed")
+    mean: float = fraction("mean over seeds")
     median: float | None = fact("median over seeds; null in documents of earlier versions", default=None)
     interval: Interval | None = fact("95 % interval of the median; null under six seeds", default=None)
 
@@ -201,10 +201,10 @@ class RowOverSeeds:
 class SeedSummary:
     """What several seeds of one recipe say together; the seed is the unit."""
 
-    n_seeds: int = fact("number of seeds")
+    n_seeds: int = count("number of seeds")
     seeds: tuple[int, ...] = fact("the seeds")
     descriptive: bool = fact("whether there are too few seeds for an interval")
-    constant_seeds: int = fact("seeds that give one answer whatever is asked")
+    constant_seeds: int = count("seeds that give one answer whatever is asked")
     length_held: HeldOverSeeds = fact("smallest length held over the sets", formerly=("certified_length",))
     sets: Mapping[str, SetOverSeeds] = fact("length held on each set")
     rows: tuple[RowOverSeeds, ...] = fact("accuracy of each set at each length", key="lengths")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from headway.results.schema import Interval, fact, write
+from headway.results.schema import Interval, count, fact, fraction, write
 
 RepairKind = Literal["reach", "profile"]
 Claim = Literal["why", "a part of why", "not shown"]
@@ -15,10 +15,10 @@ Claim = Literal["why", "a part of why", "not shown"]
 class Counted:
     """Right and wrong answers to some examples."""
 
-    n: int = fact("examples")
-    wrong: int = fact("wrong answers")
-    accuracy: float = fact("share of right answers")
-    interval: Interval = fact("95 % Wilson interval of the accuracy")
+    n: int = count("examples")
+    wrong: int = count("wrong answers")
+    accuracy: float = fraction("share of right answers")
+    interval: Interval = fraction("95 % Wilson interval of the accuracy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,10 @@ class Rise(Counted):
 
     rise: float = fact("accuracy gained", unit="points")
     rise_interval: Interval = fact("interval of the gain at the check's confidence", unit="points")
-    failures: int | None = fact("examples that were wrong before; null in documents of earlier versions", default=None)
-    failures_repaired: int | None = fact("those that are right after", default=None)
-    share_repaired: float | None = fact("their share; null where nothing failed", default=None)
-    share_repaired_interval: Interval | None = fact("Wilson interval of that share", default=None)
+    failures: int | None = count("examples that were wrong before; null in documents of earlier versions", default=None)
+    failures_repaired: int | None = count("those that are right after", default=None)
+    share_repaired: float | None = fraction("their share; null where nothing failed", default=None)
+    share_repaired_interval: Interval | None = fraction("Wilson interval of that share", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class ModelAtLength(Counted):
     trained: bool = fact("whether the length is at most the reference")
     margin: float = fact("mean margin of the right answer", unit="logits")
     margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
-    n_attention: int = fact("examples whose attention was recorded")
+    n_attention: int = count("examples whose attention was recorded")
     crops: Crops | None = fact(
         "crops of the reference length; null where a crop is no example", key="pieces", default=None
     )
@@ -61,11 +61,11 @@ class Compared:
 
     value: float = fact("mean over examples, in a form that length alone does not move")
     interval: Interval = fact("95 % interval of the mean")
-    n: int = fact("examples that have the number")
+    n: int = count("examples that have the number")
     before: float | None = fact("the number at the reference; null at the reference itself")
     change: float | None = fact("distance from what length alone explains")
     change_interval: Interval | None = fact("95 % interval of the change")
-    p_holm: float | None = fact("Holm-adjusted p of a change larger than the limit")
+    p_holm: float | None = fraction("Holm-adjusted p of a change larger than the limit")
     changed: bool = fact("whether it has changed significantly by more than the limit")
 
 
@@ -83,7 +83,7 @@ class Score(Compared):
 class Effect(Compared):
     """What is lost when a head is ablated; values are shares of the margin at the reference."""
 
-    accuracy: float = fact("accuracy without the head")
+    accuracy: float = fraction("accuracy without the head")
     drop: float = fact("accuracy lost", unit="points")
     drop_interval: Interval = fact("95 % interval of the drop", unit="points")
 
@@ -109,8 +109,8 @@ class Change:
     after: float = fact("value at the length")
     change: float = fact("distance from what length alone explains")
     interval: Interval = fact("95 % interval of the change")
-    p: float = fact("p of a change larger than the limit")
-    p_holm: float = fact("the same, Holm-adjusted over all comparisons", default=1.0)
+    p: float = fraction("p of a change larger than the limit")
+    p_holm: float = fraction("the same, Holm-adjusted over all comparisons", default=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ class Mechanism:
     reference: int = fact("longest training length", unit="the document's unit")
     large: Limits = fact("smallest changes that count")
     alpha: float = fact("level of the tests", default=0.05)
-    family: int = fact("comparisons that Holm's correction is over")
+    family: int = count("comparisons that Holm's correction is over")
     definitions: Mapping[str, str] = fact("what each score means")
     lengths: tuple[ModelAtLength, ...] = fact("the whole model at each length")
     heads: tuple[HeadAcrossLengths, ...] = fact("every head at each length")

@@ -7,6 +7,7 @@ from headway.results.comparison import Comparison, Outcome
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, StudyHealth
 from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
+from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
 from headway.results.schema import described
 from headway.results.study import AccuracyStudy, LengthStudy
@@ -18,6 +19,7 @@ FILES: dict[str, type] = {
     "runs/NAME/analysis/doctor.json": Diagnosis,
     "headway doctor RUN RUN --json": Diagnoses,
     "headway doctor --specimens --json": Exhibit,
+    "studies/NAME/analysis/heads.json": HeadsStudy,
     "studies/NAME/analysis/lengths.json": LengthStudy,
     "studies/NAME/analysis/summary.json": AccuracyStudy,
     "sweeps/NAME/results.jsonl": Outcome,

@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from headway.results.schema import Interval, fact
+from headway.results.analyses import Finding
+from headway.results.schema import Interval, count, fact, fraction
+
+SHOWN_CARRIERS = 24
+"""Heads and contrasts that the explorer shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
     """How often something happens."""
 
-    flips: int = fact("pairs in which it happens")
-    rate: float = fact("share of the usable pairs")
-    interval: Interval = fact("95 % interval of the share (Wilson)")
+    flips: int = count("pairs in which it happens")
+    rate: float = fraction("share of the usable pairs")
+    interval: Interval = fraction("95 % interval of the share (Wilson)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +29,7 @@ class Patched(Rate):
 
     who: str = fact("a head, a site, or all heads of a kind of attention")
     heads: tuple[str, ...] = fact("names of the heads")
-    rate_each_way: tuple[float, float] = fact(
+    rate_each_way: tuple[float, float] = fraction(
         "rate where the source has what the contrast is about, and where the base has it", default=(0.0, 0.0)
     )
 
@@ -37,7 +42,7 @@ class Patched(Rate):
 class Difference:
     """The patch against its control, on the same bases."""
 
-    n: int = fact("pairs that are usable in both")
+    n: int = count("pairs that are usable in both")
     value: float = fact("rate of the patch less that of the control")
     interval: Interval = fact("95 % interval (paired)")
 
@@ -46,9 +51,9 @@ class Difference:
 class Control:
     """The same heads, patched from a source that differs in the same place with the same carry."""
 
-    changed: int = fact("pairs in which the answer token changes, which it should not")
-    rate: float = fact("share of the usable pairs")
-    interval: Interval = fact("95 % interval of the share (Wilson)")
+    changed: int = count("pairs in which the answer token changes, which it should not")
+    rate: float = fraction("share of the usable pairs")
+    interval: Interval = fraction("95 % interval of the share (Wilson)")
     digits: Rate = fact("how often the token in which base and control source differ becomes the source's")
     difference: Difference = fact("the patch against its control")
     reading: str = fact("carry alone, carry and digits, unspecific, not moved, or undecided")
@@ -65,8 +70,8 @@ class ControlRow(Control):
 class Controls:
     """The control of a contrast, for every group of heads."""
 
-    n: int = fact("pairs that have a control")
-    usable: int = fact("controls that the model gets right on both sides")
+    n: int = count("pairs that have a control")
+    usable: int = count("controls that the model gets right on both sides")
     digits_token: str = fact("answer token in which base and control source differ")
     rows: tuple[ControlRow, ...] = fact("every group of heads")
 
@@ -76,9 +81,9 @@ class Strongest(Rate):
     """The head with the most flips on one half of the pairs, measured on the other half."""
 
     head: str = fact("name of the head")
-    n: int = fact("pairs that it is measured on")
-    chosen_on_n: int = fact("other pairs, that it was chosen on")
-    chosen_on_rate: float = fact("its rate on those")
+    n: int = count("pairs that it is measured on")
+    chosen_on_n: int = count("other pairs, that it was chosen on")
+    chosen_on_rate: float = fraction("its rate on those")
     control: Control | None = fact("its control, where the contrast has one", optional=True)
 
 
@@ -89,8 +94,8 @@ class Contrast:
     name: str = fact("what differs")
     about: str = fact("carry or digits")
     token: str = fact("answer token that must follow")
-    n: int = fact("pairs drawn")
-    usable: int = fact("pairs that the model gets right on both sides, and whose token differs")
+    n: int = count("pairs drawn")
+    usable: int = count("pairs that the model gets right on both sides, and whose token differs")
     rows: tuple[Patched, ...] = fact("every group of heads")
     control: Controls | None = fact("controls, where the contrast has them", optional=True)
     strongest: Mapping[str, Strongest] | None = fact(
@@ -111,13 +116,29 @@ class Contrast:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patching:
+class Patching(Finding):
     """Every contrast of the task."""
 
-    n: int = fact("pairs drawn for each contrast")
+    n: int = count("pairs drawn for each contrast")
     contrasts: tuple[Contrast, ...] = fact("one entry a contrast")
 
     @property
     def subjects(self) -> list[str]:
         """What contrasts are about, each once."""
         return list(dict.fromkeys(contrast.about for contrast in self.contrasts))
+
+    def view(self) -> dict[str, Any]:
+        """Single heads by how often their output alone moves a difference from one example to another, best first."""
+        found = [(contrast, row) for contrast in self.contrasts for row in contrast.rows if row.is_single]
+        carriers = [
+            {
+                "head": row.who,
+                "contrast": contrast.name,
+                "about": contrast.about,
+                "rate": row.rate,
+                "interval": row.interval,
+                "usable": contrast.usable,
+            }
+            for contrast, row in sorted(found, key=lambda one: -one[1].rate)[:SHOWN_CARRIERS]
+        ]
+        return {"carries": carriers}

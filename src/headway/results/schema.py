@@ -16,9 +16,10 @@ changed may have a class method `upgrade`, which turns what earlier versions wro
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cache
+from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -38,13 +39,25 @@ def fact(
     formerly: tuple[str, ...] = (),
     default: Any = MISSING,
     optional: bool = False,
+    low: float = -math.inf,
+    high: float = math.inf,
+    further: Callable[[], Mapping[str, type]] | None = None,
 ) -> Any:
     """A field of a result with its meaning and unit.
 
     `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
     A field with a default may be missing from a document. An `optional` one is None by default, and not written then.
+    A reader refuses numbers, also inside lists, below `low` or above `high`. The entries of a mapping with `further`
+    stand in JSON beside the other fields; it says which names there can be, and the type of each.
     """
-    metadata = {"meaning": meaning, "unit": unit, "key": key, "formerly": formerly, "optional": optional}
+    metadata: dict[str, Any] = {
+        "meaning": meaning,
+        "unit": unit,
+        "key": key,
+        "formerly": formerly,
+        "optional": optional,
+    }
+    metadata |= {"low": low, "high": high, "further": further}
     if optional:
         return field(default=None, metadata=metadata)
     if default is MISSING:
@@ -52,6 +65,16 @@ def fact(
     if isinstance(default, (dict, list)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def fraction(meaning: str, **more: Any) -> Any:
+    """A field that is a share, a rate, a p-value or an interval of one: from 0 to 1."""
+    return fact(meaning, low=0, high=1, **more)
+
+
+def count(meaning: str, **more: Any) -> Any:
+    """A field that counts: not below 0."""
+    return fact(meaning, low=0, **more)
 
 
 def key_of(f: Field[Any]) -> str:
@@ -77,9 +100,14 @@ def types_of(cls: type) -> dict[str, Any]:
 def write(value: Any) -> Any:
     """The value as plain dictionaries, lists and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            key_of(f): write(item) for f in fields(value) if (item := getattr(value, f.name)) is not None or _stays(f)
-        }
+        found: dict[str, Any] = {}
+        for f in fields(value):
+            item = getattr(value, f.name)
+            if f.metadata.get("further"):
+                found |= write(item)
+            elif item is not None or _stays(f):
+                found[key_of(f)] = write(item)
+        return found
     if isinstance(value, Mapping):
         return {str(key): write(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -89,7 +117,13 @@ def write(value: Any) -> Any:
 
 def member(value: Any, key: str) -> Any:
     """What a result holds under a name of its JSON; None where it has no such field."""
-    return next((getattr(value, f.name) for f in fields(value) if key_of(f) == key), None)
+    for f in fields(value):
+        item = getattr(value, f.name)
+        if f.metadata.get("further") and key in item:
+            return item[key]
+        if key_of(f) == key:
+            return item
+    return None
 
 
 def blank(cls: type[R], **given: Any) -> R:
@@ -156,14 +190,40 @@ def _read_dataclass(cls: type, value: Any, where: str) -> Any:
         value = cls.upgrade(value)
     if not isinstance(value, Mapping):
         _refuse(cls, value, where)
-    found = {}
+    found: dict[str, Any] = {}
     for f in fields(cls):
+        if further := f.metadata.get("further"):
+            found[f.name] = {
+                name: _read(kind, value[name], _join(where, name)) for name, kind in further().items() if name in value
+            }
+            continue
         names = [name for name in _names(f) if name in value]
         if names:
             found[f.name] = _read(types_of(cls)[f.name], value[names[0]], _join(where, key_of(f)))
+            _check_limits(f, found[f.name], _join(where, key_of(f)))
         elif f.default is MISSING and f.default_factory is MISSING:
             raise InputError(f"{_join(where, key_of(f))} is missing; {expected(types_of(cls)[f.name])} needed")
     return cls(**found)
+
+
+ROUNDING = 1e-9
+"""By so much a computed share may miss 0 or 1."""
+
+
+def _check_limits(f: Field[Any], value: Any, where: str) -> None:
+    """Refuse what no measurement can give: an accuracy of 7.5, -5 examples."""
+    low, high = f.metadata.get("low", -math.inf), f.metadata.get("high", math.inf)
+    if math.isinf(low) and math.isinf(high):
+        return
+    if isinstance(value, tuple):
+        for index, item in enumerate(value):
+            _check_limits(f, item, f"{where}[{index}]")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_limits(f, item, f"{where}.{key}")
+    elif is_number(value) and not low - ROUNDING <= value <= high + ROUNDING:
+        allowed = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of at least {low:g}"
+        raise InputError(f"{where} is {json.dumps(value)}; a number {allowed} needed")
 
 
 def _read_union(kind: Any, value: Any, where: str) -> Any:
@@ -240,6 +300,12 @@ def is_number(value: Any) -> bool:
 def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
     """Path, type, unit and meaning of every field of a document, from the outside in."""
     for f in fields(cls):
+        if further := f.metadata.get("further"):
+            for name, part in further().items():
+                about = (getdoc(part) or "").split("\n\n")[0].replace("\n", " ")
+                yield _join(path, name), "object", "", f"{about} (`part({part.__name__})`)"
+                yield from described(part, _join(path, name))
+            continue
         kind = types_of(cls)[f.name]
         place = _join(path, key_of(f))
         inner, suffix = _innermost(kind)

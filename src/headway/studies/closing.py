@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from headway.checked import failed_checks
 from headway.diagnosis.claims import over_seeds
 from headway.head_analysis.seeds import VERDICTS, put_together
 from headway.results.doctor import Diagnosis, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
-from headway.results.patching import Contrast, Control, Rate
-from headway.results.schema import write
+from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, OverSeeds, Removed, RunHeads
+from headway.results.patching import Contrast
 from headway.statistics import ENOUGH_SEEDS
 
 Document = Mapping[str, Any]
@@ -29,41 +28,40 @@ MOVED = 0.05
 # Heads
 
 
-def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> dict[str, Any]:
+def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> HeadsStudy:
     """What the analyses of heads say, by cells: every run in short, and together the seeds of a study of one cell."""
     there = [cell for cell in cells if cell]
-    record: dict[str, Any] = {"form": FORM, "runs": [heads_in_short(one) for cell in there for one in cell]}
-    if len(there) == 1 and len(there[0]) > 1:
-        record["together"] = put_together(there[0])
-    return record
+    several = len(there) == 1 and len(there[0]) > 1
+    runs = tuple(heads_in_short(one) for cell in there for one in cell)
+    return HeadsStudy(runs=runs, together=put_together(there[0]) if several else None)
 
 
-def heads_in_short(found: HeadAnalysis) -> dict[str, Any]:
+def heads_in_short(found: HeadAnalysis) -> RunHeads:
     """How many heads of each verdict, how many can go together, and which bring the carry."""
     first, counts = found.joint.removable[0], Counter(found.verdicts.values())
-    return {
-        "run": PurePath(found.run).name,
-        "n": found.n,
-        "exact_match": found.baseline.accuracy,
-        "heads": len(found.heads),
-        "verdicts": {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
-        "removable": {
-            "limit": first.limit,
-            "n": found.joint.elimination.n_reported_on,
-            "heads": list(first.heads),
-            "drop": first.drop,
-            "drop_interval": list(first.drop_interval),
-            "alone": len(first.alone_under_limit.heads),
-            "alone_drop": first.alone_under_limit.drop,
-        },
-        "sufficient": list(found.joint.sufficient.heads),
-        "carry": [moved_by(one) for one in found.interventions.contrasts if one.about == CARRY and one.usable],
-        "real_disagreements": found.checks.real_disagreements,
-        "failed_checks": failed_checks(found.checks),
-    }
+    return RunHeads(
+        run=PurePath(found.run).name,
+        n=found.n,
+        accuracy=found.baseline.accuracy,
+        heads=len(found.heads),
+        verdicts={verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+        removable=Removed(
+            limit=first.limit,
+            n=found.joint.elimination.n_reported_on,
+            heads=first.heads,
+            drop=first.drop,
+            drop_interval=first.drop_interval,
+            alone=len(first.alone_under_limit.heads),
+            alone_drop=first.alone_under_limit.drop,
+        ),
+        sufficient=found.joint.sufficient.heads,
+        carry=tuple(moved_by(one) for one in found.interventions.contrasts if one.about == CARRY and one.usable),
+        real_disagreements=found.checks.real_disagreements,
+        failed_checks=tuple(found.doubts()),
+    )
 
 
-def moved_by(contrast: Contrast) -> dict[str, Any]:
+def moved_by(contrast: Contrast) -> MovedCarry:
     """The single heads that move a carry most often when their output is patched in from a sum with the other one.
 
     Each is the strongest of its kind of attention, chosen on one half of the pairs; its rate is that on the other.
@@ -71,92 +69,82 @@ def moved_by(contrast: Contrast) -> dict[str, Any]:
     """
     ranked = contrast.ranked()[:MOVERS]
     if not ranked:
-        movers = [mover(row.who, row) for row in contrast.best_single(MOVERS)]
-        return {"name": contrast.name, "n": contrast.usable, "heads": movers}
-    return {
-        "name": contrast.name,
-        "n": ranked[0].n,
-        "chosen_on_n": ranked[0].chosen_on_n,
-        "heads": [mover(one.head, one, one.control) for one in ranked],
-    }
+        best = contrast.best_single(MOVERS)
+        movers = tuple(Mover(head=row.who, rate=row.rate, interval=row.interval) for row in best)
+        return MovedCarry(name=contrast.name, n=contrast.usable, heads=movers)
+    return MovedCarry(
+        name=contrast.name,
+        n=ranked[0].n,
+        chosen_on_n=ranked[0].chosen_on_n,
+        heads=tuple(Mover(head=one.head, rate=one.rate, interval=one.interval, control=one.control) for one in ranked),
+    )
 
 
-def mover(head: str, found: Rate, control: Control | None = None) -> dict[str, Any]:
-    told = {"head": head, "rate": found.rate, "interval": list(found.interval)}
-    return told if control is None else {**told, "control": write(control)}
-
-
-def heads_lines(record: Document, health: StudyHealth | None = None) -> list[str]:
+def heads_lines(record: HeadsStudy, health: StudyHealth | None = None) -> list[str]:
     """The record of heads as a person reads it; of a model that learned nothing the doctor's record says so."""
     unlearned = {} if health is None else health.unlearned
-    lines = [line for run in record["runs"] for line in run_lines(run, unlearned.get(run["run"]))]
-    together = record.get("together")
+    lines = [line for run in record.runs for line in run_lines(run, unlearned.get(run.run))]
+    together = record.together
     if together is not None and not unlearned:
-        few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together["descriptive"] else ""
-        first = together["removable"][0]
-        cost = over_seeds_text(first["drop"], 2)
+        few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together.descriptive else ""
+        first = together.removable[0]
+        cost = over_seeds_text(first.drop, 2)
         lines.append(
-            f"heads of {together['seeds']} seeds{few}: {over_seeds_text(first['heads'], 0)} heads were chosen to go "
-            f"together for less than {first['limit']:g} point; on other examples they cost {cost}"
+            f"heads of {together.seeds} seeds{few}: {over_seeds_text(first.heads, 0)} heads were chosen to go "
+            f"together for less than {first.limit:g} point; on other examples they cost {cost}"
         )
     return lines
 
 
-def over_seeds_text(found: Document, decimals: int) -> str:
+def over_seeds_text(found: OverSeeds, decimals: int) -> str:
     """Every seed's value, and the interval of their median where there are seeds enough."""
-    every = ", ".join(f"{value:.{decimals}f}" for value in found["values"])
-    if found["interval"] is None or "median" not in found:
+    every = ", ".join(f"{value:.{decimals}f}" for value in found.values)
+    if found.interval is None or found.median is None:
         return every
-    low, high = found["interval"]
-    middle = f"{found['median']:.{max(decimals, 1)}f}"
+    low, high = found.interval
+    middle = f"{found.median:.{max(decimals, 1)}f}"
     return f"{every} (median {middle}, 95 % interval {low:.{decimals}f} to {high:.{decimals}f})"
 
 
-def run_lines(run: Document, unlearned: str | None = None) -> list[str]:
+def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
     """A run's verdicts, what can go together, and who moves the carries; nothing of these where it learned nothing."""
     if unlearned is not None:
-        return [f"heads of {run['run']} (n = {run['n']:,}) say nothing: the doctor finds {unlearned}"]
-    start = f"heads of {run['run']}, one at a time (n = {run['n']:,}): of {run['heads']}"
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run["verdicts"].items())
-    return [f"{start} {verdicts}", f"  {going_text(run['removable'])}", *(carry_text(one) for one in run["carry"])]
+        return [f"heads of {run.run} (n = {run.n:,}) say nothing: the doctor finds {unlearned}"]
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())
+    start = f"heads of {run.run}, one at a time (n = {run.n:,}): of {run.heads} {verdicts}"
+    return [start, f"  {going_text(run.removable)}", *map(carry_text, run.carry)]
 
 
-def going_text(removable: Document) -> str:
+def going_text(removable: Removed) -> str:
     """What heads cost that were chosen to go together; that they can go only where the interval shows it."""
-    count, limit = len(removable["heads"]), f"{removable['limit']:g} point{'s' * (removable['limit'] != 1)}"
-    low, high = removable["drop_interval"]
-    cost = f"{removable['drop']:.2f} ({low:.2f} to {high:.2f}, n = {removable['n']:,})"
+    count, limit = len(removable.heads), f"{removable.limit:g} point{'s' * (removable.limit != 1)}"
+    low, high = removable.drop_interval
+    cost = f"{removable.drop:.2f} ({low:.2f} to {high:.2f}, n = {removable.n:,})"
     if count == 0:
         text = f"none was found that can go for less than {limit}"
-    elif high < removable["limit"]:
+    elif high < removable.limit:
         text = f"{count} can go together for less than {limit}: on other examples they cost {cost}"
     else:
         text = f"{count} chosen to go together: on other examples they cost {cost}, not shown to be under {limit}"
-    if not removable["alone"]:
+    if not removable.alone:
         return text
-    return f"{text}; the {removable['alone']} that cost less alone cost {removable['alone_drop']:.2f} together"
+    return f"{text}; the {removable.alone} that cost less alone cost {removable.alone_drop:.2f} together"
 
 
-def carry_text(carry: Document) -> str:
+def carry_text(carry: MovedCarry) -> str:
     """The heads that surely move a carry, each with its control, or that none does."""
-    moving = [one for one in carry["heads"] if one["interval"][0] > MOVED]
-    shown = ", ".join(
-        f"{one['head']} in {one['rate']:.0%} ({span(one['interval'])}{control_text(one)})" for one in moving
-    )
+    moving = [one for one in carry.heads if one.interval[0] > MOVED]
+    shown = ", ".join(f"{one.head} in {one.rate:.0%} ({span(one.interval)}{control_text(one)})" for one in moving)
     if not moving:
-        most = max(carry["heads"], key=lambda one: float(one["rate"]), default=None)
-        shown = "no single head surely" + (
-            f" (at most in {most['rate']:.0%}, {span(most['interval'])})" if most else ""
-        )
-    return f"  {carry['name']} (n = {carry['n']:,}) is moved by {shown}"
+        most = max(carry.heads, key=lambda one: one.rate, default=None)
+        shown = "no single head surely" + (f" (at most in {most.rate:.0%}, {span(most.interval)})" if most else "")
+    return f"  {carry.name} (n = {carry.n:,}) is moved by {shown}"
 
 
-def control_text(mover: Document) -> str:
+def control_text(mover: Mover) -> str:
     """How often the same digit changes when a head is patched from a sum with the same carry."""
-    if "control" not in mover:
-        return ""
-    control = mover["control"]
-    return f"; same carry: {control['rate']:.0%}, {span(control['interval'])}"
+    control = mover.control
+    return "" if control is None else f"; same carry: {control.rate:.0%}, {span(control.interval)}"
 
 
 def span(interval: Sequence[float]) -> str:

@@ -177,10 +177,12 @@ class Heads(Piece[HeadAnalysis]):
 
     def do(self, *, device: str, tell: Tell) -> HeadAnalysis:
         from headway.evaluation import load
-        from headway.head_analysis.analysis import PARTS, analyse_and_keep, settings_of
+        from headway.head_analysis.analysis import analyse_and_keep, settings_of, steps
 
-        def note(part: str, done: int, total: int) -> None:
-            tell((PARTS.index(part) + done / total) / len(PARTS))
+        every = steps()
+
+        def note(step: str, done: int, total: int) -> None:
+            tell((every.index(step) + done / total) / len(every))
 
         trained = load(self.run, device=device)
         settings = settings_of(trained, split="test", examples=self.study.heads.examples, thorough=False)

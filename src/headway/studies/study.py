@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headway.errors import InputError, suggestion
 from headway.results.doctor import StudyHealth
 from headway.results.evaluation import SequenceEvaluation
+from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
 from headway.results.study import AccuracyStudy, EvaluatedRun, FailedTraining, LengthStudy, MeasuredRun
 from headway.studies.plan import Study, plan_study
@@ -34,7 +35,7 @@ class StudyResult:
     summary: Path
     lengths: LengthStudy | None
     accuracy: AccuracyStudy | None
-    heads: Mapping[str, Any]
+    heads: HeadsStudy
     doctor: StudyHealth
     report: "Written | None"
     explorer: str | None
@@ -44,7 +45,7 @@ class StudyResult:
 
     def to_json(self) -> dict[str, Any]:
         document = write(self.lengths or self.accuracy)
-        found = {"study": str(self.directory), **document, "heads": self.heads, "doctor": write(self.doctor)}
+        found = {"study": str(self.directory), **document, "heads": write(self.heads), "doctor": write(self.doctor)}
         found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
         return {**found, "explorer": self.explorer, "seconds": self.seconds}
 
@@ -87,7 +88,7 @@ def study(
         summary = work.keep("lengths", write(lengths))
     heads, health = work.heads(), work.doctor()
     written = work.report(lengths if figures else None)
-    page = work.explore([one["run"] for one in heads["runs"]])
+    page = work.explore([one.run for one in heads.runs])
     return StudyResult(
         directory=directory.path,
         summary=summary,

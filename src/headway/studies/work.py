@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.results.doctor import StudyHealth
+from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
 from headway.results.study import LengthStudy
 from headway.studies.plan import Plan, Study
@@ -144,7 +145,7 @@ class Work:
                 self.note_failure(piece.run.name, f"its heads: {error}")
         return {name: document for name, document in found.items() if document is not None}
 
-    def heads(self) -> dict[str, Any]:
+    def heads(self) -> HeadsStudy:
         """What the heads of the study's runs were found to do; kept with the study."""
         from headway.studies.closing import heads_record
         from headway.studies.pieces import Heads
@@ -153,10 +154,10 @@ class Work:
         cells = [[trial.name for trial in cell.trials if trial.name in chosen_runs] for cell in self.whole.cells]
         found = [[Heads(self.directory.run(name), self.whole.study).known() for name in names] for names in cells]
         record = heads_record([[one for one in documents if one is not None] for documents in found])
-        for run in record["runs"]:
-            if run["failed_checks"]:
-                self.note_failure(run["run"], f"its instruments failed: {'; '.join(run['failed_checks'])}")
-        self.keep("heads", record)
+        for run in record.runs:
+            if run.failed_checks:
+                self.note_failure(run.run, f"its instruments failed: {'; '.join(run.failed_checks)}")
+        self.keep("heads", write(record))
         return record
 
     def doctor(self) -> StudyHealth:

@@ -1,10 +1,9 @@
 """The heads of every run that was analysed: what each looks at, what it is worth alone, and what they do together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import cast
 
-from headway.checked import failed_checks
 from headway.narration.heads import (
     VERDICTS,
     ablation_table,
@@ -18,6 +17,7 @@ from headway.narration.method import METHOD
 from headway.narration.numbers import NONE, count, interval, number, points, size
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Words, code, join, quote, text, told
+from headway.reports.bars import bars
 from headway.reports.blocks import Block, Figure, Section, paragraph
 from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.importance import importance
@@ -25,7 +25,9 @@ from headway.reports.loss import has_losses, loss_changes
 from headway.reports.sections.accuracy import figure_name
 from headway.reports.sections.head_maps import looks
 from headway.reports.sections.head_sets import brings, together
+from headway.results.analyses import Finding
 from headway.results.heads import HeadAnalysis
+from headway.results.heads_study import OverSeeds
 
 Analysed = Sequence[tuple[RunDocuments, HeadAnalysis]]
 
@@ -38,7 +40,7 @@ def section(documents: Documents) -> Section | None:
     if len(analysed) > 1:
         blocks = [*paragraph(of_seeds(len(analysed))), verdict_table(analysed), *over_seeds(documents)]
     parts = [part_of(documents, run, found, folded=place > 0) for place, (run, found) in enumerate(analysed)]
-    failed = [f"{run.name}: {words}" for run, found in analysed for words in failed_checks(found.checks)]
+    failed = [f"{run.name}: {words}" for run, found in analysed for words in found.doubts()]
     blocks = [*paragraph([failed_instruments(failed)] if failed else []), *blocks]
     if len(analysed) == 1:
         title = "Heads" if len(documents.runs) == 1 else parts[0].title
@@ -64,10 +66,20 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
             ("look", "What each head looks at", looks(documents, run, found)),
             ("together", "Heads together", together(documents, run, found)),
             ("brings", "What heads bring", brings(documents, run, found)),
+            *((name, part.title, further(documents, run, name, part)) for name, part in found.parts.items()),
         )
         if own
     ]
     return Section(f"heads-{run.anchor}", text("Heads of {}", code(run.name)), blocks, parts, folded=folded)
+
+
+def further(documents: Documents, run: RunDocuments, name: str, part: Finding) -> list[Block]:
+    """What another analysis says and shows."""
+    blocks = paragraph(cast(list[Words], list(part.sentences())))
+    if shown := part.figure():
+        alt = f"Bars with intervals, in {shown.unit}: {shown.title}."
+        blocks.append(Figure(figure_name(documents, run, name), alt, partial(bars, shown)))
+    return blocks
 
 
 def losses(documents: Documents, run: RunDocuments, found: HeadAnalysis, kind: str) -> list[Block]:
@@ -106,24 +118,24 @@ def verdict_table(analysed: Analysed) -> Table:
 
 def over_seeds(documents: Documents) -> list[Block]:
     """What a study says of all its seeds: every seed, the median, and its interval."""
-    found = (documents.study.heads or {}) if documents.study is not None else {}
-    together = found.get("together", {})
-    verdicts = together.get("verdicts", {}).get("overall", {})
-    wanted: list[tuple[Words, Any]] = [
+    found = documents.study.heads if documents.study is not None else None
+    if found is None or found.together is None:
+        return []
+    verdicts = found.together.verdicts.get("overall", {})
+    wanted: list[tuple[Words, OverSeeds]] = [
         (f"heads that {of_verdict(name, 0)}", verdicts[name]) for name in VERDICTS if name in verdicts
     ]
-    for row in together.get("removable", []):
-        limit = number(row["limit"])
-        wanted.append((text("heads chosen to go together for less than {} points", limit), row["heads"]))
-    rows = [[name, *seed_cells(one)] for name, one in wanted if one.get("values")]
+    for row in found.together.removable:
+        name = text("heads chosen to go together for less than {} points", number(row.limit))
+        wanted.append((name, row.heads))
+    rows = [[name, *seed_cells(one)] for name, one in wanted if one.values]
     columns = [*words("over seeds"), Column("every seed"), Column("median"), Column("its interval")]
     return [Table("Heads over seeds: every seed counts once", columns, rows)] if rows else []
 
 
-def seed_cells(found: Mapping[str, Any]) -> list[Words]:
+def seed_cells(found: OverSeeds) -> list[Words]:
     """Every seed, the median and its interval; earlier versions wrote one of the mean, which is not shown."""
-    every = join(" ", [number(value) for value in found["values"]])
-    if found.get("median") is None:
+    every = join(" ", [number(value) for value in found.values])
+    if found.median is None:
         return [every, NONE, NONE]
-    ends = found.get("interval")
-    return [every, number(found["median"]), NONE if ends is None else interval(ends, points)]
+    return [every, number(found.median), NONE if found.interval is None else interval(found.interval, points)]

@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from headway import checked
-from headway.checked import failed_checks
-from headway.results.heads import Checks
+from headway.results import checks
+from headway.results.checks import Checks
 
 PASSED = Checks(identity=1e-6, decoded=4_000, disagreements=3, real_disagreements=0, weights_off_one=1e-7)
 
 
 def test_nothing_failed() -> None:
-    assert failed_checks(PASSED) == []
-    assert doctest.testmod(checked).failed == 0
+    assert PASSED.doubts() == []
+    assert doctest.testmod(checks).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -31,5 +30,5 @@ def test_nothing_failed() -> None:
     ],
 )
 def test_each_failure_is_told(changed: dict[str, Any], words: str) -> None:
-    (told,) = failed_checks(replace(PASSED, **changed))
+    (told,) = replace(PASSED, **changed).doubts()
     assert words in told

@@ -1,0 +1,93 @@
+"""An analysis of heads is one class: what it computes, and what that costs.
+
+    class DirectLogitAttribution(Analysis[Attribution]):
+        name, result = "attribution", Attribution
+
+        def make(self, subject, report):
+            return attribute(subject.trained, subject.examples)
+
+What is said and shown of it is the result's own (`results.analyses.Finding`); the list of all analyses is there, too.
+"""
+
+import time
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from headway.evaluation import Trained
+    from headway.tasks import Examples
+
+R = TypeVar("R")
+Progress = Callable[[str, int, int], None]
+"""Told of each step: its name, how much is done, out of how much."""
+Report = Callable[[int, int], None]
+
+
+class Clock:
+    """Times each step and passes its progress on."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[Report]:
+        start = time.perf_counter()
+        self.progress(step, 0, 1)
+        yield lambda done, total: self.progress(step, done, total)
+        self.seconds[step] = round(time.perf_counter() - start, 3)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step may take: passes over one example of three-digit addition on a CPU; larger models get fewer examples.
+
+    `passes` says how many passes an example takes, of a model and with so many sampled orders, and `most` how many
+    examples of n are of use.
+    """
+
+    budget: int
+    passes: "Callable[[Trained, int], int]"
+    most: Callable[[int], int] = lambda n: n
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run under analysis: its examples, how many of them each step may use, and what was found before."""
+
+    trained: "Trained"
+    examples: "Examples"
+    split: str
+    maps: int
+    sizes: Mapping[str, int]
+    found: dict[str, Any] = field(default_factory=dict)
+
+
+class Analysis(ABC, Generic[R]):
+    """One analysis. It has one step of its own name, or overrides `run` and names its `steps`."""
+
+    name: ClassVar[str]
+    result: ClassVar[type]
+    steps: ClassVar[tuple[str, ...]] = ()
+
+    def costs(self) -> Mapping[str, Cost]:
+        """Of the steps that use fewer examples where a pass costs more; `Subject.sizes` has how many."""
+        return {}
+
+    def make(self, subject: Subject, report: Report) -> R:
+        """What is found about the subject."""
+        raise NotImplementedError
+
+    def run(self, subject: Subject, clock: Clock) -> R:
+        """Make it, step by step, and keep it with the subject."""
+        with clock(self.name) as report:
+            return self.make(subject, report)
+
+    @classmethod
+    def of(cls, subject: Subject) -> R:
+        """What this analysis found about the subject before."""
+        found: R = subject.found[cls.name]
+        return found
