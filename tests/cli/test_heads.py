@@ -293,6 +293,27 @@ def test_anything_else_is_done_anew(options: str, after: Shell, monkeypatch: pyt
         after(f"heads zero --no-figures {options.replace('OTHER', str(max(steps)))}")
 
 
+def test_an_analysis_of_another_checkpoint_says_what_it_replaces(
+    after: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = stored("zero")["step"]
+    other = max({0, 2, 4} - {best})
+    forbid(monkeypatch)
+    with pytest.raises(AssertionError, match="analysed again"):
+        after(f"heads zero --no-figures --checkpoint {other}")
+    told = f"zero: the analysis of step {other} replaces what is kept; reports and studies read that of step {best}"
+    assert told in capsys.readouterr().err
+
+
+def test_a_damaged_document_is_refused_with_what_to_do(after: Shell) -> None:
+    place = Path("zero/analysis/heads.json")
+    document = json.loads(place.read_text())
+    document["baseline"]["exact_match"] = 7.5
+    place.write_text(json.dumps(document))
+    after("heads zero --no-figures", code=2)
+    assert "baseline.exact_match is 7.5; a number from 0 to 1 needed; --again analyses the run anew" in after.err
+
+
 def test_again_replaces_the_document(after: Shell) -> None:
     first = stored("zero")
     again = after.json("heads zero --no-figures --again")

@@ -121,6 +121,7 @@ def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: 
         if figures:
             _draw(earlier, trained.directory.figures, anew=False)
         return earlier
+    _warn_of_replacing(trained)
     with progress(f"heads of {trained.directory.name}", quiet=quiet) as meter:
         every = steps()
 
@@ -146,10 +147,23 @@ def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
             return None
     except OtherOrigin:
         return None
-    found = read_heads(trained.directory, trained.step)
+    try:
+        found = read_heads(trained.directory, trained.step)
+    except InputError as problem:
+        raise InputError(f"{problem}; --again analyses the run anew") from None
     if found is None or found.settings is None:
         return None
     return found if replace(found.settings, maps=settings.maps) == settings else None
+
+
+def _warn_of_replacing(trained: "Trained") -> None:
+    """A run keeps one analysis: that of another checkpoint takes the place of the one that reports and studies read."""
+    best = trained.directory.best_step
+    if best not in (None, trained.step) and (trained.directory.path / "analysis" / "heads.json").exists():
+        say(
+            f"headway: warning: {trained.directory.path}: the analysis of step {trained.step:,} replaces what is kept; "
+            f"reports and studies read that of step {best:,}, which headway heads without --checkpoint makes"
+        )
 
 
 def _remove_figures(folder: Path) -> None:

@@ -24,6 +24,8 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
     except OtherOrigin as problem:
         warn(str(problem))
         return None
+    except InputError as problem:
+        raise InputError(f"{problem}; run headway heads with --again") from None
     if found is None:
         return None
     if [head.name for head in found.heads] != heads:
