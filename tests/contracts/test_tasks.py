@@ -30,6 +30,9 @@ VARIANTS = {
         {"operand_order": "least-significant-first", "max_characters": 12},
     ),
     "sortedness": ({}, {"min_length": 2, "max_length": 11, "negatives": "adjacent"}, {"negatives": "mixed"}),
+    "copy": ({}, {"min_length": 3, "max_length": 7, "values": 4}),
+    "sorting": ({}, {"min_length": 5, "max_length": 9, "values": 100}),
+    "parity": ({"min_length": 8, "max_length": 14},),
 }
 """Options under which a task is tested; a task that is not listed is tested with its defaults."""
 
@@ -60,6 +63,18 @@ def right_sortedness(options, record):
     return {"sequence": sequence, "is_sorted": int(sequence == sorted(sequence)), "length": len(sequence)}
 
 
+def right_copy(options, record):
+    return record | {"target": list(record["input"])}
+
+
+def right_sorting(options, record):
+    return record | {"target": sorted(record["input"])}
+
+
+def right_parity(options, record):
+    return record | {"target": record["input"].count(1) % 2}
+
+
 def halves(tokens):
     middle = len(tokens) // 2
     return tokens[:middle], tokens[middle + 1 :]
@@ -72,7 +87,14 @@ def to_integer(digits, base):
     return value
 
 
-REFERENCES = {"addition": right_addition, "addition-text": right_addition_text, "sortedness": right_sortedness}
+REFERENCES = {
+    "addition": right_addition,
+    "addition-text": right_addition_text,
+    "sortedness": right_sortedness,
+    "copy": right_copy,
+    "parity": right_parity,
+    "sorting": right_sorting,
+}
 """For each task, the right record to an input, found without the code of the task."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.randomness import generator
-from headway.tasks import TASKS, Examples, Task
+from headway.tasks import Examples, Task
 from headway.tasks.base import LengthPlan
 from headway.tasks.splits import LARGEST_DRAW, SPLITS, fingerprint, problem_keys, split_of
 
@@ -60,12 +60,12 @@ def length_set(trained: Trained, name: str, length: int, n: int) -> Examples:
         splits = [trained.examples("train"), trained.examples("validation")]
         known = frozenset(key for examples in splits for key in problem_keys(trained.task, examples.source))
         return _draw(trained.task, name, length, n, trained.config.data.seed, known)
-    return _remembered(trained.task.name, trained.task.options, name, length, n, trained.config.data.seed)
+    return _remembered(type(trained.task), trained.task.options, name, length, n, trained.config.data.seed)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _remembered(task: str, options: Any, name: str, length: int, n: int, data_seed: int) -> Examples:
-    return _draw(TASKS.get(task)(options), name, length, n, data_seed, None)
+def _remembered(task: type[Task], options: Any, name: str, length: int, n: int, data_seed: int) -> Examples:
+    return _draw(task(options), name, length, n, data_seed, None)
 
 
 def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: frozenset[bytes] | None) -> Examples:

@@ -72,6 +72,7 @@ class Makes(Protocol):
 
 ANALYSES: Registry[Makes] = Registry(
     "analysis",
+    "headway.head_analysis.instrument:Analysis",
     {
         "capture": "headway.head_analysis.capture:Capturing",
         "scores": "headway.head_analysis.scores:Scoring",

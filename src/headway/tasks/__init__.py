@@ -6,10 +6,14 @@ from headway.tasks.base import Contrast, Examples, Task, Vocabulary
 
 TASKS: Registry[Task] = Registry(
     "task",
+    "headway.tasks.base:Task",
     {
         "addition": "headway.tasks.addition:Addition",
         "addition-text": "headway.tasks.addition_text:AdditionText",
         "sortedness": "headway.tasks.sortedness:Sortedness",
+        "copy": "headway.tasks.copy:Copy",
+        "parity": "headway.tasks.parity:Parity",
+        "sorting": "headway.tasks.sorting:Sorting",
     },
 )
 

@@ -6,6 +6,7 @@ from headway.registry import Registry
 
 ENCODINGS: Registry[Encoding] = Registry(
     "encoding",
+    "headway.model.encodings.base:Encoding",
     {
         "sinusoidal": "headway.model.encodings.sinusoidal:Sinusoidal",
         "learned": "headway.model.encodings.learned:Learned",

@@ -6,6 +6,7 @@ from headway.registry import Registry
 
 POOLINGS: Registry[Pooling] = Registry(
     "pooling",
+    "headway.model.poolings.base:Pooling",
     {
         "mean": "headway.model.poolings.simple:Mean",
         "max": "headway.model.poolings.simple:Max",

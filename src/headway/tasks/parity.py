@@ -1,0 +1,81 @@
+"""Is the number of ones odd?
+
+1 0 1 1  ->  1    (three ones)
+1 0 1 0  ->  0
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Int
+
+from headway.config import setting
+from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, seen_by_all
+from headway.tasks.sequences import Family, SequenceTask, uniform
+
+
+def few_ones(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
+    """No one, one, two or three of them, wherever they stand."""
+    order = random.random((n, length)).argsort(1).argsort(1)
+    return (order < random.integers(0, 4, size=(n, 1))).astype(np.int64)
+
+
+def mostly_ones(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
+    """The same with zeros and ones exchanged."""
+    return 1 - few_ones(random, n, length, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityOptions:
+    min_length: int = setting(2, "shortest sequence", low=1, high=65_536)
+    max_length: int = setting(12, "longest sequence", low=1, high=65_536)
+    test_lengths: tuple[int, ...] = setting((16, 24, 48), "lengths with a test set of their own", low=1, high=65_536)
+
+
+class Parity(SequenceTask):
+    """Bits; class 1 where the number of ones is odd."""
+
+    name = "parity"
+    Options = ParityOptions
+    kind = "class"
+    n_classes = 2
+    SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform, "few-ones": few_ones, "mostly-ones": mostly_ones}
+    PARTS: ClassVar[Mapping[str, str]] = {
+        **SequenceTask.PARTS,
+        "ones": "the ones. In 1 0 1 these are the first and the last element.",
+    }
+
+    @property
+    def values(self) -> int:
+        return 2
+
+    def answer_of(self, source: Rows, present: np.ndarray) -> Int[np.ndarray, " batch"]:
+        return ((source == 1).sum(1) % 2).astype(np.int64)
+
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        return {"length": (source != self.vocabulary.pad).sum(1), "ones": (source == 1).sum(1)}
+
+    def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        return {"ones": self.features(source)["ones"]}
+
+    def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        return self.answer(source)
+
+    def groups(self) -> tuple[int, ...]:
+        return (0, 1)
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        present = source != self.vocabulary.pad
+        return super().parts(source, prefix) | {"ones": seen_by_all(present, source == 1)}
+
+    def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
+        """Sequences of the longest length that differ in one bit."""
+        length = self.options.max_length
+        zero = uniform(random, n, length, 2)
+        place = random.integers(0, length, size=n)
+        one = zero.copy()
+        zero[np.arange(n), place], one[np.arange(n), place] = 0, 1
+        sides = (Examples(source, self.answer(source)) for source in (zero, one))
+        return [Contrast.both_ways("one bit", "ones", 0, *sides)]

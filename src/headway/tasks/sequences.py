@@ -1,0 +1,181 @@
+"""What tasks on random sequences of whole numbers share: lengths, sets at a length, records, and parts."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Int
+
+from headway.config import setting
+from headway.errors import InputError
+from headway.tasks.base import (
+    Answer,
+    Examples,
+    Keys,
+    LengthPlan,
+    Part,
+    Prefix,
+    Rows,
+    Task,
+    Vocabulary,
+    check_set,
+    seen_by_all,
+)
+
+Family = Callable[[np.random.Generator, int, int, int], Rows]
+"""Draws `n` sequences of a length with so many values: (random, n, length, values)."""
+
+
+def uniform(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
+    """Every element is drawn on its own."""
+    return random.integers(0, values, size=(n, length))
+
+
+def two_values(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
+    """Two different values in each sequence, in random order: as many repeats as there can be."""
+    low = random.integers(0, values - 1, size=(n, 1))
+    high = random.integers(low + 1, values)
+    return np.where(random.random((n, length)) < 0.5, low, high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions:
+    min_length: int = setting(4, "shortest sequence", low=1, high=65_536)
+    max_length: int = setting(16, "longest sequence", low=1, high=65_536)
+    values: int = setting(10, "elements are 0 to values - 1", low=2, high=65_536)
+    test_lengths: tuple[int, ...] = setting((32, 64, 128), "lengths with a test set of their own", low=1, high=65_536)
+
+
+class SequenceTask(Task):
+    """Sequences of whole numbers; a subclass says what the answer is."""
+
+    Options: ClassVar[type] = SequenceOptions
+    SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform}
+    """The sets of `headway lengths`. Training draws from the first."""
+    PARTS: ClassVar[Mapping[str, str]] = {
+        **Task.PARTS,
+        "previous_element": "the element right before the query's. For the 7 of 2 7 31 that is the 2.",
+        "next_element": "the element right after the query's. For the 7 of 2 7 31 that is the 31.",
+    }
+
+    def __init__(self, options: Any, family: str | None = None):
+        super().__init__(options)
+        if options.min_length > options.max_length:
+            raise InputError(
+                f"task.min_length = {options.min_length} is larger than task.max_length = {options.max_length}"
+            )
+        self.family = self.SETS[family or next(iter(self.SETS))]
+        elements = tuple(map(str, range(self.values)))
+        self.end = self.values + 1
+        if self.kind == "class":
+            self.vocabulary = Vocabulary((*elements, "PAD"), pad=self.values)
+        else:
+            names = (*elements, "BOS", "EOS", "PAD")
+            self.vocabulary = Vocabulary(names, pad=self.end + 1, bos=self.values, eos=self.end)
+
+    @property
+    def values(self) -> int:
+        return int(self.options.values)
+
+    def draw(self, random: np.random.Generator, n: int) -> Examples:
+        lengths = random.integers(self.options.min_length, self.options.max_length + 1, size=n)
+        width = int(lengths.max(initial=1))
+        drawn = self.family(random, n, width, self.values)
+        source = np.where(np.arange(width) < lengths[:, None], drawn, self.vocabulary.pad)
+        return Examples(source, self.answer(source))
+
+    @abstractmethod
+    def answer_of(self, source: Rows, present: np.ndarray) -> np.ndarray:
+        """The answer's elements at the places where the source has some, or the class; padding may hold anything."""
+
+    def answer(self, source: Rows) -> Int[np.ndarray, "batch *answer"]:
+        present = source != self.vocabulary.pad
+        found = self.answer_of(source, present)
+        if self.kind == "class":
+            return found
+        lengths = present.sum(1, keepdims=True)
+        column = np.arange(int(lengths.max(initial=0)) + 1)
+        wide = np.pad(found, ((0, 0), (0, 1)))[:, : len(column)]
+        target = np.where(column < lengths, wide, self.vocabulary.pad)
+        return np.where(column == lengths, self.end, target)
+
+    def canonical(self, source: Rows) -> Keys:
+        return np.where(source == self.vocabulary.pad, -1, source)
+
+    def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        present = source != self.vocabulary.pad
+        ordered = np.sort(source, axis=1)
+        repeats = ((np.diff(ordered, axis=1) == 0) & (ordered[:, 1:] != self.vocabulary.pad)).sum(1)
+        return {"length": present.sum(1), "repeats": repeats}
+
+    def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
+        return {"repeats": self.features(source)["repeats"]}
+
+    def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
+        found = super().parts(source, prefix)
+        width, present = source.shape[1], source != self.vocabulary.pad
+        for name, shift in (("previous_element", -1), ("next_element", 1)):
+            part = np.zeros_like(found["diagonal"])
+            part[:, :width, :width] = seen_by_all(present, present) & np.eye(width, k=shift, dtype=bool)
+            found[name] = part
+        return found
+
+    def at_length(self, length: int) -> "SequenceTask":
+        if length < 1:
+            raise InputError(f"{self.name} at length {length} has no sequences; at least 1 needed")
+        return self._with(length, None)
+
+    def _with(self, length: int, family: str | None) -> "SequenceTask":
+        return type(self)(replace(self.options, min_length=length, max_length=length), family)
+
+    def length_plan(self) -> LengthPlan:
+        """Half and all of the longest training length, and all between in four steps; then 2, 4 and 8 times it."""
+        shortest, longest = self.options.min_length, self.options.max_length
+        inside = np.unique(np.linspace(max(shortest, longest // 2), longest, 4).round().astype(int))
+        longer = tuple(longest * times for times in (2, 4, 8))
+        return LengthPlan("length", "elements", tuple(self.SETS), shortest, longest, tuple(inside.tolist()), longer)
+
+    def for_lengths(self, name: str, length: int) -> "SequenceTask":
+        check_set(self.name, name, self.length_plan())
+        self.at_length(length)
+        return self._with(length, name)
+
+    def test_lengths(self) -> tuple[int, ...]:
+        return tuple(self.options.test_lengths)
+
+    def widths(self) -> tuple[int, ...]:
+        longest = self.options.max_length
+        return (longest,) if self.kind == "class" else (longest, longest + 1)
+
+    def longest_answer(self, source_width: int) -> int:
+        return 0 if self.kind == "class" else source_width + 1
+
+    def show(self, source: np.ndarray, target: Answer | None = None) -> str:
+        text = " ".join(str(value) for value in source if value != self.vocabulary.pad)
+        if target is None:
+            return text
+        return f"{text} -> {int(target) if self.kind == 'class' else ' '.join(self.written(target))}"
+
+    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
+        if self.kind == "class":
+            return {"input": _elements(source, self.values), "target": int(target)}
+        return {"input": _elements(source, self.values), "target": _elements(target, self.values)}
+
+    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+        source = record["input"]
+        if not isinstance(source, list) or not source or not all(type(value) is int for value in source):
+            raise InputError(f"input is {source!r:.60}; a list of whole numbers needed")
+        for value in source:
+            if not 0 <= value < self.values:
+                raise InputError(f"input holds {value}; values lie in 0..{self.values - 1}")
+        right = self.to_record(np.array(source), self.answer(np.array([source]))[0])["target"]
+        if record["target"] != right or isinstance(record["target"], bool):
+            raise InputError(f"target is {record['target']!r:.60}; {right!r:.60} is right")
+        return source, right if self.kind == "class" else [*right, self.end]
+
+
+def _elements(row: np.ndarray, values: int) -> list[int]:
+    """The elements of a row without EOS and padding, whose ids lie above the values."""
+    return [int(value) for value in row if value < values]
