@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from headway.config import Choice
-from headway.diagnosis.foreign import read_data, read_predictions
+from headway.diagnosis.foreign import read_data
+from headway.diagnosis.predicted import read_predictions
 from headway.diagnosis.predictions import examine_predictions
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis

@@ -7,7 +7,7 @@ import numpy as np
 
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
-from headway.diagnosis.subject import widened
+from headway.diagnosis.subject import bare_rows, widened
 from headway.tasks import Examples
 from headway.tasks.splits import overlaps
 
@@ -73,7 +73,7 @@ def split_overlap(seen: Examination) -> Verdict | None:
     if not shared:
         return fine(f"No problem is in two of {', '.join(f'{name} ({n:,})' for name, n in sizes.items())}.", **sizes)
     counts = "; ".join(f"{pair}: {count:,} of {sizes[pair.split(' and ')[1]]:,}" for pair, count in shared.items())
-    given = {name: set(_given(seen, examples)) for name, examples in splits.items()}
+    given = {name: set(bare_rows(seen.task, examples.source)) for name, examples in splits.items()}
     same = sum(len(given[one] & given[other]) for one, other in (pair.split(" and ") for pair in shared))
     words = f" ({same:,} as given, the rest up to a + b = b + a)" * (same < sum(shared.values()) and not seen.is_class)
     return error(
@@ -81,11 +81,6 @@ def split_overlap(seen: Examination) -> Verdict | None:
         "Remove the shared problems from training (a + b and b + a are one problem), and train again.",
         **shared,
     )
-
-
-def _given(seen: Examination, examples: Examples) -> list[bytes]:
-    """The sources as they stand, without the task's own padding: another id may be a symbol."""
-    return [row[row != seen.task.vocabulary.pad].tobytes() for row in examples.source]
 
 
 def oracle_contradicts_targets(seen: Examination) -> Verdict | None:
@@ -127,7 +122,7 @@ def duplicates(seen: Examination) -> Verdict | None:
     """No split holds the same source twice."""
     repeats = {}
     for name, examples in seen.subject.splits.items():
-        keys = Counter(_given(seen, examples))
+        keys = Counter(bare_rows(seen.task, examples.source))
         repeats[name] = len(examples) - len(keys)
     sizes = {name: len(examples) for name, examples in seen.subject.splits.items()}
     if not any(repeats.values()):

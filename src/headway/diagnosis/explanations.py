@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.diagnosis.foreign import ForeignData
+from headway.diagnosis.tables import Point
 from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
 
@@ -26,6 +27,14 @@ class Candidate:
     holds: Holds
     weight: float
     either: bool = False
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of n examples a candidate gets right."""
+
+    right: int
+    n: int
 
 
 def candidates_of(task: Task) -> list[Candidate]:
@@ -131,3 +140,17 @@ SUMS_AS_TEXT = [
     replace(SUMS[5], weight=0.25),
 ]
 """A sum that is not padded has no first digit that is mostly 0."""
+
+
+def sets_of(data: ForeignData, point: Point) -> list[Examples]:
+    """The sets that a number can have been measured on: of its length, its split, or the test file."""
+    if isinstance(point.place, int):
+        return data.by_length.get(point.place, [])
+    return data.of_role(point.split) if point.split in ("train", "validation") else data.measured
+
+
+def share_of(candidate: Candidate, data: ForeignData, examples: Examples) -> Share:
+    key = (candidate.holds, id(examples))
+    if key not in data.remembered:
+        data.remembered[key] = Share(int(candidate.holds(data, examples).sum()), len(examples))
+    return data.remembered[key]

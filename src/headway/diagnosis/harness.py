@@ -1,18 +1,18 @@
 """Checks of the harness: loss, scoring, masks, padding, decoding and checkpoints, whatever the model has learned."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from headway.diagnosis.examination import Examination, apart
-from headway.diagnosis.findings import Check, Verdict, error, fine, warning
+from headway.diagnosis.findings import Check, Verdict, error, fine
+from headway.diagnosis.metrics import checkpoint_mismatch, measured_on_training
 from headway.diagnosis.subject import Answers, widened
+from headway.diagnosis.vocabulary import tokens_exchanged
 from headway.evaluation import NEAR_TIE, disagreeing
 from headway.randomness import generator
-from headway.statistics import above_share
 from headway.tasks import Examples
 
 SAME_NUMBERS = 1e-4
@@ -21,28 +21,8 @@ OTHER_SHAPES = 1e-3
 """The same numbers summed in other shapes and orders; a padding token that is seen changes logits by tenths."""
 ROWS_ALONE = 24
 """Rows that are passed one by one, to hold them against the same rows in a batch."""
-LOSS_MOVED = 0.02
-"""Relative difference of a loss that another device and the order of sums may make, ten times over."""
-ACCURACY_MOVED = 0.005
-"""The same for an accuracy, beside two examples that near-ties may decide."""
 SHIFTED = 0.5
 """Share of answer tokens that must be a neighbour's before answers count as shifted; by chance a tenth are."""
-
-MOST_TRAINING = 4_000
-"""Training examples that are passed to see whether the metrics speak of them."""
-MEMORY_SHOWS = 0.1
-"""Points (of 1) between training and validation below which the two cannot be mistaken for each other."""
-MOST_SUSPECTS = 10
-"""Symbols that are exchanged in pairs: those in whose presence most goes wrong; all ten digits."""
-MOST_EXCHANGED = 200
-"""Examples that are passed for each pair: a gain of 10 points shows in them."""
-SCREENED = 48
-"""Of these, examples with which the most suspicious pair is chosen; it is then held against all of them."""
-FEWEST_EXCHANGED = 20
-EXCHANGED = 0.05
-"""Share of the answers that must be better with two symbols exchanged: a sound model loses by any exchange."""
-BY_CHANCE = 1e-4
-"""How often so many more answers may be better than worse by chance, over all pairs (sign test)."""
 
 
 def _columns(seen: Examination, width: int) -> list[str]:
@@ -342,148 +322,6 @@ def answers_shifted(seen: Examination) -> Verdict | None:
 def _share_alike(foreseen: Answers, target: Answers, pad: int) -> float:
     there = target != pad
     return float((foreseen == target)[there].mean()) if there.any() else 0.0
-
-
-def checkpoint_mismatch(seen: Examination) -> Verdict | None:
-    """At this checkpoint, validation loss and accuracy are what the metrics say of its step."""
-    forward, step, metrics = seen.subject.forward, seen.subject.step, seen.subject.metrics
-    examples = seen.subject.splits.get("validation")
-    if forward is None or step is None or examples is None or not any("validation" in row for row in metrics):
-        return None
-    said = [row["validation"] for row in metrics if "validation" in row and row["step"] == step]
-    if not said:
-        return warning(
-            f"The metrics hold no validation of step {step:,}, which this checkpoint is from.",
-            "Use the best checkpoint, or validate this one.",
-            step=step,
-        )
-    logits, n = forward(examples), len(examples)
-    loss, accuracy = _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
-    told = said[-1]
-    numbers = {"step": step, "loss": loss, "accuracy": accuracy, "n": n}
-    numbers |= {"recorded_loss": told["loss"], "recorded_accuracy": told["accuracy"]}
-    close = _is_close(told, loss, accuracy, n)
-    words = f"validation loss {loss:.4g} and accuracy {accuracy:.1%} on {n:,} examples"
-    if close:
-        return fine(f"Step {step:,} has {words}, as its metrics say.", **numbers)
-    return error(
-        f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and {told['accuracy']:.1%}.",
-        "Find the checkpoint that the metrics speak of; nothing measured on this one belongs to them.",
-        **numbers,
-    )
-
-
-def measured_on_training(seen: Examination) -> Verdict | None:
-    """The validation numbers of the metrics are of validation examples, not of training ones."""
-    told, forward = _told(seen), seen.subject.forward
-    splits = seen.subject.splits
-    if told is None or forward is None or not {"train", "validation"} <= set(splits):
-        return None
-    train = splits["train"].take(Examination.rows_of(len(splits["train"]), MOST_TRAINING))
-    found = {name: _measured(seen, some) for name, some in (("train", train), ("validation", splits["validation"]))}
-    fits = {name: _is_close(told, *numbers, len(splits[name])) for name, numbers in found.items()}
-    numbers = {
-        "train_loss": found["train"][0],
-        "validation_loss": found["validation"][0],
-        "recorded_loss": told["loss"],
-    }
-    numbers |= {"train": found["train"][1], "validation": found["validation"][1], "recorded": told["accuracy"]}
-    if fits["validation"] or not fits["train"] or found["train"][1] - found["validation"][1] < MEMORY_SHOWS:
-        return fine("The metrics' validation numbers are not those of training examples.", **numbers)
-    return error(
-        f"The metrics call {told['accuracy']:.1%} validation accuracy; that is what {len(train):,} training examples "
-        f"give, and validation examples give {found['validation'][1]:.1%}.",
-        "Measure on examples that training never saw.",
-        **numbers,
-    )
-
-
-def _told(seen: Examination) -> Mapping[str, float] | None:
-    """Validation loss and accuracy that the metrics give for the checkpoint's step."""
-    said = [
-        row["validation"] for row in seen.subject.metrics if "validation" in row and row["step"] == seen.subject.step
-    ]
-    return said[-1] if said else None
-
-
-def _measured(seen: Examination, examples: Examples) -> tuple[float, float]:
-    assert seen.subject.forward is not None
-    logits = seen.subject.forward(examples)
-    return _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
-
-
-def _is_close(told: Mapping[str, float], loss: float, accuracy: float, n: int) -> bool:
-    """Whether a loss and an accuracy are those recorded, up to what another device changes."""
-    close = abs(loss - told["loss"]) <= LOSS_MOVED * max(abs(told["loss"]), 0.05)
-    return close and abs(accuracy - told["accuracy"]) <= ACCURACY_MOVED + 2 / n
-
-
-def tokens_exchanged(seen: Examination) -> Verdict | None:
-    """No two symbols are answered better when they are exchanged."""
-    forward = seen.subject.forward
-    if forward is None or seen.foreseen is None or len(seen.sample) < FEWEST_EXCHANGED:
-        return None
-    examples = seen.sample.take(slice(0, MOST_EXCHANGED))
-    right = _right_by_row(seen, forward(examples), examples)
-    # Where nearly all is right, no exchange can gain enough.
-    pairs = _suspects(seen, examples, right) if (right < 1).mean() >= EXCHANGED else []
-    first = slice(0, SCREENED)
-    gains = {pair: _gain(seen, examples.take(first), right[first], pair) for pair in pairs}
-    found = max(gains, key=lambda pair: gains[pair][0] - gains[pair][1], default=(0, 0))
-    best = _gain(seen, examples, right, found) if pairs else (0, 0)
-    n, (gained, lost) = len(examples), best
-    by_chance = min(1.0, above_share(gained, gained + lost, 0.5) * len(pairs)) if gained else 1.0
-    numbers = {"gained": gained, "lost": lost, "by_chance": by_chance, "n": n}
-    if by_chance > BY_CHANCE or gained - lost < EXCHANGED * n:
-        return fine(f"No exchange of two symbols ({len(pairs)} pairs) makes {n} answers better.", **numbers)
-    names = [seen.task.vocabulary.tokens[token] for token in found]
-    return error(
-        f"With {names[0]} and {names[1]} exchanged in what the model reads, {gained} of {n} answers are better and "
-        f"{lost} worse (by chance {by_chance:.1g}): it is given one for the other.",
-        "Use one vocabulary, in one order, for training and measuring; an embedding's rows belong to it.",
-        symbols=names,
-        **numbers,
-    )
-
-
-def _gain(seen: Examination, examples: Examples, right: np.ndarray, pair: tuple[int, int]) -> tuple[int, int]:
-    """How many answers are better, and how many worse, with two symbols exchanged in what the model reads."""
-    assert seen.subject.forward is not None
-    source, target = (_exchange(rows, *pair) for rows in (examples.source, examples.target))
-    read = Examples(source, examples.target if seen.is_class else target)
-    after = _right_by_row(seen, seen.subject.forward(read), examples)
-    return int((after > right).sum()), int((after < right).sum())
-
-
-def _suspects(seen: Examination, examples: Examples, right: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of the symbols in whose presence most goes wrong."""
-    own = seen.task.vocabulary
-    symbols = set(np.unique(examples.source).tolist()) - {own.pad, own.bos, own.eos}
-    score = {token: float(right[(examples.source == token).any(1)].mean()) for token in symbols}
-    worst = sorted(symbols, key=lambda token: score[token])[:MOST_SUSPECTS]
-    return [(one, other) for place, one in enumerate(worst) for other in worst[place + 1 :]]
-
-
-def _exchange(rows: np.ndarray, one: int, other: int) -> np.ndarray:
-    return np.where(rows == one, other, np.where(rows == other, one, rows))
-
-
-def _right_by_row(seen: Examination, logits: Tensor, examples: Examples) -> np.ndarray:
-    """The share of answer tokens that are foreseen rightly, of each example; 0 or 1 for classes."""
-    right = logits.argmax(-1).numpy() == examples.target
-    if seen.is_class:
-        return np.asarray(right, dtype=np.float64)
-    there = examples.target != seen.task.vocabulary.pad
-    return np.asarray((right & there).sum(1) / there.sum(1).clip(1))
-
-
-def _loss(logits: Tensor, target: Answers, seen: Examination) -> float:
-    pad = seen.task.vocabulary.pad
-    return float(F.cross_entropy(logits.flatten(0, -2), torch.from_numpy(target).flatten(), ignore_index=pad))
-
-
-def _accuracy(seen: Examination, logits: Tensor, examples: Examples) -> np.floating:
-    return seen.subject.score(logits.argmax(-1).numpy(), examples.target).mean()
 
 
 NOISY = ("not-finite", "dropout-on")

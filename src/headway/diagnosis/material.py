@@ -9,7 +9,7 @@ from headway.diagnosis.data import DATA
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, errors_first, fine, run_checks, warning
 from headway.diagnosis.foreign import ForeignData, read_data
-from headway.diagnosis.subject import Subject, score_of
+from headway.diagnosis.subject import Subject, bare_rows, score_of
 from headway.results.doctor import UNEXAMINED, Diagnosis, Finding
 from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
@@ -58,13 +58,13 @@ def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
     known = [some.source for some in data.of_role("train")]
     if not known:
         return
-    given = {row for some in known for row in _as_given(data.task, some)}
+    given = {row for some in known for row in bare_rows(data.task, some)}
     either = {row for some in known for row in problem_keys(data.task, some)}
     counts = {}
     for name, examples in data.tests().items():
         shared = sum(key in either for key in problem_keys(data.task, examples.source))
         if shared:
-            counts[name] = (shared, sum(key in given for key in _as_given(data.task, examples.source)), len(examples))
+            counts[name] = (shared, sum(key in given for key in bare_rows(data.task, examples.source)), len(examples))
     if not counts:
         return
     share = max(shared / n for shared, _, n in counts.values())
@@ -82,20 +82,16 @@ def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
     )
 
 
-def _as_given(task: Task, source: np.ndarray) -> list[bytes]:
-    return [row[row != task.vocabulary.pad].tobytes() for row in source.astype(np.int32)]
-
-
 def near_duplicates(seen: Examination) -> Verdict | None:
     """No test sequence holds the very values of a training sequence in another order."""
     train = seen.subject.splits.get("train")
     if not seen.is_class or train is None:
         return None
-    known, same = set(_values(seen.task, train)), set(_as_given(seen.task, train.source))
+    known, same = set(_values(seen.task, train)), set(bare_rows(seen.task, train.source))
     counts = {}
     for name, examples in seen.subject.splits.items():
         if name != "train":
-            pairs = zip(_values(seen.task, examples), _as_given(seen.task, examples.source), strict=True)
+            pairs = zip(_values(seen.task, examples), bare_rows(seen.task, examples.source), strict=True)
             counts[name] = sum(values in known and row not in same for values, row in pairs)
     if not counts:
         return None
@@ -112,7 +108,7 @@ def near_duplicates(seen: Examination) -> Verdict | None:
 
 def _values(task: Task, examples: Examples) -> list[bytes]:
     """What a sequence holds, whatever its order."""
-    return _as_given(task, np.sort(examples.source, axis=1))
+    return bare_rows(task, np.sort(examples.source, axis=1))
 
 
 def lengths_and_classes(seen: Examination) -> Verdict | None:

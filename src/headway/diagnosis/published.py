@@ -7,19 +7,19 @@ explains is said to be not explained, with what it was compared with.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 
 import numpy as np
 
-from headway.diagnosis.explanations import BELOW, CLASS, Candidate, candidates_of
+from headway.diagnosis.explanations import BELOW, CLASS, Candidate, Share, candidates_of, sets_of, share_of
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.material import diagnosis_of, not_examined, overlap_of_measured
-from headway.diagnosis.tables import Point, Series, Table, read_results
+from headway.diagnosis.published_heads import drops_inside_noise, nothing_to_lose
+from headway.diagnosis.tables import Claim, Point, Series, Table, claims_of, read_results
 from headway.results.doctor import Diagnosis, Finding
-from headway.statistics import above_share, binomial_between, holm, mcnemar
-from headway.tasks import Examples, Task
+from headway.statistics import above_share, binomial_between, holm
+from headway.tasks import Task
 
 SURPRISING = 0.01
 """A coincidence less likely than this, over all claims and candidates, is taken for none: an error."""
@@ -30,8 +30,6 @@ ROUNDING = 1e-7
 REGIONS = (0.05, 0.9)
 """Accuracies of whole answers below the first belong to models that learned nothing, those from the second on to models
 that learned; no defect here gives the latter. Inside its region any count is as likely as another."""
-HOPELESS = 0.02
-"""Accuracy of whole answers below which a head has nothing to lose."""
 IMPROBABLE = 1e-4
 """Chance below which a classifier that is less often right than the rarer class is no accident."""
 
@@ -44,27 +42,6 @@ NOTHING_SAID = Finding(
     {},
     'Give the accuracy before any head is removed, such as {"baseline": 0.99}.',
 )
-
-
-@dataclass(frozen=True)
-class Share:
-    """How many of n examples a candidate gets right."""
-
-    right: int
-    n: int
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Numbers that one model is said to have: every model by length, a single accuracy, or a baseline of heads."""
-
-    label: str
-    points: tuple[Point, ...]
-    kind: str
-
-    @property
-    def shown(self) -> str:
-        return " ".join(point.text for point in self.points)
 
 
 Match = tuple[Claim, list[tuple[Point, Share]], float]
@@ -80,51 +57,19 @@ def examine_results(results: Path, data: Path) -> Diagnosis:
 
 def explain(table: Table, data: ForeignData) -> list[Finding]:
     """What the data explains of each claim, and what it does not."""
-    claims = _claims(table.series)
+    claims = claims_of(table.series)
     explained = list(_coincidences(claims, data))
     told = {claim for _, matches in explained for claim, _, _ in matches}
     findings = [finding for finding, _ in explained]
-    findings += _nothing_to_lose(table.series, claims, data)
+    findings += nothing_to_lose(table.series, claims, data)
     findings += _exchanged(claims, data)
     findings += _no_better([claim for claim in claims if claim not in told], data)
-    findings += _drops(table.series, claims, data)
+    findings += drops_inside_noise(table.series, claims, data)
     findings += _impossible(table.series, claims, data)
     findings += _unread(table, claims, data)
     named = {text for one in findings for text in one.numbers.get("claims", ())}
     findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data, table.aside)
     return findings or [NOTHING_SAID]
-
-
-def _claims(series: Iterable[Series]) -> list[Claim]:
-    """What is claimed, each once: heads are no claims of their own, and of a log the last epoch is one."""
-    claims: dict[tuple[tuple[object, ...], ...], Claim] = {}
-    for one in series:
-        points = _last_epoch(one) if one.kind == "epochs" else one.points
-        if one.kind in ("length", "single", "baseline", "epochs"):
-            key = tuple((point.place, point.split or "test", point.text) for point in points)
-            before = claims.get(key)
-            label = one.label if before is None else ", ".join(filter(None, (before.label, one.label)))
-            claims[key] = Claim(label, points, one.kind)
-    return list(claims.values())
-
-
-def _last_epoch(one: Series) -> tuple[Point, ...]:
-    last = {point.split: point for point in sorted(one.points, key=lambda point: point.epoch or 0)}
-    return tuple(last.values())
-
-
-def _sets(data: ForeignData, point: Point) -> list[Examples]:
-    """The sets that a number can have been measured on: of its length, its split, or the test file."""
-    if isinstance(point.place, int):
-        return data.by_length.get(point.place, [])
-    return data.of_role(point.split) if point.split in ("train", "validation") else data.measured
-
-
-def _share(candidate: Candidate, data: ForeignData, examples: Examples) -> Share:
-    key = (candidate.holds, id(examples))
-    if key not in data.remembered:
-        data.remembered[key] = Share(int(candidate.holds(data, examples).sum()), len(examples))
-    return data.remembered[key]
 
 
 def _equals(point: Point, share: Share) -> bool:
@@ -164,12 +109,12 @@ def _low(claim: Claim) -> list[Point]:
 
 def _matched(candidate: Candidate, claim: Claim, data: ForeignData) -> tuple[list[tuple[Point, Share]], float] | None:
     """The points that are the candidate's, and how likely that many would be for another model."""
-    known = [point for point in _low(claim) if _sets(data, point)]
+    known = [point for point in _low(claim) if sets_of(data, point)]
     found = {}
     for point in known:
-        sets = _sets(data, point)
+        sets = sets_of(data, point)
         for examples in sets:
-            share = _share(candidate, data, examples)
+            share = share_of(candidate, data, examples)
             both = (share, Share(share.n - share.right, share.n)) if candidate.either else (share,)
             fits = [one for one in both if _equals(point, one) and 0 < one.right < one.n]
             if fits:
@@ -257,105 +202,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share >= 1e-6 else "less than one in a million"
 
 
-def _size(data: ForeignData) -> int:
-    return len(data.measured[0])
-
-
-def _baseline_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> Point | None:
-    """The accuracy that a table of heads starts from: its baseline, drop plus accuracy, or the only one."""
-    baselines = {other.label: other.points[0] for other in series if other.kind == "baseline"}
-    found = baselines.get(f"{one.label} baseline".strip())
-    if found is not None or len(baselines) == 1:
-        return found or next(iter(baselines.values()))
-    drops = {point.place: point for other in series if other.kind == "drop" for point in other.points}
-    heads = {point.place: point for other in series if other.kind == "head" for point in other.points}
-    sums = {round(heads[place].value + drops[place].value, 9) for place in heads if place in drops}
-    if len(sums) == 1:
-        point = next(iter(heads.values()))
-        value = sums.pop()
-        return Point(None, f"{value:g}", value, point.half)
-    alone = [claim.points[0] for claim in claims if claim.kind == "single" and len(claim.points) == 1]
-    return alone[0] if len(alone) == 1 else None
-
-
-def _nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Tables of heads on a model with so few right answers, or so near to guessing, that no head can lose any."""
-    for one in series:
-        base = _baseline_of(one, series, claims) if one.kind in ("head", "drop") else None
-        base = one.points[0] if one.kind == "baseline" and one.points[0].value < HOPELESS else base
-        if base is None:
-            continue
-        n = _size(data)
-        right = round(base.value * n)
-        if data.task.kind == "class":
-            share = _share(CLASS[0], data, data.measured[0])
-            majority = max(share.right, share.n - share.right) / share.n
-            if above_share(right, n, majority) <= 0.05:
-                continue
-            why = f"the more frequent class alone makes up {majority:.1%}"
-        else:
-            least = _least(len(one.points), n)
-            if base.value >= HOPELESS and right >= least:
-                continue
-            why = f"{right:,} right answers of {n:,} are all there is"
-        evidence = (
-            f"The accuracy before any head is removed is {base.text}, and {why}: nothing can be lost here, so nothing "
-            f"was measured: what is said of heads says nothing about them."
-        )
-        numbers = {"baseline": base.value, "n": n, "heads": len(one.points), "claims": [base.text]}
-        fix = "Train the model until it answers far more than guessing does; then ablate."
-        yield Finding("nothing-to-lose", "error", "claims", evidence, numbers, fix)
-        return
-
-
-def _least(heads: int, n: int) -> int:
-    """The fewest lost answers that can be told from none, for so many heads."""
-    return next((k for k in range(1, n + 1) if heads * float(mcnemar(k, 0)) <= 0.05), n + 1)
-
-
-def _drops(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Drops of ablated heads that one test set of this size cannot tell from none, in the best case.
-
-    The best case is that the head's removal turned no wrong answer into a right one.
-    """
-    told = {one.label for one in series if one.kind == "drop"}
-    n = _size(data)
-    for one in series:
-        drops = [] if one.kind == "head" and one.label in told else _drops_of(one, series, claims)
-        if not drops:
-            continue
-        lost = np.array([round(abs(drop) * n) for _, drop in drops])
-        p = holm(mcnemar(lost, 0))
-        weak = [
-            f"{name} ({drop:.2%})"
-            for (name, drop), value in zip(drops, p, strict=True)
-            if round(abs(drop) * n) and value > 0.05
-        ]
-        least = _least(len(drops), n)
-        if weak:
-            evidence = (
-                f"{len(weak)} of {len(drops)} heads have a drop that {n:,} examples cannot tell from none even if "
-                f"nothing was gained: {', '.join(weak[:5])}. For {len(drops)} heads it takes {least / n:.2%} "
-                f"({least} examples)."
-            )
-            numbers = {"weak": len(weak), "heads": len(drops), "n": n, "smallest": least / n}
-            fix = "Call these undecided; measure on more examples, or on several seeds."
-            yield Finding("drop-inside-noise", "warning", "claims", evidence, numbers, fix)
-
-
-def _drops_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> list[tuple[str, float]]:
-    if one.kind == "drop":
-        return [(str(point.place), point.value) for point in one.points]
-    baseline = _baseline_of(one, series, claims) if one.kind == "head" else None
-    return [(str(point.place), baseline.value - point.value) for point in one.points] if baseline else []
-
-
 def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point, Share]]:
     """The numbers that there is data for, each with the share of the more frequent class where it was measured."""
     rows = []
     for point in points:
-        for examples in _sets(data, point)[:1]:
-            share = _share(CLASS[0], data, examples)
+        for examples in sets_of(data, point)[:1]:
+            share = share_of(CLASS[0], data, examples)
             rows.append((point, Share(max(share.right, share.n - share.right), share.n)))
     return rows
 
@@ -424,7 +276,7 @@ def _impossible(series: Iterable[Series], claims: list[Claim], data: ForeignData
     heads = [Claim(one.label, one.points, one.kind) for one in series if one.kind == "head"]
     for claim in (*claims, *heads):
         rows = [
-            (point, _sets(data, point))
+            (point, sets_of(data, point))
             for point in claim.points
             if not (claim.kind == "epochs" and point.split == "train")
         ]
@@ -447,7 +299,7 @@ def _possible(point: Point, n: int) -> bool:
 
 def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
     """Numbers that could not be examined: lengths and splits without data, and names that say nothing."""
-    points = [point for claim in claims for point in claim.points if not _sets(data, point)]
+    points = [point for claim in claims for point in claim.points if not sets_of(data, point)]
     lengths = sorted({point.place for point in points if isinstance(point.place, int)})
     if lengths:
         shown = ", ".join(map(str, lengths))
@@ -473,7 +325,7 @@ def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Fi
 
 def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str]) -> Iterable[Finding]:
     """What nothing that is known here gives: compared with what, and that this is no proof of anything."""
-    known = [claim for claim in claims if any(_sets(data, point) for point in claim.points)]
+    known = [claim for claim in claims if any(sets_of(data, point) for point in claim.points)]
     if not known:
         return
     candidates = candidates_of(data.task)

@@ -277,6 +277,11 @@ def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
     return np.pad(rows, ((0, 0), (0, max(0, width - rows.shape[1]))), constant_values=pad)
 
 
+def bare_rows(task: Task, source: np.ndarray) -> list[bytes]:
+    """Sources as they stand, without the task's own padding, so that they can be looked up."""
+    return [row[row != task.vocabulary.pad].tobytes() for row in source.astype(np.int32)]
+
+
 def forward_of(trained: Trained) -> Logits:
     """The parallel pass over all examples; columns that were cut as padding come back as zeros."""
 

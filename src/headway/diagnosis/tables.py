@@ -55,6 +55,19 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """Numbers that one model is said to have: every model by length, a single accuracy, or a baseline of heads."""
+
+    label: str
+    points: tuple[Point, ...]
+    kind: str
+
+    @property
+    def shown(self) -> str:
+        return " ".join(point.text for point in self.points)
+
+
+@dataclass(frozen=True)
 class Table:
     """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
 
@@ -224,3 +237,21 @@ def _check(series: list[Series]) -> None:
         for point in found.points:
             if not -ONE <= point.value <= ONE or (found.kind != "drop" and point.value < 0):
                 raise InputError(f"{point.text} is no accuracy; a share or per cent needed")
+
+
+def claims_of(series: Iterable[Series]) -> list[Claim]:
+    """What is claimed, each once: heads are no claims of their own, and of a log the last epoch is one."""
+    claims: dict[tuple[tuple[object, ...], ...], Claim] = {}
+    for one in series:
+        points = _last_epoch(one) if one.kind == "epochs" else one.points
+        if one.kind in ("length", "single", "baseline", "epochs"):
+            key = tuple((point.place, point.split or "test", point.text) for point in points)
+            before = claims.get(key)
+            label = one.label if before is None else ", ".join(filter(None, (before.label, one.label)))
+            claims[key] = Claim(label, points, one.kind)
+    return list(claims.values())
+
+
+def _last_epoch(one: Series) -> tuple[Point, ...]:
+    last = {point.split: point for point in sorted(one.points, key=lambda point: point.epoch or 0)}
+    return tuple(last.values())

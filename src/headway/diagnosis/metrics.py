@@ -1,0 +1,105 @@
+"""Checks that the metrics of a run are those of its checkpoint, measured on the examples that they name."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headway.diagnosis.examination import Examination
+from headway.diagnosis.findings import Verdict, error, fine, warning
+from headway.diagnosis.subject import Answers
+from headway.tasks import Examples
+
+LOSS_MOVED = 0.02
+"""Relative difference of a loss that another device and the order of sums may make, ten times over."""
+ACCURACY_MOVED = 0.005
+"""The same for an accuracy, beside two examples that near-ties may decide."""
+MOST_TRAINING = 4_000
+"""Training examples that are passed to see whether the metrics speak of them."""
+MEMORY_SHOWS = 0.1
+"""Points (of 1) between training and validation below which the two cannot be mistaken for each other."""
+
+
+def checkpoint_mismatch(seen: Examination) -> Verdict | None:
+    """At this checkpoint, validation loss and accuracy are what the metrics say of its step."""
+    forward, step, metrics = seen.subject.forward, seen.subject.step, seen.subject.metrics
+    examples = seen.subject.splits.get("validation")
+    if forward is None or step is None or examples is None or not any("validation" in row for row in metrics):
+        return None
+    said = [row["validation"] for row in metrics if "validation" in row and row["step"] == step]
+    if not said:
+        return warning(
+            f"The metrics hold no validation of step {step:,}, which this checkpoint is from.",
+            "Use the best checkpoint, or validate this one.",
+            step=step,
+        )
+    logits, n = forward(examples), len(examples)
+    loss, accuracy = _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
+    told = said[-1]
+    numbers = {"step": step, "loss": loss, "accuracy": accuracy, "n": n}
+    numbers |= {"recorded_loss": told["loss"], "recorded_accuracy": told["accuracy"]}
+    close = _is_close(told, loss, accuracy, n)
+    words = f"validation loss {loss:.4g} and accuracy {accuracy:.1%} on {n:,} examples"
+    if close:
+        return fine(f"Step {step:,} has {words}, as its metrics say.", **numbers)
+    return error(
+        f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and {told['accuracy']:.1%}.",
+        "Find the checkpoint that the metrics speak of; nothing measured on this one belongs to them.",
+        **numbers,
+    )
+
+
+def measured_on_training(seen: Examination) -> Verdict | None:
+    """The validation numbers of the metrics are of validation examples, not of training ones."""
+    told, forward = _told(seen), seen.subject.forward
+    splits = seen.subject.splits
+    if told is None or forward is None or not {"train", "validation"} <= set(splits):
+        return None
+    train = splits["train"].take(Examination.rows_of(len(splits["train"]), MOST_TRAINING))
+    found = {name: _measured(seen, some) for name, some in (("train", train), ("validation", splits["validation"]))}
+    fits = {name: _is_close(told, *numbers, len(splits[name])) for name, numbers in found.items()}
+    numbers = {
+        "train_loss": found["train"][0],
+        "validation_loss": found["validation"][0],
+        "recorded_loss": told["loss"],
+    }
+    numbers |= {"train": found["train"][1], "validation": found["validation"][1], "recorded": told["accuracy"]}
+    if fits["validation"] or not fits["train"] or found["train"][1] - found["validation"][1] < MEMORY_SHOWS:
+        return fine("The metrics' validation numbers are not those of training examples.", **numbers)
+    return error(
+        f"The metrics call {told['accuracy']:.1%} validation accuracy; that is what {len(train):,} training examples "
+        f"give, and validation examples give {found['validation'][1]:.1%}.",
+        "Measure on examples that training never saw.",
+        **numbers,
+    )
+
+
+def _told(seen: Examination) -> Mapping[str, float] | None:
+    """Validation loss and accuracy that the metrics give for the checkpoint's step."""
+    said = [
+        row["validation"] for row in seen.subject.metrics if "validation" in row and row["step"] == seen.subject.step
+    ]
+    return said[-1] if said else None
+
+
+def _measured(seen: Examination, examples: Examples) -> tuple[float, float]:
+    assert seen.subject.forward is not None
+    logits = seen.subject.forward(examples)
+    return _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
+
+
+def _is_close(told: Mapping[str, float], loss: float, accuracy: float, n: int) -> bool:
+    """Whether a loss and an accuracy are those recorded, up to what another device changes."""
+    close = abs(loss - told["loss"]) <= LOSS_MOVED * max(abs(told["loss"]), 0.05)
+    return close and abs(accuracy - told["accuracy"]) <= ACCURACY_MOVED + 2 / n
+
+
+def _loss(logits: Tensor, target: Answers, seen: Examination) -> float:
+    pad = seen.task.vocabulary.pad
+    return float(F.cross_entropy(logits.flatten(0, -2), torch.from_numpy(target).flatten(), ignore_index=pad))
+
+
+def _accuracy(seen: Examination, logits: Tensor, examples: Examples) -> np.floating:
+    return seen.subject.score(logits.argmax(-1).numpy(), examples.target).mean()

@@ -1,0 +1,171 @@
+"""A file of predictions of any program: each row's example, target and answer, as tokens of the data's task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.diagnosis.foreign import ForeignData
+from headway.diagnosis.records import (
+    Record,
+    answer_of,
+    examples_of,
+    filled_targets,
+    filled_up,
+    record_of,
+    said_length,
+    targets_of,
+)
+from headway.diagnosis.rows import PREDICTION_KEYS, SOURCE_KEYS, TARGET_KEYS, Rows, read_rows, value_of
+from headway.errors import InputError
+from headway.tasks import Examples, Task
+
+Unplaced = tuple[int | None, str, Any]
+"""A row of predictions without its example: the length it gives, where it stands, and the row."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers of another program, one a row; `answers` hold tokens with EOS, padded, or classes."""
+
+    examples: Examples
+    answers: np.ndarray
+    targets_cut: bool = False
+    """Whether the file's own targets lack their first token; `examples` then has the whole ones."""
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+
+def read_predictions(path: Path, data: ForeignData) -> Predictions:
+    """Each row's example, target and prediction, as tokens of the data's task."""
+    form = data.task.name
+    try:
+        parts = read_rows(path, path.parent, predictions=True)
+    except InputError as problem:
+        raise InputError(f"--predictions {problem}") from None
+    records, answers, first = [], [], True
+    for part in parts:
+        for index, row in enumerate(part.rows):
+            place = part.place(index)
+            key, said = value_of(row, PREDICTION_KEYS, place)
+            rest = {name: value for name, value in row.items() if name != key}
+            if first and not any(name.strip().lower() in SOURCE_KEYS for name in rest):
+                return _in_order(parts, data, path)
+            first = False
+            records.append(record_of(form, rest, place, data.plus))
+            answers.append(answer_of(form, said, "prediction", place))
+    if not records:
+        raise InputError(f"--predictions {path}: the file is empty; a JSON object a line needed")
+    return _given(data, records, answers)
+
+
+def _in_order(parts: list[Rows], data: ForeignData, path: Path) -> Predictions:
+    """Predictions without their examples: those of a test file that has as many, in its order.
+
+    Keys and columns that name a length say which file it is. Targets beside them must be that file's.
+    """
+    rows: list[Unplaced] = []
+    for part in parts:
+        named = next((int(word) for word in part.name.split("_") if word.isdigit()), None)
+        named = named if named in data.set_lengths else None
+        rows += [(said_length(row) or named, part.place(index), row) for index, row in enumerate(part.rows)]
+    groups = [rows]
+    if not _files_in_order(data, rows):
+        groups = [[row for row in rows if row[0] == one] for one in dict.fromkeys(length for length, *_ in rows)]
+    found = [_of_one_file(data, group, path.name) for group in groups]
+    answers = [answer for _, some in found for answer in some]
+    examples = Examples.join([some for some, _ in found], data.task.vocabulary.pad)
+    if data.task.name == "addition" and any(0 < len(one) < examples.target.shape[1] - 1 for one in answers):
+        answers = [filled_up(data.task, one) for one in answers] if _all_numbers(parts) else answers
+    return Predictions(examples, targets_of(data.task, answers))
+
+
+def _files_in_order(data: ForeignData, rows: list[Unplaced]) -> list[str]:
+    """The test files with as many examples, whose lengths are those that the rows give."""
+    found = []
+    for split, examples in data.splits.items():
+        lengths = data.lengths_of.get(split, np.zeros(len(examples))).tolist()
+        if data.role(split) == "test" and len(lengths) == len(rows):
+            pairs = zip(rows, lengths, strict=True)
+            found += [split] * all(said is None or said == length for (said, *_), length in pairs)
+    return found
+
+
+def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Examples, list[list[int]]]:
+    """The examples of the one test file that the rows can be of, and the answers to them."""
+    fits = _files_in_order(data, rows)
+    if len(fits) != 1:
+        known = ", ".join(f"{split} {len(some):,}" for split, some in data.splits.items())
+        of = "" if rows[0][0] is None else f" of length {rows[0][0]}"
+        raise InputError(
+            f"--predictions {name}: {len(rows):,} predictions{of} without their examples, and not exactly one test "
+            f"file of that size ({known}); write input, target and prediction in every row"
+        )
+    examples, form = data.splits[fits[0]], data.task.name
+    answers, targets = [], []
+    for _, place, row in rows:
+        key, said = value_of(row, PREDICTION_KEYS, place)
+        answers.append(answer_of(form, said, "prediction", place))
+        rest = {other: value for other, value in row.items() if other != key}
+        if any(str(other).strip().lower() in TARGET_KEYS for other in rest):
+            targets.append(answer_of(form, value_of(rest, TARGET_KEYS, place)[1], "target", place))
+    if form == "sortedness" and targets:
+        wrong = sum(one != [other] for one, other in zip(targets, examples.target.tolist(), strict=True))
+        if wrong:
+            raise InputError(
+                f"--predictions {name}: {wrong:,} of {len(rows):,} targets are not those of {fits[0]} in its order; "
+                "write input, target and prediction in every row"
+            )
+    return examples, answers
+
+
+def _all_numbers(parts: list[Rows]) -> bool:
+    return all(type(value_of(row, PREDICTION_KEYS, "")[1]) is int for part in parts for row in part.rows)
+
+
+def _given(data: ForeignData, records: list[Record], answers: list[list[int]]) -> Predictions:
+    _check_like(data.task, records)
+    if data.task.name == "addition" and _first_token_cut(data.task, records):
+        sources = examples_of(data.task, records).source
+        whole = Examples(sources, data.task.answer(sources))
+        return Predictions(whole, targets_of(data.task, answers), targets_cut=True)
+    records, answers = _with_leading_zeros(data.task, records, answers)
+    # An answer that goes on after the right one has not ended, and one that never ends is wrong.
+    goes_on = [a[: len(r.target)] == r.target != a for r, a in zip(records, answers, strict=True)]
+    return Predictions(examples_of(data.task, records), targets_of(data.task, answers, goes_on))
+
+
+def _first_token_cut(task: Task, records: list[Record]) -> bool:
+    """Whether all targets are one digit short, and are the sums without their first digit: target[1:]."""
+    if any(len(record.target) != task.options.digits for record in records):
+        return False
+    answers = task.answer(examples_of(task, records).source)
+    tails = [
+        row[1 : len(record.target) + 1].tolist() == record.target for row, record in zip(answers, records, strict=True)
+    ]
+    return bool((answers[:, 0] != 0).any()) and all(tails)
+
+
+def _with_leading_zeros(
+    task: Task, records: list[Record], answers: list[list[int]]
+) -> tuple[list[Record], list[list[int]]]:
+    """Targets and answers of a file that leaves leading zeros out, with the zeros that the data's targets have."""
+    if task.name != "addition" or not any(0 < len(record.target) < task.options.digits + 1 for record in records):
+        return records, answers
+    return filled_targets(task, records), [filled_up(task, one) for one in answers]
+
+
+def _check_like(task: Task, records: list[Record]) -> None:
+    """Raise unless the records can be examples of the task."""
+    for record in records:
+        if task.name == "addition" and len(record.source) != 2 * task.options.digits + 1:
+            raise InputError(f"{record.place}: input has {len(record.source)} tokens; the data's have {_width(task)}")
+        if task.name == "sortedness" and max(record.source) >= task.options.values:
+            most = task.options.values - 1
+            raise InputError(f"{record.place}: sequence holds {max(record.source)}; the data's values lie in 0..{most}")
+
+
+def _width(task: Task) -> int:
+    return int(2 * task.options.digits + 1)
