@@ -104,3 +104,11 @@ def test_every_field_says_what_it_means() -> None:
     assert [path for path, _, _, meaning in rows if not meaning] == []
     paths = {path for path, *_ in rows}
     assert {"cells[].runs[].lengths[].negatives", "cells[].together.sets.NAME.held[]", "answer[].set"} <= paths
+
+
+@pytest.mark.parametrize(("key", "empty", "shown"), [("lengths", [], "[]"), ("held", {}, "{}")])
+def test_a_document_that_measured_nothing_is_refused(key: str, empty: Any, shown: str) -> None:
+    document = {**lengths_document(lengths=(8, 16)), key: empty}
+    with pytest.raises(InputError) as refused:
+        read(Lengths, document, "lengths.json")
+    assert str(refused.value) == f"lengths.json: {key} is {shown}; at least one entry needed"

@@ -41,14 +41,16 @@ def fact(
     optional: bool = False,
     low: float = -math.inf,
     high: float = math.inf,
+    some: bool = False,
     further: Callable[[], Mapping[str, type]] | None = None,
 ) -> Any:
     """A field of a result with its meaning and unit.
 
     `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
     A field with a default may be missing from a document. An `optional` one is None by default, and not written then.
-    A reader refuses numbers, also inside lists, below `low` or above `high`. The entries of a mapping with `further`
-    stand in JSON beside the other fields; it says which names there can be, and the type of each.
+    A reader refuses numbers, also inside lists, below `low` or above `high`, and an empty list or mapping where there
+    must be `some` entries. The entries of a mapping with `further` stand in JSON beside the other fields; it says which
+    names there can be, and the type of each.
     """
     metadata: dict[str, Any] = {
         "meaning": meaning,
@@ -57,7 +59,7 @@ def fact(
         "formerly": formerly,
         "optional": optional,
     }
-    metadata |= {"low": low, "high": high, "further": further}
+    metadata |= {"low": low, "high": high, "some": some, "further": further}
     if optional:
         return field(default=None, metadata=metadata)
     if default is MISSING:
@@ -213,6 +215,8 @@ ROUNDING = 1e-9
 def _check_limits(f: Field[Any], value: Any, where: str) -> None:
     """Refuse what no measurement can give: an accuracy of 7.5, -5 examples."""
     low, high = f.metadata.get("low", -math.inf), f.metadata.get("high", math.inf)
+    if f.metadata.get("some") and not value:
+        raise InputError(f"{where} is {json.dumps(value)}; at least one entry needed")
     if math.isinf(low) and math.isinf(high):
         return
     if isinstance(value, tuple):
