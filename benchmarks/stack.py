@@ -26,8 +26,8 @@ from headway.api import read_recipe
 from headway.batches import make_batch, make_model, pick_device
 from headway.config import RunConfig
 from headway.model.transformer import count_parameters
+from headway.processes import available_cores
 from headway.studies.presets import LONG_TEXT, TEXT_ENCODINGS
-from headway.sweeps.local import available_cores
 from headway.sweeps.seeds import train_seeds
 from headway.tasks import make_task
 from headway.tasks.files import make_splits

@@ -110,7 +110,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     "module",
     [
         "headway.errors",
-        "headway.statistics",
+        "headway.statistics.families",
+        "headway.statistics.means",
+        "headway.statistics.paired",
+        "headway.statistics.proportions",
+        "headway.statistics.seeds",
+        "headway.sweeps.deaths",
         "headway.model.sites",
         "headway.tasks.columns",
         "headway.sweeps.ray_session",

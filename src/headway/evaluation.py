@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, make_model, pick_device
-from headway.config import RunConfig
+from headway.config import RunConfig, differences
 from headway.errors import InputError, suggestion
 from headway.model.transformer import Transformer, decode_greedily
 from headway.randomness import generator
@@ -363,8 +363,19 @@ def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) 
 
 def are_seeds_of_one_recipe(opened: Sequence[Trained]) -> bool:
     """Whether the runs differ in their seeds alone; a run named twice is refused."""
-    paths = [trained.directory.path.resolve() for trained in opened]
-    if len(set(paths)) < len(paths):
+    return why_not_seeds(opened) is None
+
+
+def why_not_seeds(opened: Sequence[Trained]) -> str | None:
+    """Why runs are not several seeds of one recipe; None if they are. A run named twice is refused."""
+    paths = [trained.directory.path for trained in opened]
+    if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a run is named twice; every seed counts once")
-    recipes = {repr(replace(trained.config, seed=0)) for trained in opened}
-    return len(recipes) == 1 and len({trained.config.seed for trained in opened}) == len(opened)
+    first, seen = opened[0].config, {opened[0].config.seed: paths[0]}
+    for path, config in zip(paths[1:], (other.config for other in opened[1:]), strict=True):
+        if apart := differences(first, replace(config, seed=first.seed)):
+            return f"{paths[0]} and {path} are not two seeds of one recipe: {'; '.join(apart)}"
+        if config.seed in seen:
+            return f"{seen[config.seed]} and {path} both have seed {config.seed}; each counts once"
+        seen[config.seed] = path
+    return None

@@ -83,6 +83,23 @@ def parse_json(content: bytes, where: str) -> Any:
         raise InputError(f"{where} cannot be read: {error}") from None
 
 
+def can_be_opened(path: Path) -> bool:
+    """Whether there are contents to be read, whatever they are."""
+    try:
+        path.read_bytes()
+    except OSError:
+        return False
+    return True
+
+
+def read_document(path: Path) -> dict[str, Any] | None:
+    """The object that a file holds, or None where there is no file; anything else raises `InputError`."""
+    found = read_json(path) if path.exists() else None
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f"{path} cannot be read: {found!r:.20} is no document")
+    return found
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace the file by these contents in one go."""
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

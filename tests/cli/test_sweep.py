@@ -17,9 +17,10 @@ import pytest
 import headway as hw
 from headway.cli.grid import Standing, grid_progress
 from headway.cli.main import run
+from headway.processes import available_cores
 from headway.runs import RunDirectory, SweepDirectory, list_runs
 from headway.sweeps.executors import make_executor
-from headway.sweeps.local import LocalExecutor, available_cores
+from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import plan_grid
 from tests.sweeps.driving import is_running, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe

@@ -1,6 +1,8 @@
 """evaluation.json and a study's summary.json: what is written is read back, and so is what earlier versions wrote."""
 
+import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +79,13 @@ def test_a_summary_tells_trained_runs_from_those_that_failed() -> None:
     first, second = found.runs
     assert isinstance(first.training, Training) and first.evaluation is not None and first.evaluation.accuracy == 0.75
     assert isinstance(second.training, FailedTraining) and second.evaluation is None
+
+
+def test_committed_evaluations_are_read_and_written_back_number_for_number() -> None:
+    page = Path(__file__).parents[2] / "docs" / "results" / "addition-fast.json"
+    for run in json.loads(page.read_text())["runs"]:
+        fields = {f.metadata["key"] or f.name for f in dataclasses.fields(SequenceEvaluation)}
+        document = {"split": "all", **{key: value for key, value in run.items() if key in fields}}
+        found = read(Evaluations, {"all": document}, page.name).whole
+        assert found is not None and found.accuracy == run["exact_match"]
+        assert {**found.to_json(), **document} == json.loads(json.dumps(found.to_json()))

@@ -3,7 +3,7 @@
 import doctest
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,12 +11,10 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from headway.errors import RunStopped
 from headway.runs import RunDirectory
 from headway.studies import pool
 from headway.studies.pieces import DocumentPiece, Lengths, Piece, Tell
 from headway.studies.plan import Arm, Study
-from headway.studies.pool import work_off
 from headway.training import train
 from tests.tiny import SORTEDNESS, config
 
@@ -81,8 +79,11 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "available_cores", lambda: 2)
 
 
-def unheard(piece: Piece, share: float) -> None:
-    pass
+def work_off(pieces: Sequence[Piece], note: pool.Note = lambda piece, share: None) -> list[tuple[Piece, str | None]]:
+    """The pieces in the order in which they end, and why they failed."""
+    ended: list[tuple[Piece, str | None]] = []
+    pool.work_off(pieces, device="cpu", note=note, done=lambda piece, error: ended.append((piece, error)))
+    return ended
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -94,7 +95,7 @@ def test_processes_measure_what_this_process_would(runs: list[RunDirectory]) -> 
     for run in runs[:2]:
         (run.path / "analysis" / "lengths.json").unlink()
     heard: dict[str, float] = {}
-    ended = list(work_off(pieces, device="cpu", note=lambda piece, share: heard.update({piece.run.name: share})))
+    ended = work_off(pieces, note=lambda piece, share: heard.update({piece.run.name: share}))
     assert ended[0] == (pieces[2], None)  # it was measured before
     errors = {piece.run.name: error for piece, error in ended}
     assert errors["seed1"] is None
@@ -107,7 +108,7 @@ def test_processes_measure_what_this_process_would(runs: list[RunDirectory]) -> 
 @pytest.mark.usefixtures("two_processes")
 def test_the_last_piece_gets_all_cores(runs: list[RunDirectory]) -> None:
     pieces = [LastAlone(run, STUDY) for run in runs[:2]]
-    assert {error for _, error in work_off(pieces, device="cpu", note=unheard)} == {None}
+    assert {error for _, error in work_off(pieces)} == {None}
     assert [piece.known() for piece in pieces] == [{"threads": [1]}, {"threads": [1, 2]}]
 
 
@@ -121,16 +122,17 @@ def test_what_is_stopped_is_given_up_at_once(runs: list[RunDirectory]) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(work_off(pieces, device="cpu", note=stop))
+        work_off(pieces, note=stop)
     assert heard[0] < 0.5
     assert [piece.known() for piece in pieces] == [None, None]  # nobody waited for their end
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("two_processes")
-def test_a_process_that_dies_stops_the_measuring(runs: list[RunDirectory]) -> None:
-    with pytest.raises(RunStopped, match="a process that measured was ended from outside; the same command continues"):
-        list(work_off([Death(run, STUDY) for run in runs], device="cpu", note=unheard))
+def test_a_piece_whose_process_dies_is_tried_again_and_costs_no_other(runs: list[RunDirectory]) -> None:
+    pieces: list[Piece] = [Death(runs[0], STUDY), Lengths(runs[1], STUDY)]
+    errors = {piece.run.name: error for piece, error in work_off(pieces)}
+    assert errors == {"seed0": "its worker ended with exit code 3 (it printed nothing), 3 times", "seed1": None}
 
 
 def test_the_examples_in_docstrings_hold() -> None:
@@ -138,10 +140,10 @@ def test_the_examples_in_docstrings_hold() -> None:
 
 
 def test_one_piece_needs_no_process(runs: list[RunDirectory], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object) -> Iterator[Any]:
+    def refuse(*arguments: object) -> None:
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(pool, "in_processes", refuse)
     piece = Lengths(runs[0], STUDY)
-    assert list(work_off([piece], device="cpu", note=unheard)) == [(piece, None)]
+    assert work_off([piece]) == [(piece, None)]
     assert piece.known() is not None

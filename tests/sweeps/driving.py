@@ -17,10 +17,11 @@ import torch
 from headway.errors import Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
-from headway.sweeps.driver import Job, run_sweep
+from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.trial import Circumstances, Report, run_job
+from headway.sweeps.pool import Report
+from headway.sweeps.trial import Circumstances, Job, run_job
 
 ROOT = Path(__file__).parents[2]
 HOW = Circumstances(device="cpu", command=("test",))

@@ -13,7 +13,8 @@ from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import Executor, Job, make_jobs, run_sweep
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.trial import DiskFull, Report
+from headway.sweeps.pool import Report
+from headway.sweeps.trial import DiskFull
 from tests.tiny_recipes import write_recipe
 
 

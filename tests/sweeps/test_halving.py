@@ -2,11 +2,12 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,15 @@ from headway.cli.main import run
 from headway.errors import InputError, Interrupted
 from headway.results.comparison import Comparison, Outcome
 from headway.runs import RunDirectory, SweepDirectory
-from headway.sweeps.driver import Job, next_stage, run_sweep
+from headway.sweeps.driver import next_stage, run_sweep
 from headway.sweeps.halving import count_steps, make_rungs, plan_rungs
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, Rung, Trial
+from headway.sweeps.pool import Report
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.search import plan_search
 from headway.sweeps.tables import heading, table_of
-from headway.sweeps.trial import Circumstances, Report, run_job
-from headway.sweeps.worker import decode_job, encode_job
+from headway.sweeps.trial import Circumstances, Job, run_job
 from headway.training import train
 from tests.sweeps.driving import HERE, HOW, ROOT, Here, lines_without_times
 from tests.tiny import weights_hash
@@ -217,10 +218,10 @@ def test_a_job_that_ends_at_a_step_measures_nothing_and_can_go_on(tmp_path: Path
 
 def test_a_job_takes_its_step_along_to_other_processes_and_machines(tmp_path: Path) -> None:
     job = Job((halving(tmp_path).trials[0],), (tmp_path / "run",), until=6)
-    encoded = json.loads(json.dumps(encode_job(job)))
-    assert decode_job(encoded) == job
-    ended, _ = run_away_from_home(encoded, asdict(WITHOUT_SPLIT), None, b"")
-    assert [one["state"] for one in ended["outcomes"]] == ["stopped"]
+    sent = pickle.loads(pickle.dumps(job))
+    assert sent == job
+    ended, _ = run_away_from_home(sent, WITHOUT_SPLIT, None, b"")
+    assert [one.state for one in ended["outcomes"]] == ["stopped"]
     assert RunDirectory(tmp_path / "run").checkpoint_steps()[-1] == 6
 
 

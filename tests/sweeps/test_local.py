@@ -1,7 +1,7 @@
 """Worker processes: the same results as in one process, failures and full disks that cost nothing else."""
 
-import json
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -16,14 +16,16 @@ import pytest
 
 from headway.config import RunConfig
 from headway.errors import Interrupted, RunStopped
+from headway.processes import available_cores
 from headway.results.comparison import Outcome
 from headway.runs import RunDirectory, SweepDirectory
-from headway.sweeps import local
-from headway.sweeps.driver import Job, run_sweep
-from headway.sweeps.local import LocalExecutor, _Deaths, available_cores, count_death, describe_end, saved_steps
+from headway.sweeps import deaths, pool
+from headway.sweeps.deaths import Deaths, count_out_of_memory, describe_end
+from headway.sweeps.driver import run_sweep
+from headway.sweeps.local import LocalExecutor, Training
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, DiskFull, Report
-from headway.sweeps.worker import decode_circumstances, decode_job, encode_circumstances, encode_job
+from headway.sweeps.pool import Report
+from headway.sweeps.trial import Circumstances, DiskFull, Job
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
 
@@ -46,7 +48,7 @@ def test_cores_are_those_this_process_may_use() -> None:
 def test_a_trial_whose_worker_crashes_again_and_again_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "MOST_CRASHES", 2)
+    monkeypatch.setattr(deaths, "MOST_CRASHES", 2)
     plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
     warnings = []
 
@@ -64,10 +66,10 @@ def test_a_trial_whose_worker_crashes_again_and_again_is_given_up(
 
 
 def test_an_idle_worker_takes_over_the_job_of_one_that_died(tmp_path: Path) -> None:
-    """The short trial ends first and nothing waits; then the worker of the long one is killed."""
-    plan = plan_grid(write_recipe(tmp_path), ["train.validate_every=40"], ["train.steps=1,160"], [0])
+    """The short trial ends first though it begins last, and nothing waits; then the long one's worker is killed."""
+    plan = plan_grid(write_recipe(tmp_path), ["train.validate_every=40"], ["train.steps=400,1"], [0])
     directory = SweepDirectory(tmp_path / "sweep")
-    held = directory.trial("steps=160,seed=0").path.resolve() / "lock"
+    held = directory.trial("steps=400,seed=0").path.resolve() / "lock"
     killed = []
 
     def end_the_other(event: dict) -> None:
@@ -89,10 +91,10 @@ def holds(pid: int, path: Path) -> bool:
 
 def test_a_job_survives_so_many_deaths_and_no_more() -> None:
     def deaths_until_given_up(code: int, out_of_memory: bool = False, saving: bool = False) -> tuple[int, str]:
-        deaths = _Deaths()
+        deaths = Deaths()
         for number in range(1, 100):
             end = describe_end(code, "oh")
-            error = count_death(deaths, code, end, out_of_memory, (number if saving else -1,))
+            error = deaths.count(code, end, out_of_memory, (number if saving else -1,))
             if error:
                 return number, error
         return 100, ""
@@ -113,13 +115,13 @@ def test_a_job_survives_so_many_deaths_and_no_more() -> None:
 def test_the_count_of_processes_killed_for_memory_can_be_read() -> None:
     counts = Path("/proc/vmstat").read_text()
     assert "oom_kill " in counts
-    assert local.count_out_of_memory() >= 0
+    assert count_out_of_memory() >= 0
 
 
 def test_the_newest_checkpoint_of_a_job_is_seen(tmp_path: Path) -> None:
     plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
     RunDirectory(tmp_path / "a").checkpoint_path(7).mkdir(parents=True)
-    assert saved_steps(Job(plan.trials, (tmp_path / "a", tmp_path / "b"))) == (7, -1)
+    assert Training(Job(plan.trials, (tmp_path / "a", tmp_path / "b")), HOW).saved() == (7, -1)
 
 
 def test_workers_that_cannot_start_end_the_sweep_with_their_last_words(
@@ -162,27 +164,27 @@ def test_a_second_signal_ends_workers_that_do_not_save(tmp_path: Path) -> None:
     before = time.monotonic()
     with pytest.raises(Interrupted, match="0 of 1 trials finished; the same command continues"):
         run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(1, HOW), end)
-    assert time.monotonic() - before < local.SAVING
+    assert time.monotonic() - before < pool.SAVING
     assert not is_running(workers[0])
     second.join()
 
 
 FINISHES = """
-import json, os, signal, sys
+import signal, sys, time
+from multiprocessing.connection import Connection
+from headway.results.comparison import Outcome
 
-def say(message):
-    os.write(1, json.dumps(message).encode() + b"\\n")
+pipe = Connection(int(sys.argv[-1]))
 
 def finish(number, frame):
-    found = {"name": "seed=0", "settings": {}, "seed": 0, "state": "finished", "metrics": {"accuracy": 1.0}}
-    say({"outcomes": [found], "last": False})
+    pipe.send(("ended", ([Outcome("seed=0", {}, 0, "finished", {"accuracy": 1.0})], False)))
 
 signal.signal(signal.SIGINT, finish)
-sys.stdin.readline()
-say({"ready": True})
-sys.stdin.readline()
-say({"event": {"event": "validation", "trial": "seed=0", "step": 4}})
-sys.stdin.read()
+pipe.send(("ready", None))
+pipe.recv()
+pipe.send(("event", {"event": "validation", "trial": "seed=0", "step": 4}))
+while True:
+    time.sleep(60)
 """
 """A worker that was taking its last step when it was told to save: it finishes, and waits for another job."""
 
@@ -195,7 +197,7 @@ def test_a_worker_that_finishes_instead_of_saving_is_not_waited_for(
 ) -> None:
     (tmp_path / "worker.py").write_text(FINISHES)
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/worker.py\n")
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/worker.py $@\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
@@ -210,7 +212,7 @@ def test_a_worker_that_finishes_instead_of_saving_is_not_waited_for(
     before = time.monotonic()
     with pytest.raises(error, match=message):
         run_sweep(plan, directory, LocalExecutor(1, HOW), stop)
-    assert time.monotonic() - before < local.SAVING
+    assert time.monotonic() - before < pool.SAVING
     assert {name: record.state for name, record in directory.results().items()} == {"seed=0": "finished"}
 
 
@@ -264,10 +266,10 @@ def test_jobs_and_circumstances_travel_whole(tmp_path: Path) -> None:
     plan = plan_grid(write_recipe(tmp_path), [], vary, [0])
     for trial in plan.trials:
         job = Job((trial,), (tmp_path / "ü",))
-        assert decode_job(json.loads(json.dumps(encode_job(job)))) == job
+        assert pickle.loads(pickle.dumps(job)) == job
         assert isinstance(trial.config, RunConfig)
     how = Circumstances("cpu", 3, None, 7, "tensorboard", ("a", "b"))
-    assert decode_circumstances(json.loads(json.dumps(encode_circumstances(how)))) == how
+    assert pickle.loads(pickle.dumps(how)) == how
 
 
 def test_no_room_for_a_checkpoint_stops_the_sweep_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:

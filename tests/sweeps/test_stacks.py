@@ -15,9 +15,9 @@ from headway.errors import Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import Checkpoint, RunDirectory, SweepDirectory
 from headway.sweeps import seeds as seeds_module
-from headway.sweeps.driver import Job, make_jobs
+from headway.sweeps.driver import make_jobs
 from headway.sweeps.plan import Trial, plan_grid
-from headway.sweeps.trial import Circumstances, run_job
+from headway.sweeps.trial import Circumstances, Job, run_job
 from headway.training import train
 from tests.tiny import ADDITION, config
 from tests.tiny_recipes import write_recipe

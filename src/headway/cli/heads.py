@@ -88,23 +88,10 @@ def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
 
 def _check_alike(opened: "list[Trained]") -> None:
     """Several runs are several seeds of one experiment; anything else would be averaged into nonsense."""
-    from dataclasses import replace
+    from headway.evaluation import why_not_seeds
 
-    from headway.config import differences
-
-    paths = [trained.directory.path.resolve() for trained in opened]
-    if len(set(paths)) < len(paths):
-        raise InputError("a run is named twice; every seed counts once")
-    seeds = [trained.config.seed for trained in opened]
-    first = opened[0]
-    for index, other in enumerate(opened[1:], start=1):
-        apart = differences(replace(first.config, seed=0), replace(other.config, seed=0))
-        if apart:
-            names = f"{first.directory.path} and {other.directory.path}"
-            raise InputError(f"{names} are not two seeds of one recipe: {'; '.join(apart)}")
-        if other.config.seed in seeds[:index]:
-            twin = opened[seeds.index(other.config.seed)].directory.path
-            raise InputError(f"{twin} and {other.directory.path} both have seed {other.config.seed}; each counts once")
+    if reason := why_not_seeds(opened):
+        raise InputError(reason)
 
 
 def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: bool, quiet: bool) -> "HeadAnalysis":

@@ -54,7 +54,8 @@ def train(
         described = zip(configs, places, strict=True)
         results = [describe(config, place, device=device, resume=resume, data=data) for config, place in described]
     else:
-        results = train_all(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log)
+        how = {"device": device, "resume": resume, "data": data, "log": log}
+        results = train_all(configs, places, how, quiet=quiet)
     if json or dry_run:
         document = results[0] if seeds is None else {"runs": results}
         show(document, [line for result in results for line in result.get("lines", [])], as_json=json)
@@ -65,49 +66,30 @@ def train(
 
 
 def train_all(
-    configs: "list[RunConfig]",
-    places: list[Path],
-    *,
-    device: str,
-    resume: bool,
-    data: Path | None,
-    quiet: bool,
-    log: str | None = None,
-    title: str = "train",
+    configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
 ) -> list[dict[str, Any]]:
     """Train one seed, or several with one display; a record for each, a `TrainResult` or its `error`."""
     if len(configs) == 1:
-        how: dict[str, Any] = {"device": device, "resume": resume, "data": data}
-        return [asdict(run(configs[0], places[0], **how, quiet=quiet, log=log, title=title))]
-    return train_several(configs, places, device=device, resume=resume, data=data, quiet=quiet, log=log, title=title)
+        return [asdict(train_one(configs[0], places[0], how, quiet=quiet))]
+    return train_several(configs, places, how, quiet=quiet)
 
 
 def train_several(
-    configs: "list[RunConfig]",
-    places: list[Path],
-    *,
-    device: str,
-    resume: bool,
-    data: Path | None,
-    quiet: bool,
-    log: str | None = None,
-    title: str = "train",
+    configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
 ) -> list[dict[str, Any]]:
     """Train runs with one display; one that fails has a record with its `error`, and the others go on."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
 
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
-    with grid_progress(title, quiet=quiet) as show_progress:
+    with grid_progress("train", quiet=quiet) as show_progress:
 
         def report(event: Mapping[str, Any]) -> None:
             if event["event"] == "warning" and "trial" in event:
                 warnings[event["trial"]].append(event["text"])
             show_progress(event)
 
-        found = train_seeds(
-            configs, places, device=device, resume=resume, data=data, log=log, command=sys.argv, report=report
-        )
+        found = train_seeds(configs, places, **how, command=sys.argv, report=report)
     records: list[dict[str, Any]] = []
     for outcome, place in zip(found.outcomes, places, strict=True):
         if outcome.error is not None:
@@ -122,24 +104,15 @@ def train_several(
     return records
 
 
-def run(
-    config: "RunConfig",
-    place: Path,
-    *,
-    device: str,
-    resume: bool,
-    data: Path | None,
-    quiet: bool,
-    log: str | None = None,
-    title: str = "train",
-) -> "TrainResult":
+def train_one(config: "RunConfig", place: Path, how: Mapping[str, Any], *, quiet: bool) -> "TrainResult":
     """Train with a progress display."""
     from headway.training import train as run_training
     from headway.training.mirror import mirrored
 
-    with progress(f"{title} {place.name}", quiet=quiet) as meter:
-        with mirrored(log, place, lambda event: show_event(event, meter, quiet=quiet)) as report:
-            return run_training(config, place, device=device, resume=resume, data=data, command=sys.argv, report=report)
+    options = {key: value for key, value in how.items() if key != "log"}
+    with progress(f"train {place.name}", quiet=quiet) as meter:
+        with mirrored(how["log"], place, lambda event: show_event(event, meter, quiet=quiet)) as report:
+            return run_training(config, place, **options, command=sys.argv, report=report)
 
 
 def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:

@@ -113,7 +113,8 @@ class Work:
         from headway.studies.pool import work_off
 
         shares: dict[int, float] = {}
-        done, errors = 0, []
+        done = 0
+        errors: list[tuple[Piece[Any], str]] = []
         with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done"):
 
             def note(piece: "Piece[Any]", share: float) -> None:
@@ -121,11 +122,14 @@ class Work:
                 running = [f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares]
                 self.progress(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
 
-            for piece, error in work_off(pieces, device=self.device, note=note):
+            def end(piece: "Piece[Any]", error: str | None) -> None:
+                nonlocal done
                 done += 1
                 shares.pop(id(piece), None)
                 self.progress(done, len(pieces), f"{piece.run.name} {piece.what}")
-                errors += [] if error is None else [(piece, error)]
+                errors.extend([] if error is None else [(piece, error)])
+
+            work_off(pieces, device=self.device, note=note, done=end)
         return errors
 
     def measure(self, kind: "type[Piece[Found]]") -> dict[str, Found]:

@@ -13,20 +13,9 @@ from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
 from headway.sweeps.plan import Plan, Trial
+from headway.sweeps.pool import Report
 from headway.sweeps.search import SearchResult, find_best
-from headway.sweeps.trial import DiskFull, Report, stopping_when_full
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker does at a time: a trial, or several as a stack; `places` are their run directories.
-
-    With `until`, they are trained up to that step.
-    """
-
-    trials: tuple[Trial, ...]
-    places: tuple[Path, ...]
-    until: int | None = None
+from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 
 @runtime_checkable

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from headway.errors import InputError, suggestion
+from headway.processes import available_cores
 from headway.sweeps.driver import Executor
-from headway.sweeps.local import LocalExecutor, available_cores
+from headway.sweeps.local import LocalExecutor
 from headway.sweeps.trial import Circumstances
 
 LARGEST_STACK = 128

@@ -5,30 +5,23 @@ that had not ended are handed out again. On a local cluster a trial is trained i
 any other it is trained in a folder of the worker's machine and sent home.
 """
 
-import json
-import os
 import re
 import secrets
-import selectors
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
+from headway.processes import Child, available_cores, counting_signals
 from headway.results.comparison import Outcome
-from headway.sweeps.driver import Job
-from headway.sweeps.local import available_cores, counting_signals, environment
+from headway.sweeps.pool import Report
 from headway.sweeps.ray_processes import end_session
-from headway.sweeps.trial import Circumstances, DiskFull, Report
-from headway.sweeps.worker import decode_outcomes, encode_circumstances, encode_job
+from headway.sweeps.ray_session import Request
+from headway.sweeps.trial import Circumstances, Job
 
 MOST_LOSSES = 5
 """Sessions that may be lost in a row without a trial that ended."""
@@ -61,7 +54,7 @@ class RayExecutor:
         with counting_signals() as signals:
             while left:
                 before = len(left)
-                session = _Session(self._request(left, mark), self.how.threads)
+                session = _Session(self._request(left, mark))
                 follower = _Follower(session, left, done, report, again=connected)
                 try:
                     lost = follower.follow(signals)
@@ -75,18 +68,10 @@ class RayExecutor:
                     report({"event": "warning", "text": f"Ray was lost ({lost}); trying again"})
                     _pause(losses, signals)
 
-    def _request(self, jobs: dict[int, Job], mark: str) -> dict[str, Any]:
+    def _request(self, jobs: dict[int, Job], mark: str) -> Request:
         # A worker may stand in another directory.
         there = {n: replace(job, places=tuple(place.absolute() for place in job.places)) for n, job in jobs.items()}
-        return {
-            "jobs": {number: encode_job(job) for number, job in there.items()},
-            "how": encode_circumstances(self.how),
-            "cpus": self.cpus,
-            "gpus": self.gpus,
-            "address": self.address,
-            "cores": available_cores(),
-            "mark": mark,
-        }
+        return Request(there, self.how, self.cpus, self.gpus, self.address, available_cores(), mark)
 
 
 def _check(cpus: float, gpus: float, device: str) -> None:
@@ -105,49 +90,20 @@ def _pause(losses: int, signals: list[int]) -> None:
         time.sleep(GLANCE)
 
 
-class _Session:
+class _Session(Child):
     """The process that is connected to Ray, and with it the Ray that it may have started."""
 
-    def __init__(self, request: dict[str, Any], threads: int):
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
-        extra = {"RAY_USAGE_STATS_ENABLED": "0"}
-        if request["address"] is None:  # nobody else may use a Ray that is this sweep's own
-            extra |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "headway.sweeps.ray_session"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            env={**environment(threads), **extra},
-            start_new_session=True,  # to be found by, and because Ctrl-C at a terminal is for the driver
-        )
-        assert self.process.stdout is not None
-        self.replies = self.process.stdout.fileno()
-        self.unfinished = b""
-        self.tell(json.dumps(request))
-
-    def tell(self, line: str) -> None:
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it died; its end is noticed where it is waited for
-            self.process.stdin.write(line.encode() + b"\n")
-            self.process.stdin.flush()
-
-    def hear(self, patience: float) -> tuple[list[dict[str, Any]], bool]:
-        """What it said since the last time, and whether it is gone."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.replies, selectors.EVENT_READ)
-            if not selector.select(patience):
-                return [], False
-        content = os.read(self.replies, 1 << 20)
-        *lines, self.unfinished = (self.unfinished + content).split(b"\n")
-        return [json.loads(line) for line in lines], not content
+    def __init__(self, request: Request):
+        settings = {"RAY_USAGE_STATS_ENABLED": "0"}
+        if request.address is None:  # nobody else may use a Ray that is this sweep's own
+            settings |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        super().__init__("headway.sweeps.ray_session", request.how.threads, **settings)
+        self.tell(request)
 
     def last_words(self) -> str:
-        """The last line that it wrote to standard error."""
-        self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - 4096))
-        lines = COLOUR.sub("", self.errors.read().decode(errors="replace")).split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-        return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)  # without Ray's time, thread and line of code
+        """The last line that it printed, without Ray's time, thread and line of code."""
+        last = COLOUR.sub("", super().last_words()) or "it said nothing"
+        return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)
 
     def save(self, signals: list[int]) -> None:
         """Let its jobs save, for a while; another Ctrl-C ends the wait."""
@@ -157,15 +113,10 @@ class _Session:
             if self.hear(GLANCE)[1]:
                 return
 
-    def end(self) -> None:
+    def end(self) -> int:
         """No process of it is left on this machine."""
         end_session(self.process.pid)
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.errors):
-            assert stream is not None
-            with suppress(BrokenPipeError):
-                stream.close()
+        return super().end()
 
 
 class _Follower:
@@ -199,31 +150,33 @@ class _Follower:
             if signals:
                 raise Interrupted(signal.Signals(signals[0]).name)
             messages, gone = self.session.hear(GLANCE)
-            for message in messages:
-                self._take(message)
+            for kind, content in messages:
+                self._take(kind, content)
             if gone:
                 self.lost = self.lost or self.session.last_words()
             elif not self.connected and time.monotonic() > deadline:
                 self.lost = f"it did not start within {CONNECTING:g} seconds: {self.session.last_words()}"
         return self.lost or ""
 
-    def _take(self, message: dict[str, Any]) -> None:
-        if "connected" in message:
+    def _take(self, kind: str, content: Any) -> None:
+        if kind == "connected":
             self.connected = True
-        elif "failed" in message:
-            self._fail(message["failed"], message["text"])
-        elif "outcomes" in message:
-            del self.left[message["job"]]
-            self.done(decode_outcomes(message["outcomes"]))
+        elif kind == "raised":
+            self._fail(content)
+        elif kind == "ended":
+            number, outcomes = content
+            del self.left[number]
+            self.done(outcomes)
+        elif kind == "started":
+            for event in self.left[content].begun():
+                self.report(event)
         else:
-            for trial in self.left[message["job"]].trials:
-                total = trial.config.train.total_steps(trial.config.data)
-                started = {"event": "started", "total": total}
-                warning = {"event": "warning", "text": message.get("warning")}
-                self.report({**(started if "started" in message else warning), "trial": trial.name})
+            number, text = content
+            for trial in self.left[number].trials:
+                self.report({"event": "warning", "trial": trial.name, "text": text})
 
-    def _fail(self, kind: str, text: str) -> None:
-        if kind == "InputError" and self.again:  # a cluster that was there may come back
-            self.lost = text
+    def _fail(self, problem: Exception) -> None:
+        if isinstance(problem, InputError) and self.again:  # a cluster that was there may come back
+            self.lost = str(problem)
             return
-        raise {"InputError": InputError, "DiskFull": DiskFull}.get(kind, RunStopped)(text)
+        raise problem

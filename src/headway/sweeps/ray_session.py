@@ -2,36 +2,33 @@
 
 Ray takes the process that is connected to it along when it fails: it ends it, or lets it wait for ever. So the driver
 of a sweep is not that process. This one is, and the driver starts another when it is gone. It is told what to do in one
-JSON line on its standard input; the line `stop` asks it to save and end. It answers in JSON lines on what was its
-standard output when it started:
+`Request`; "stop" asks it to save and end. It answers through the same pipe:
 
-    {"connected": true}                  once
-    {"job": 3, "started": true}          a job was handed to Ray
-    {"job": 3, "warning": "..."}         its worker died, it is tried again
-    {"job": 3, "outcomes": [...]}        it ended, and its runs are in their places
-    {"failed": "DiskFull", "text": "..."}    the whole sweep cannot go on
-
-Ray's words go to standard error.
+    ("connected", None)
+    ("started", 3)                       a job was handed to Ray
+    ("warning", (3, "..."))              its worker died, it is tried again
+    ("ended", (3, outcomes))             it ended, and its runs are in their places
+    ("raised", problem)                  the whole sweep cannot go on
 """
 
-import json
 import os
+import queue
 import re
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from typing import Any
 
 from headway.errors import InputError, RunStopped
-from headway.sweeps.driver import Job
+from headway.processes import parent_pipe
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.ray_processes import children_of, end_session, look_at
 from headway.sweeps.ray_task import run_away_from_home
-from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
-from headway.sweeps.worker import decode_job, say
+from headway.sweeps.trial import Circumstances, DiskFull, Job, in_one_line, stopping_when_full
 
 MOST_DEATHS = 20
 """Deaths of its worker that a job survives."""
@@ -46,22 +43,39 @@ ANSWERING = 5.0
 """Seconds in which an address must take a connection."""
 
 
+Say = Callable[[str, Any], None]
+"""Tells the driver something."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be done: jobs by number, what they share, how much of a node each gets, and on which cluster.
+
+    `mark` is part of the names of folders on other machines, `cores` is what a Ray of this sweep's own may use.
+    """
+
+    jobs: Mapping[int, Job]
+    how: Circumstances
+    cpus: float
+    gpus: float
+    address: str | None
+    cores: int
+    mark: str
+
+
 class Shift:
     """The jobs that wait and those that Ray has; never more of these than the cluster can run at once."""
 
-    def __init__(self, request: Mapping[str, Any], replies: int):
+    def __init__(self, request: Request, say: Say):
         import ray
 
-        self.replies, self.how = replies, request["how"]
-        self.jobs = {int(number): decode_job(job) for number, job in request["jobs"].items()}
-        self.records = {int(number): job for number, job in request["jobs"].items()}
-        self.waiting = deque(self.jobs)
+        self.request, self.say = request, say
+        self.waiting = deque(request.jobs)
         self.running: dict[Any, tuple[int, Any]] = {}
         self.deaths: dict[int, list[str]] = {}
-        self.cpus, self.gpus, self.address = request["cpus"], request["gpus"], request["address"]
-        self.mark = request["mark"]
-        options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": 0, "num_returns": 2}
-        self.task: Any = ray.remote(**options)(run_away_from_home)
+        # Ray's own retries would go on for ever where a job needs more memory than a node has, and say nothing.
+        amounts: dict[str, Any] = {"num_cpus": request.cpus, "num_gpus": request.gpus}
+        self.task: Any = ray.remote(max_retries=0, num_returns=2, **amounts)(run_away_from_home)
         self.slots, self.counted = 0, 0.0
 
     def work(self, stop: threading.Event) -> None:
@@ -81,9 +95,10 @@ class Shift:
             return
         nodes = [node for node in ray.nodes() if node["Alive"]]
         resources = [node["Resources"] for node in nodes]
-        fitting = sum(slots_of(one, self.cpus, self.gpus) for one in resources)
+        cpus, gpus = self.request.cpus, self.request.gpus
+        fitting = sum(slots_of(one, cpus, gpus) for one in resources)
         if not self.counted and not fitting:
-            raise InputError(describe_shortage(resources, self.cpus, self.gpus))
+            raise InputError(describe_shortage(resources, cpus, gpus))
         if ray.get_runtime_context().get_node_id() not in [node["NodeID"] for node in nodes]:
             os._exit(3)  # this machine's own node is gone, and Ray would wait for it for ever
         self.slots, self.counted = max(1, fitting), time.monotonic()
@@ -92,12 +107,12 @@ class Shift:
         self._count_slots()
         while self.waiting and len(self.running) < self.slots:
             number = self.waiting.popleft()
-            job = self.jobs[number]
-            folder = None if self.address is None else f"headway-{self.mark}-{number}"
+            job = self.request.jobs[number]
+            folder = None if self.request.address is None else f"headway-{self.request.mark}-{number}"
             packed = b"" if folder is None else pack(job.places)
-            ended, content = self.task.remote(self.records[number], self.how, folder, packed)
+            ended, content = self.task.remote(job, self.request.how, folder, packed)
             self.running[ended] = (number, content)
-            say(self.replies, {"job": number, "started": True})
+            self.say("started", number)
 
     def _collect(self) -> None:
         """Take in one job that ended, if there is one; the next is handed out before its runs are fetched."""
@@ -117,13 +132,14 @@ class Shift:
                 self._take(number, ended, packed)
 
     def _take(self, number: int, ended: Mapping[str, Any], packed: bytes) -> None:
-        if self.address is not None:
-            with stopping_when_full(self.jobs[number].places[0]):
-                unpack(packed, self.jobs[number].places)
+        if self.request.address is not None:
+            places = self.request.jobs[number].places
+            with stopping_when_full(places[0]):
+                unpack(packed, places)
         if "disk_full" in ended:
             raise DiskFull(ended["disk_full"])
         if "outcomes" in ended:
-            say(self.replies, {"job": number, "outcomes": ended["outcomes"]})
+            self.say("ended", (number, ended["outcomes"]))
 
     def _try_again(self, number: int, problem: Exception) -> None:
         """A worker or its node is gone: what it was doing waits again, unless that was tried too often."""
@@ -131,10 +147,9 @@ class Shift:
         error = reason_to_give_up(self.deaths[number])
         if error is None:
             self.waiting.appendleft(number)
-            text = f"its Ray worker is gone ({type(problem).__name__}); it is tried again"
-            say(self.replies, {"job": number, "warning": text})
+            self.say("warning", (number, f"its Ray worker is gone ({type(problem).__name__}); it is tried again"))
         else:
-            say(self.replies, {"job": number, "outcomes": failed_outcomes(self.jobs[number], error)})
+            self.say("ended", (number, self.request.jobs[number].failed(error)))
 
     def _save(self) -> None:
         """Let Ray's workers save what they do, for a while, and bring it home."""
@@ -162,12 +177,6 @@ def reason_to_give_up(deaths: Sequence[str]) -> str | None:
     if len(deaths) >= MOST_DEATHS:
         return f"its Ray worker died {len(deaths)} times (the last time: {deaths[-1]})"
     return None
-
-
-def failed_outcomes(job: Job, error: str) -> list[dict[str, Any]]:
-    """The outcome of a job's trials that could not be tried any more."""
-    common = {"state": "failed", "metrics": {}, "error": error, "seconds": 0.0}
-    return [{"name": t.name, "settings": dict(t.settings), "seed": t.seed, **common} for t in job.trials]
 
 
 def slots_of(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
@@ -246,44 +255,43 @@ def watch_own_ray() -> None:
 
 def main() -> None:
     """Run the jobs of the one request; whatever ends the driver ends this process and the Ray it started."""
-    replies = os.dup(1)
-    os.dup2(2, 1)
-    lines = os.fdopen(os.dup(0), "rb")
-    request = json.loads(lines.readline())
+    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
     stop = threading.Event()
-    threading.Thread(target=_listen, args=(lines, stop), daemon=True).start()
+
+    def take(message: Request | str) -> None:
+        if isinstance(message, Request):
+            requests.put(message)
+        else:
+            stop.set()
+
+    pipe = parent_pipe(take, at_the_end=lambda: end_session(os.getpid(), sparing=os.getpid()))
     try:
-        _serve(request, replies, stop)
+        serve(requests.get(), lambda kind, content: pipe.send((kind, content)), stop)
     except (InputError, RunStopped) as problem:
-        say(replies, {"failed": type(problem).__name__, "text": str(problem)})
+        pipe.send(("raised", problem))
 
 
-def _listen(lines: BinaryIO, stop: threading.Event) -> None:
-    """Pass on the wish for an end; when the driver is gone, by whatever death, so is this process and its own Ray."""
-    for _ in lines:
-        stop.set()
-    end_session(os.getpid(), sparing=os.getpid())
-    os._exit(1)
-
-
-def _serve(request: Mapping[str, Any], replies: int, stop: threading.Event) -> None:
+def serve(request: Request, say: Say, stop: threading.Event) -> None:
     import ray
 
-    connect(request["address"], request["cores"])
-    if request["address"] is None:
+    connect(request.address, request.cores)
+    if request.address is None:
         threading.Thread(target=watch_own_ray, daemon=True).start()
-    shift = Shift(request, replies)
-    say(replies, {"connected": True})
+    shift = Shift(request, say)
+    say("connected", None)
     try:
         shift.work(stop)
     finally:
         for reference in shift.running:
             with suppress(Exception):
                 ray.cancel(reference, force=True)
-        if request["address"] is not None:
+        if request.address is not None:
             ray.shutdown()
 
 
 if __name__ == "__main__":
-    main()
+    # Under its own name, so that what it is sent and what it sends are of the driver's classes.
+    from headway.sweeps import ray_session
+
+    ray_session.main()
     os._exit(0)  # a local Ray ends with this process; its own way of ending takes a second longer

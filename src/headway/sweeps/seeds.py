@@ -7,13 +7,15 @@ from pathlib import Path
 from headway.batches import pick_device
 from headway.config import RunConfig
 from headway.errors import Interrupted
+from headway.processes import available_cores
 from headway.results.comparison import Outcome
 from headway.runs import RunDirectory
 from headway.sweeps.driver import make_jobs
 from headway.sweeps.executors import LARGEST_STACK
-from headway.sweeps.local import LocalExecutor, available_cores
+from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Trial
-from headway.sweeps.trial import Circumstances, Report
+from headway.sweeps.pool import Report
+from headway.sweeps.trial import Circumstances
 from headway.tasks import make_task
 from headway.training.mirror import check_log
 from headway.training.preparation import plan_run

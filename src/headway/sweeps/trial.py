@@ -4,16 +4,20 @@ import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.results.comparison import Outcome, State
 from headway.sweeps.plan import Trial
+from headway.sweeps.pool import Report
 
-Report = Callable[[Mapping[str, Any]], None]
-"""Told of what happens in a job: training's events, each with the name of its `trial`."""
+if TYPE_CHECKING:
+    from headway.runs import RunDirectory
+
+LOCK_PATIENCE = 10.0
+"""Seconds for which a run may still be held by a process that is about to end."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,36 @@ class Circumstances:
             "command": list(self.command),
             "until": self.until,
         }
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained at a time: a trial, or several as a stack; `places` are their run directories.
+
+    With `until`, they are trained up to that step.
+    """
+
+    trials: tuple[Trial, ...]
+    places: tuple[Path, ...]
+    until: int | None = None
+
+    def do(self, how: Circumstances, report: Report = lambda event: None) -> list[Outcome]:
+        """Train and measure the trials, once no worker of a driver that was just killed holds their runs."""
+        from headway.runs import RunDirectory
+
+        for place in self.places:
+            wait_until_free(RunDirectory(place))
+        return run_job(self.trials, self.places, replace(how, until=self.until), report)
+
+    def failed(self, error: str) -> list[Outcome]:
+        """The outcomes of a job that cannot be tried any more."""
+        return [Outcome(one.name, one.settings, one.seed, "failed", error=error) for one in self.trials]
+
+    def begun(self) -> Iterator[dict[str, Any]]:
+        """The events that say that its trials run."""
+        for trial in self.trials:
+            total = trial.config.train.total_steps(trial.config.data)
+            yield {"event": "started", "trial": trial.name, "total": total}
 
 
 class DiskFull(RunStopped):
@@ -156,6 +190,17 @@ def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
     found = evaluate(trained, how.split)
     trained.directory.add_to_analysis("evaluation", {how.split: found.to_json()}, trained.step)
     return {"n": found.n, "wrong": found.wrong, "accuracy": found.accuracy, "loss": found.loss}
+
+
+def wait_until_free(directory: "RunDirectory") -> None:
+    """A worker of a driver that was killed a moment ago may still hold the run."""
+    end = time.monotonic() + LOCK_PATIENCE
+    while directory.path.is_dir() and time.monotonic() < end:
+        try:
+            with directory.lock():
+                return
+        except InputError:
+            time.sleep(0.05)
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 A fixed training set lies on the device whole; a step needs row numbers alone. Fresh examples are drawn on the host by
 the same code as for one model, so a seed sees the same ones either way. Beside a GPU that is done in other processes
 while the device works, and so is finding the rows of many seeds. Where those processes cannot live (one was killed, or
-a script has no main guard) it is done here: the same examples, only later.
+a script has no main guard) it is done here: the same examples, only later. They are no workers of the pool of
+`sweeps/pool.py`: what they do takes milliseconds, is sent ahead in order, and is neither saved nor tried again.
 """
 
 import os

@@ -1,54 +1,15 @@
-"""A recipe (TOML) plus `--set a.b=c` becomes one frozen `RunConfig`; unknown keys are refused.
-
-Every setting is declared once, with its meaning and its limits; docs/recipes.md lists them
-and a test holds that list.
-"""
+"""Everything that can be set: `RunConfig` and its parts. docs/recipes.md lists them, and a test holds that list."""
 
 import math
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass, replace
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from headway.errors import InputError, suggestion
+from headway.config.building import Choice, build, join, setting, to_table
+from headway.errors import InputError
 
 FORM = 1
 """Version of the form of config.json."""
-LARGEST_WHOLE = 2**63 - 1
-"""The largest whole number, such as a seed, of a setting that has no limit of its own."""
-
-C = TypeVar("C")
-
-
-def setting(
-    default: Any,
-    help: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    above: float | None = None,
-    formerly: Mapping[str, str] | None = None,
-) -> Any:
-    """A dataclass field with its meaning and its limits: low <= value <= high, value > above.
-
-    `formerly` maps names that a value had in earlier versions to the name it has now; both are read.
-    """
-    limits = {"low": low, "high": high, "above": above}
-    return field(default=default, metadata={"help": help, "formerly": formerly or {}, **limits})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """A registered name and its own options, written in one table: `name = "learned"`, `table_size = 64`."""
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_table(self) -> dict[str, Any]:
-        return {"name": self.name, **self.options}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,193 +179,6 @@ class RunConfig:
             raise InputError(f"{where}: {error}") from None
 
 
-def to_table(value: Any) -> Any:
-    """Plain dictionaries and lists, as a recipe writes them."""
-    if isinstance(value, Choice):
-        return to_table(value.to_table())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_table(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: to_table(item) for key, item in value.items()}
-    return [to_table(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def build(cls: type[C], table: Any, where: str) -> C:
-    """Make the dataclass from a table; unknown keys, wrong types and values out of range raise `InputError`."""
-    if not isinstance(table, Mapping):
-        raise InputError(f"{where or 'recipe'}: expected a table, got {table!r}")
-    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-    for key in table:
-        if key not in known:
-            raise InputError(f"unknown key {_join(where, key)!r}; {suggestion(str(key), known)}")
-    for name, f in known.items():
-        if name not in table and f.default is MISSING and f.default_factory is MISSING:
-            raise InputError(f"missing {_join(where, name)}; {_expected(f.type)} needed")
-    return cls(**{key: _convert(value, known[key], _join(where, key)) for key, value in table.items()})
-
-
-def options_of(cls: type[C], choice: Choice, where: str) -> C:
-    """The options dataclass of a registered thing, from its choice."""
-    return build(cls, choice.options, where)
-
-
-def with_options(choice: Choice, options: Any) -> Choice:
-    """The same choice with every option spelled out."""
-    return replace(choice, options=asdict(options))
-
-
-def _join(where: str, key: object) -> str:
-    return f"{where}.{key}" if where else str(key)
-
-
-def _convert(value: Any, f: Field[Any], where: str) -> Any:
-    allowed = get_args(f.type) if isinstance(f.type, UnionType) else (f.type,)
-    if value is None:
-        if NoneType in allowed:
-            return None
-        raise InputError(f"{where} is empty; {_expected(f.type)} needed")
-    kind = next(option for option in allowed if option is not NoneType)
-    if kind is Choice:
-        return _convert_choice(value, where)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return build(kind, value, where)
-    if isinstance(value, str):
-        value = f.metadata.get("formerly", {}).get(value, value)
-    value = _convert_plain(value, kind, where)
-    _check_range(value, f, where)
-    return value
-
-
-def _convert_choice(value: Any, where: str) -> Choice:
-    if isinstance(value, str):
-        value = {"name": value}
-    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise InputError(f"{where}: expected a table with a name, got {value!r}")
-    return Choice(name=value["name"], options={k: v for k, v in value.items() if k != "name"})
-
-
-def _convert_plain(value: Any, kind: Any, where: str) -> Any:
-    if get_origin(kind) is Literal:
-        choices = get_args(kind)
-        if value not in choices:
-            raise InputError(f"{where} = {value!r}; {suggestion(str(value), map(str, choices))}")
-        return value
-    if get_origin(kind) is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
-        return tuple(_convert_plain(item, get_args(kind)[0], where) for item in value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) < 2**1023 else math.inf
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"{where} = {value!r}; {_expected(kind)} needed")
-    if kind is float and not math.isfinite(value):
-        raise InputError(f"{where} = {value}; a finite number needed")
-    return value
-
-
-def _check_range(value: Any, f: Field[Any], where: str) -> None:
-    low, high, above = (f.metadata.get(key) for key in ("low", "high", "above"))
-    for number in value if isinstance(value, tuple) else (value,):
-        too_low = (low is not None and number < low) or (above is not None and number <= above)
-        if too_low or (high is not None and number > high):
-            raise InputError(f"{where} = {number}; {describe_range(low, high, above)} needed")
-        if isinstance(number, int) and number > LARGEST_WHOLE:
-            raise InputError(f"{where} = {number}; {describe_range(low, LARGEST_WHOLE, above)} needed")
-
-
-def describe_range(low: float | None, high: float | None, above: float | None) -> str:
-    """The limits in words, as errors and docs/recipes.md print them."""
-    words = []
-    if low is not None:
-        words.append(f"at least {low:,}")
-    if above is not None:
-        words.append(f"more than {above:,}")
-    if high is not None:
-        words.append(f"at most {high:,}" if isinstance(high, int) else f"at most {high:,.12g}")
-    return " and ".join(words)
-
-
-def _expected(kind: Any) -> str:
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
-    if get_origin(kind) is tuple:
-        return "a list of whole numbers" if int in get_args(kind) else "a list of names"
-    if isinstance(kind, UnionType):
-        return _expected(next(option for option in get_args(kind) if option is not NoneType))
-    return names.get(kind, "a table")
-
-
-Assignment = str | tuple[str, Any]
-"""`"train.lr=0.1"` as typed, or `("train.lr", 0.1)` from Python."""
-
-
-def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str], Any]]:
-    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text. Names come first."""
-    parsed: list[tuple[list[str], Any]] = []
-    for text in assignments:
-        if isinstance(text, tuple):
-            parsed.append((text[0].split("."), text[1]))
-            continue
-        key, equals, value = text.partition("=")
-        path = key.strip().split(".")
-        if not equals or not all(path):
-            raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
-        try:
-            parsed.append((path, printable(tomllib.loads(f"value = {value}")["value"])))
-        except (ValueError, RecursionError):
-            parsed.append((path, value.strip()))
-    return sorted(parsed, key=lambda one: one[0][-1] != "name")
-
-
-def printable(value: Any) -> Any:
-    """The value; `ValueError` for a hexadecimal number so long that Python will not print it in an error."""
-    str(value)
-    return value
-
-
-def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str, Any]:
-    """A copy of the table with `--set` applied; a new `name` drops the options of the old one."""
-    result = deepcopy(table)
-    for path, value in parse_assignments(assignments):
-        target = result
-        for key in path[:-1]:
-            inner = target.setdefault(key, {})
-            if not isinstance(inner, dict):
-                inner = target[key] = {"name": inner} if isinstance(inner, str) else {}
-            target = inner
-        if path[-1] == "name" and target.get("name") != value:
-            target.clear()
-        if path[-1] == "epochs":
-            target.pop("steps", None)
-        if path[-1] == "steps":
-            target.pop("epochs", None)
-        target[path[-1]] = value
-    return result
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
-    try:
-        tables: dict[str, Any] = printable(tomllib.loads(path.read_text(encoding="utf-8")))
-        return tables
-    except FileNotFoundError:
-        raise InputError(f"no recipe at {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
-
-
-def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | None = None) -> RunConfig:
-    """Read a recipe, apply `--set`, and check every key; the first error is raised with the file's name."""
-    table = assign(read_toml(path), assignments)
-    if seed is not None:
-        table["seed"] = seed
-    try:
-        return build(RunConfig, table, "")
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
 def stackable(config: RunConfig) -> RunConfig:
     """The config without seed and learning rate: where two are then equal, one step can train both."""
     return replace(config, seed=0, train=replace(config.train, lr=1.0))
@@ -420,5 +194,5 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
 def _flatten(table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        flat |= _flatten(value, _join(where, key)) if isinstance(value, Mapping) else {_join(where, key): value}
+        flat |= _flatten(value, join(where, key)) if isinstance(value, Mapping) else {join(where, key): value}
     return flat

@@ -1,0 +1,14 @@
+"""A recipe (TOML) plus `--set a.b=c` becomes one frozen `RunConfig`; unknown keys are refused."""
+
+from headway.config.building import (
+    LARGEST_WHOLE,
+    Choice,
+    build,
+    describe_range,
+    options_of,
+    setting,
+    to_table,
+    with_options,
+)
+from headway.config.recipes import Assignment, assign, load_recipe, parse_assignments, printable, read_toml
+from headway.config.settings import DataConfig, ModelConfig, RunConfig, TrainConfig, differences, stackable

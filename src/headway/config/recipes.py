@@ -1,0 +1,82 @@
+"""Recipes: TOML files, and what `--set a.b=c` changes in them."""
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from headway.config.building import build
+from headway.config.settings import RunConfig
+from headway.errors import InputError
+
+Assignment = str | tuple[str, Any]
+"""`"train.lr=0.1"` as typed, or `("train.lr", 0.1)` from Python."""
+
+
+def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str], Any]]:
+    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text. Names come first."""
+    parsed: list[tuple[list[str], Any]] = []
+    for text in assignments:
+        if isinstance(text, tuple):
+            parsed.append((text[0].split("."), text[1]))
+            continue
+        key, equals, value = text.partition("=")
+        path = key.strip().split(".")
+        if not equals or not all(path):
+            raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
+        try:
+            parsed.append((path, printable(tomllib.loads(f"value = {value}")["value"])))
+        except (ValueError, RecursionError):
+            parsed.append((path, value.strip()))
+    return sorted(parsed, key=lambda one: one[0][-1] != "name")
+
+
+def printable(value: Any) -> Any:
+    """The value; `ValueError` for a hexadecimal number so long that Python will not print it in an error."""
+    str(value)
+    return value
+
+
+def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str, Any]:
+    """A copy of the table with `--set` applied; a new `name` drops the options of the old one."""
+    result = deepcopy(table)
+    for path, value in parse_assignments(assignments):
+        target = result
+        for key in path[:-1]:
+            inner = target.setdefault(key, {})
+            if not isinstance(inner, dict):
+                inner = target[key] = {"name": inner} if isinstance(inner, str) else {}
+            target = inner
+        if path[-1] == "name" and target.get("name") != value:
+            target.clear()
+        if path[-1] == "epochs":
+            target.pop("steps", None)
+        if path[-1] == "steps":
+            target.pop("epochs", None)
+        target[path[-1]] = value
+    return result
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
+    try:
+        tables: dict[str, Any] = printable(tomllib.loads(path.read_text(encoding="utf-8")))
+        return tables
+    except FileNotFoundError:
+        raise InputError(f"no recipe at {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
+
+
+def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | None = None) -> RunConfig:
+    """Read a recipe, apply `--set`, and check every key; the first error is raised with the file's name."""
+    table = assign(read_toml(path), assignments)
+    if seed is not None:
+        table["seed"] = seed
+    try:
+        return build(RunConfig, table, "")
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

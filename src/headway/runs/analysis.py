@@ -1,0 +1,106 @@
+"""What commands found about a run, in its analysis folder."""
+
+import fcntl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headway.config import RunConfig
+from headway.errors import InputError
+from headway.origin import KEY as MADE_FROM
+from headway.origin import (
+    Origin,
+    check_origin,
+    check_seed,
+    digest,
+    digest_of_files,
+    origins_in,
+    weights_digest,
+    without_origins,
+)
+from headway.results.schema import read
+from headway.runs.checkpoints import Checkpoints
+from headway.storage import can_be_opened, read_document, read_json, write_json
+
+R = TypeVar("R")
+
+
+class Analyses(Checkpoints):
+    """The analyses of a run, each with what it was made from."""
+
+    def config(self) -> RunConfig:
+        path = self.path / "config.json"
+        return RunConfig.from_json(read_json(path), str(path))
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    @property
+    def best_step(self) -> int | None:
+        """The step of the checkpoint that counts, if there is one."""
+        step: int | None = self.newest_state().get("best", {}).get("step")
+        return step
+
+    def made_from(self, step: int | None) -> dict[str, Any]:
+        """The origin of a result at a step, the one that counts unless told; nothing where there is no checkpoint."""
+        step = self.best_step if step is None else step
+        return {} if step is None else {MADE_FROM: self.origin(step).to_json()}
+
+    def origin(self, step: int) -> Origin:
+        """What a result of this run's checkpoint of a step is made from."""
+        config = read_json(self.path / "config.json")
+        drawn = {key: config.get(key) for key in ("task", "data")}
+        data = digest_of_files(self.data) if self.config().data.files else digest(drawn)
+        weights = weights_digest(self.checkpoint_path(step))
+        return Origin(step=step, weights=weights, config=digest(config), data=data)
+
+    def add_to_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> Path | None:
+        """Merge what a command found at a step into its file; several commands at once wait for each other.
+
+        A file that holds no document is put aside as `NAME.json.damaged`, and that is returned: what was just found
+        must not be lost for it.
+        """
+        aside = None
+        path = self.analysis(name)
+        path.parent.mkdir(exist_ok=True)
+        with (path.parent / "lock").open("a") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                before = read_document(path) or {}
+            except InputError:
+                if not can_be_opened(path):
+                    raise
+                before = {}
+                aside = path.replace(path.with_name(f"{path.name}.damaged"))
+            stamp = self.made_from(step)
+            stamped = {key: {**part, **stamp} if isinstance(part, Mapping) else part for key, part in content.items()}
+            write_json(path, {**before, **stamped})
+        return aside
+
+    def replace_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> None:
+        """Write what a command found at a step, in place of what it found before."""
+        path = self.analysis(name)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, {**content, **self.made_from(step)})
+
+    def read_analysis(self, name: str, step: int | None = None) -> dict[str, Any] | None:
+        """What an earlier command found, or None. What was made from another checkpoint raises `OtherOrigin`.
+
+        The checkpoint is that of a step, or the one that counts.
+        """
+        found = read_document(self.analysis(name))
+        if not isinstance(found, dict):
+            return found
+        step, origins = self.best_step if step is None else step, origins_in(found)
+        told = f"{self.path}: {name}.json", f"headway { {'evaluation': 'evaluate'}.get(name, name) }"
+        if origins and step is not None:
+            check_origin(origins, self.origin(step), *told)
+        elif self.exists():
+            check_seed(found, self.config().seed, *told)
+        return without_origins(found)
+
+    def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None:
+        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        found = self.read_analysis(name, step)
+        return read(kind, found, str(self.analysis(name))) if found else None

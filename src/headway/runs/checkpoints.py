@@ -1,0 +1,129 @@
+"""Checkpoints of a run: each is there whole or not at all, whatever kills the process."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import InputError
+from headway.runs.directory import Directory
+from headway.storage import read_json, sync_directory, write_synced
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+STEP_NAME = re.compile(r"step-(\d{6,})")
+FILES = ("model.safetensors", "trainer.safetensors", "state.json")
+
+
+class DamagedCheckpoint(Exception):
+    """A checkpoint whose files do not match its manifest; the message names it and the file."""
+
+
+@contextmanager
+def panics_as_memory_errors(name: str) -> Iterator[None]:
+    """Without memory for the bytes of a file safetensors panics, which is no `Exception`; it becomes `MemoryError`."""
+    try:
+        yield
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":  # its class is in no module that could be imported
+            raise
+        raise MemoryError(f"no room for the tensors of {name}: {problem}") from None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights, optimiser state and the loop's own numbers after `step` updates."""
+
+    step: int
+    model: "dict[str, Tensor]"
+    trainer: "dict[str, Tensor]"
+    state: dict[str, Any]
+
+
+class Checkpoints(Directory):
+    """The checkpoints in a run's directory."""
+
+    def checkpoint_path(self, step: int) -> Path:
+        return self.path / "checkpoints" / f"step-{step:06d}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps that have a checkpoint in place, oldest first."""
+        folder = self.path / "checkpoints"
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
+
+    def newest_state(self) -> dict[str, Any]:
+        """The loop's numbers of the newest checkpoint; empty when there is none that can be read."""
+        for step in reversed(self.checkpoint_steps()):
+            try:
+                found = read_json(self.checkpoint_path(step) / "state.json")
+            except InputError:
+                continue
+            if isinstance(found, dict):
+                return found
+        return {}
+
+    def write_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Put a checkpoint in place, whole or not at all."""
+        from safetensors.torch import save
+
+        place = self.checkpoint_path(checkpoint.step)
+        beside = place.with_name(f"writing-{place.name}")
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        state = json.dumps(checkpoint.state, indent=1, allow_nan=False).encode()
+        with panics_as_memory_errors(place.name):
+            contents = dict(zip(FILES, (save(checkpoint.model), save(checkpoint.trainer), state), strict=True))
+        for name, content in contents.items():
+            write_synced(beside / name, content)
+        manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
+        write_synced(beside / "MANIFEST", manifest.encode())
+        sync_directory(beside)
+        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can stand here
+        os.rename(beside, place)
+        sync_directory(place.parent)
+
+    def read_checkpoint(self, step: int) -> Checkpoint:
+        """The checkpoint of a step, checked against its manifest; raises `DamagedCheckpoint`."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        place = self.checkpoint_path(step)
+        contents = {}
+        try:
+            lines = (place / "MANIFEST").read_text().splitlines()
+            expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
+            for name in FILES:
+                contents[name] = (place / name).read_bytes()
+                if hashlib.sha256(contents[name]).hexdigest() != expected[name]:
+                    raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
+            model, trainer, state = (contents[name] for name in FILES)
+            with panics_as_memory_errors(place.name):
+                return Checkpoint(step, load(model), load(trainer), json.loads(state))
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
+
+    def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is whole, and a line for each newer one that is not."""
+        damages: list[str] = []
+        for step in reversed(self.checkpoint_steps() if steps is None else steps):
+            try:
+                return self.read_checkpoint(step), damages
+            except DamagedCheckpoint as damage:
+                damages.append(str(damage))
+        return None, damages
+
+    def keep_checkpoints(self, steps: set[int]) -> None:
+        """Remove every other checkpoint, and what a killed process left beside them."""
+        for step in self.checkpoint_steps():
+            if step not in steps:
+                shutil.rmtree(self.checkpoint_path(step))
+        for left_over in self.path.glob("checkpoints/writing-*"):
+            shutil.rmtree(left_over)

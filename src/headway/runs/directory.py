@@ -1,0 +1,81 @@
+"""What the directories of runs, studies and sweeps have in common."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from headway.errors import InputError
+from headway.runs.report import ReportDirectory
+from headway.storage import held_for_writing, read_json, write_json
+
+
+class Directory:
+    """A directory that one file, `mark`, makes a run, a study or a sweep."""
+
+    kind: ClassVar[str]
+    mark: ClassVar[str]
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def report(self) -> ReportDirectory:
+        return ReportDirectory(self.path / "report")
+
+    @property
+    def figures(self) -> Path:
+        return self.report.figures
+
+    def exists(self) -> bool:
+        return (self.path / self.mark).is_file()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the directory for writing; a second writer is refused. A killed process lets go by itself."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with held_for_writing(self.path):
+            yield
+
+    def analysis(self, name: str) -> Path:
+        """The file of what commands found."""
+        return self.path / "analysis" / f"{name}.json"
+
+
+class PlannedDirectory(Directory):
+    """A study or a sweep: its mark is a plan, written before anything else."""
+
+    before_plan: ClassVar[tuple[str, ...]]
+    """What it may hold before its plan is in place, beside the plan that a kill left half written."""
+
+    def plan(self) -> dict[str, Any]:
+        """The plan as it was written down."""
+        found = read_json(self.path / self.mark)
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path / self.mark} holds no plan of a {self.kind}")
+        return found
+
+    def begin(self, plan: Mapping[str, Any]) -> None:
+        """Write down what is to be done; one that was begun with another plan is refused."""
+        self.check_same(plan)
+        if not self.exists():
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_json(self.path / self.mark, plan)
+
+    def check_same(self, plan: Mapping[str, Any]) -> None:
+        """Refuse a place that holds something else than this plan; writes nothing."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--out {self.path} is a file; a directory needed")
+        if self.exists() and self.plan() != json.loads(json.dumps(plan)):
+            raise InputError(f"{self.path} holds another {self.kind}; choose another --out")
+        if not self.exists() and self.path.is_dir() and self._holds_other_files():
+            raise InputError(f"--out {self.path} holds other files; an empty or new directory needed")
+
+    def _holds_other_files(self) -> bool:
+        names = [path.name for path in self.path.iterdir()]
+        return any(name not in self.before_plan and not name.startswith(f"{self.mark}.writing-") for name in names)

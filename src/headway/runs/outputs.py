@@ -1,0 +1,45 @@
+"""Paths that a command may write to: nothing that headway did not write, and no file that a run is made of."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from headway.errors import InputError
+from headway.storage import is_written_by_headway
+
+OWN_FILES = {
+    "config.json": (
+        "run",
+        ("provenance.json", "metrics.jsonl", "data", "checkpoints", "analysis", "tensorboard", "lock"),
+    ),
+    "study.json": ("study", ("analysis", "lock")),
+    "sweep.json": ("sweep", ("results.jsonl", "lock")),
+}
+"""The file that makes a directory a run, a study or a sweep, and what else in it no output may touch."""
+
+
+def check_outputs(paths: Iterable[Path], *, force: bool, option: str = "--out") -> None:
+    """Raise if writing these files would replace one that headway did not write, unless it is forced.
+
+    A file of a run, a study or a sweep itself (its settings, metrics, weights, data, analyses) is refused even then.
+    Nothing is written.
+    """
+    for path in paths:
+        if (own := owner_of(path)) is not None:
+            kind, directory = own
+            raise InputError(f"{option} {path} is part of the {kind} {directory} itself; choose a path outside of it")
+        if path.is_dir():
+            raise InputError(f"{option} {path} is a directory; a file needed")
+        if not force and os.path.lexists(path) and not is_written_by_headway(path):
+            raise InputError(f"{option}: {path} was not written by headway; choose another path, or add --force")
+
+
+def owner_of(path: Path) -> tuple[str, Path] | None:
+    """Run, study or sweep, and its directory, if the path is or would be one of that directory's own files."""
+    place = path.resolve()
+    for folder in place.parents:
+        inside = place.relative_to(folder).parts[0]
+        for mark, (kind, names) in OWN_FILES.items():
+            if (inside == mark or inside in names) and (folder / mark).is_file():
+                return kind, folder
+    return None

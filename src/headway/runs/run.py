@@ -1,0 +1,100 @@
+"""The directory of one run."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headway.config import RunConfig
+from headway.errors import InputError
+from headway.runs.analysis import Analyses
+from headway.storage import end_last_line, read_json, read_lines, sync_directory, write_json
+
+
+class RunDirectory(Analyses):
+    """One model: how it was made, how training went, its weights, and what was found about it."""
+
+    kind, mark = "run", "config.json"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @classmethod
+    def find(cls, text: str) -> "RunDirectory":
+        """The run at a path, or of that name under ./runs; anything else raises `InputError`."""
+        for path in (Path(text), Path("runs") / text):
+            if cls(path).exists():
+                return cls(path)
+        path = Path(text)
+        if path.is_file():
+            raise InputError(f"{text} is a file, not a run directory; only safetensors and JSON in a run are read")
+        for place in (path, Path("studies") / text):
+            if inside := list_runs(place) or list_runs(place / "runs"):
+                shown = ", ".join(str(run.path) for run in inside[:4]) + (" and more" if len(inside) > 4 else "")
+                raise InputError(f"{place} is not a run; runs in it: {shown}")
+        if path.is_dir():
+            raise InputError(f"{text} is not a run: it has no config.json")
+        known = [run.name for run in list_runs(Path("runs"))]
+        raise InputError(f"no run at {text} or runs/{text}; known under ./runs: {', '.join(known) or 'none'}")
+
+    def create(self, config: RunConfig, provenance: Mapping[str, Any], files: Iterable[Path] = ()) -> None:
+        """Lay out an empty run with its own copy of the data; config.json comes last, so that it is complete."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "provenance.json", provenance)
+        for path in files:
+            self.data.mkdir(exist_ok=True)
+            shutil.copyfile(path, self.data / path.name)
+        write_json(self.path / "config.json", config.to_json())
+
+    def provenance(self) -> dict[str, Any]:
+        found: dict[str, Any] = read_json(self.path / "provenance.json")
+        return found
+
+    def note_resume(self, circumstances: Mapping[str, Any]) -> None:
+        """Add the circumstances of a continuation to provenance.json."""
+        record = self.provenance()
+        write_json(self.path / "provenance.json", {**record, "resumed": [*record.get("resumed", []), circumstances]})
+
+    @contextmanager
+    def arriving(self) -> Iterator[Path]:
+        """An empty folder to fill; when the block ends well it takes this run's place, whole or not at all."""
+        beside = self.path.parent / f".arriving-{self.name}"  # holds no config.json itself, so it is listed nowhere
+        shutil.rmtree(beside, ignore_errors=True)
+        (beside / "new").mkdir(parents=True)
+        try:
+            yield beside / "new"
+            if self.path.exists():
+                os.rename(self.path, beside / "old")
+            os.rename(beside / "new", self.path)
+            sync_directory(self.path.parent)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    # Metrics
+
+    def append_metrics(self, *records: Mapping[str, Any]) -> None:
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
+            handle.write("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
+
+    def mend_metrics(self) -> None:
+        """End a line that a killed process left half written, so that the next one stands alone."""
+        end_last_line(self.path / "metrics.jsonl")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """What was recorded, in order; what a continuation did again replaces the first try."""
+        records: list[dict[str, Any]] = []
+        for record in read_lines(self.path / "metrics.jsonl"):
+            if "resumed_at" in record:
+                records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
+            records.append(record)
+        return records
+
+
+def list_runs(folder: Path) -> list[RunDirectory]:
+    """The runs directly inside a folder, by name."""
+    found = [RunDirectory(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
+    return [run for run in found if run.exists()]

@@ -1,0 +1,87 @@
+"""The directory of a sweep."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError
+from headway.results.comparison import Outcome
+from headway.results.schema import read
+from headway.runs.directory import PlannedDirectory
+from headway.runs.run import RunDirectory
+from headway.storage import end_last_line, is_cut_off, parse_json, replace_file
+
+
+class SweepDirectory(PlannedDirectory):
+    """A grid or a search: sweep.json (the plan), trials/ (ordinary runs), results.jsonl (how each trial ended)."""
+
+    kind, mark = "sweep", "sweep.json"
+    before_plan = ("lock", "trials")
+
+    @property
+    def results_path(self) -> Path:
+        return self.path / "results.jsonl"
+
+    @classmethod
+    def find(cls, text: str) -> "SweepDirectory":
+        """The sweep at a path, or of that name under ./sweeps; anything else raises `InputError`."""
+        for path in (Path(text), Path("sweeps") / text):
+            if cls(path).exists():
+                return cls(path)
+        if Path(text).is_file():
+            raise InputError(f"{text} is a file, not a sweep directory")
+        if Path(text).is_dir():
+            raise InputError(f"{text} is not a sweep: it has no sweep.json")
+        folder = Path("sweeps")
+        known = [path.name for path in sorted(folder.iterdir()) if cls(path).exists()] if folder.is_dir() else []
+        raise InputError(f"no sweep at {text} or sweeps/{text}; known under ./sweeps: {', '.join(known) or 'none'}")
+
+    def begin(self, plan: Mapping[str, Any]) -> None:
+        super().begin(plan)
+        (self.path / "trials").mkdir(exist_ok=True)
+
+    def trial(self, name: str) -> RunDirectory:
+        return RunDirectory(self.path / "trials" / name)
+
+    def append_result(self, outcome: Outcome) -> None:
+        """Add a line; one that could not be written whole is taken back, so that the lines before it stay whole."""
+        with self.results_path.open("ab", buffering=0) as handle:
+            end = handle.tell()
+            left = memoryview((json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode())
+            try:
+                while left:
+                    left = left[handle.write(left) :]
+            except OSError as problem:
+                os.ftruncate(handle.fileno(), end)
+                raise OSError(problem.errno, problem.strerror, str(self.results_path)) from None
+
+    def mend_results(self) -> None:
+        """End a line that a killed driver left half written, so that the next one stands alone."""
+        end_last_line(self.results_path)
+
+    def results(self, *, strict: bool = False) -> dict[str, Outcome]:
+        """How each trial ended, by name; the last word of a trial counts.
+
+        A line that cannot be read counts as none, so that its trial is done again. If `strict`, it is refused, unless
+        it is only cut off, as a kill leaves it.
+        """
+        found: dict[str, Outcome] = {}
+        lines = self.results_path.read_bytes().split(b"\n") if self.results_path.exists() else []
+        for number, line in enumerate(lines, 1):
+            where = f"{self.results_path}: line {number}"
+            try:
+                if line.strip():
+                    outcome = read(Outcome, parse_json(line, where), where)
+                    found[outcome.name] = outcome
+            except InputError:
+                if strict and not is_cut_off(line):
+                    raise
+        return found
+
+    def tidy_results(self, names: Iterable[str]) -> None:
+        """Rewrite results.jsonl with one line a trial, in the order of `names`."""
+        found = self.results()
+        lines = [json.dumps(found[name].to_json(), allow_nan=False) + "\n" for name in names if name in found]
+        replace_file(self.results_path, "".join(lines).encode())

@@ -1,0 +1,73 @@
+"""How a worker ended, and how often a job is tried again after that."""
+
+import re
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+MOST_KILLS = 20
+"""Kills from outside that a job survives without a new checkpoint between them."""
+MOST_CRASHES = 3
+MOST_OUT_OF_MEMORY = 2
+
+
+@dataclass
+class Deaths:
+    """How often workers died on a job, and the steps it had saved by then."""
+
+    kills: int = 0
+    crashes: int = 0
+    out_of_memory: int = 0
+    saved: tuple[int, ...] = ()
+
+    def count(self, code: int, end: str, out_of_memory: bool, saved: tuple[int, ...]) -> str | None:
+        """Note that a worker died on the job; says why the job is given up, or None if it should be tried again."""
+        if saved != self.saved:
+            self.kills, self.saved = 0, saved
+        if -code in FROM_OUTSIDE and out_of_memory:
+            self.out_of_memory += 1
+            if self.out_of_memory >= MOST_OUT_OF_MEMORY:
+                return f"out of memory (the system ended its worker {self.out_of_memory} times)"
+        elif -code in FROM_OUTSIDE:
+            self.kills += 1
+            if self.kills >= MOST_KILLS:
+                return f"{end}, {self.kills} times without a new checkpoint"
+        else:
+            self.crashes += 1
+            if self.crashes >= MOST_CRASHES:
+                return f"{end}, {self.crashes} times"
+        return None
+
+
+def describe_end(code: int, last_words: str) -> str:
+    """How a worker ended, from its exit code and the last line it printed.
+
+    >>> describe_end(-11, "")
+    'its worker was ended by SIGSEGV'
+    """
+    if code >= 0:
+        return f"its worker ended with exit code {code} ({last_words or 'it printed nothing'})"
+    try:
+        return f"its worker was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"its worker was ended by signal {-code}"
+
+
+def count_out_of_memory() -> int:
+    """How many processes the system has killed for want of memory, in this control group or else at all."""
+    for path in (*_control_group(), Path("/proc/vmstat")):
+        with suppress(OSError):
+            match = re.search(r"^oom_kill (\d+)$", path.read_text(), re.MULTILINE)
+            if match:
+                return int(match[1])
+    return 0
+
+
+def _control_group() -> list[Path]:
+    with suppress(OSError):
+        match = re.search(r"^0::(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
+        if match:
+            return [Path(f"/sys/fs/cgroup{match[1]}") / "memory.events"]
+    return []

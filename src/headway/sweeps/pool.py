@@ -1,0 +1,213 @@
+"""The pool of this machine: worker processes for jobs of any kind, replaced when they die, gone when their driver is.
+
+Trainings and analyses are jobs. A job whose worker died is done again: a training from its last checkpoint.
+"""
+
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+from headway.errors import Interrupted, RunStopped
+from headway.processes import Child, counting_signals
+from headway.sweeps.deaths import FROM_OUTSIDE, MOST_KILLS, Deaths, count_out_of_memory, describe_end
+
+Report = Callable[[Mapping[str, Any]], None]
+"""Told of what happens in a job: an event each, training's with the name of its `trial`."""
+MOST_FALSE_STARTS = 5
+GLANCE = 0.1
+"""Seconds between looks at whether somebody pressed Ctrl-C."""
+SAVING = 60.0
+"""Seconds that workers have for saving when all is stopped."""
+
+
+class PoolJob(ABC):
+    """What a worker does at a time; it is pickled on its way there."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a warning calls it."""
+
+    @abstractmethod
+    def do(self, tell: Report) -> Any:
+        """Do it in the worker. What ends all jobs is raised: `Interrupted`, or `RunStopped` such as a full disk."""
+
+    @abstractmethod
+    def failed(self, error: str) -> Any:
+        """The result where its workers died too often."""
+
+    @abstractmethod
+    def is_failed(self, result: Any) -> bool:
+        """Whether something went wrong in it."""
+
+    def saved(self) -> tuple[int, ...]:
+        """What is saved of it by now: deaths are counted anew when that changes."""
+        return ()
+
+    def begun(self) -> Iterable[Mapping[str, Any]]:
+        """The events to tell when it is handed out."""
+        return ()
+
+
+def run_in_workers(
+    jobs: Sequence[PoolJob],
+    workers: int,
+    threads: Callable[[int], int],
+    done: Callable[[Any, Any], None],
+    report: Report,
+) -> None:
+    """Do every job; `done` is called with each and its result as it ends. No process is left, however this ends.
+
+    `threads` says how many a worker has while so many work. What ends all jobs is raised, and so is whatever `done`
+    or `report` raise; then the jobs that run are stopped, saved where that can be done.
+    """
+    with counting_signals() as signals:
+        crew = _Crew(min(workers, len(jobs)), threads, jobs, done, report)
+        try:
+            crew.work(signals)
+        except BaseException:
+            crew.save(signals)
+            raise
+        finally:
+            crew.end()
+
+
+class _Worker(Child):
+    """A worker process and what it is doing."""
+
+    def __init__(self, threads: int):
+        super().__init__("headway.sweeps.worker", threads)
+        self.ready = self.leaving = False
+        self.job: PoolJob | None = None
+        self.out_of_memory = self.threads = 0
+
+    def use(self, threads: int) -> None:
+        if threads != self.threads:
+            self.threads = threads
+            self.tell(("threads", threads))
+
+    def give(self, job: PoolJob) -> None:
+        self.job, self.out_of_memory = job, count_out_of_memory()
+        self.tell(("job", job))
+
+
+class _Crew:
+    """The workers and the jobs that wait for them."""
+
+    def __init__(
+        self,
+        size: int,
+        threads: Callable[[int], int],
+        jobs: Sequence[PoolJob],
+        done: Callable[[Any, Any], None],
+        report: Report,
+    ):
+        self.size, self.threads, self.waiting, self.done, self.report = size, threads, deque(jobs), done, report
+        self.workers: list[_Worker] = []
+        self.deaths: dict[int, Deaths] = {}
+        self.false_starts = {"killed": 0, "ended": 0}
+
+    def work(self, signals: list[int]) -> None:
+        """Until every job has ended."""
+        while self.waiting or self._busy():
+            if signals:
+                raise Interrupted(signal.Signals(signals[0]).name)
+            self._hire()
+            self._hand_out()
+            self._listen(self._take, self._replace)
+
+    def save(self, signals: list[int]) -> None:
+        """Let busy workers save what they do, for a while; another Ctrl-C ends the wait."""
+        before, end = len(signals), time.monotonic() + SAVING
+        for worker in self._busy():
+            worker.process.send_signal(signal.SIGINT)
+        while self._busy() and len(signals) == before and time.monotonic() < end:
+            self._listen(self._take_ending, self._dismiss)
+
+    def end(self) -> None:
+        """No worker is left."""
+        for worker in list(self.workers):
+            self._dismiss(worker)
+
+    def _busy(self) -> list[_Worker]:
+        return [worker for worker in self.workers if worker.job is not None]
+
+    def _listen(self, take: Callable[[_Worker, str, Any], None], gone: Callable[[_Worker], Any]) -> None:
+        """Wait a moment for what workers say; `gone` is called for those that ended."""
+        ready = wait([worker.pipe for worker in self.workers], GLANCE)
+        for worker in [worker for worker in self.workers if worker.pipe in ready]:
+            messages, ended = worker.hear()
+            for kind, content in messages:
+                take(worker, kind, content)
+            if ended:
+                gone(worker)
+
+    def _hire(self) -> None:
+        """As many workers as there are jobs to do, and no more than the crew's size."""
+        staying = sum(not worker.leaving for worker in self.workers)
+        for _ in range(min(self.size, len(self.waiting) + len(self._busy())) - staying):
+            self.workers.append(_Worker(self.threads(self.size)))
+
+    def _hand_out(self) -> None:
+        """A job for every worker that can take one; also one that came back when its worker died."""
+        free = [worker for worker in self.workers if worker.ready and not worker.leaving and worker.job is None]
+        given = list(zip(free, [self.waiting.popleft() for _ in free[: len(self.waiting)]], strict=False))
+        threads = self.threads(max(1, min(self.size, len(self._busy()) + len(given) + len(self.waiting))))
+        for worker in [*self._busy(), *(worker for worker, _ in given)]:
+            worker.use(threads)
+        for worker, job in given:
+            worker.give(job)
+            for event in job.begun():
+                self.report(event)
+
+    def _dismiss(self, worker: _Worker) -> int:
+        self.workers.remove(worker)
+        return worker.end()
+
+    def _take(self, worker: _Worker, kind: str, content: Any) -> None:
+        if kind == "event":
+            self.report(content)
+        elif kind == "raised":
+            raise content
+        elif kind == "ended":
+            job, worker.job = worker.job, None
+            result, worker.leaving = content
+            self.done(job, result)
+        else:
+            worker.ready, self.false_starts = True, {"killed": 0, "ended": 0}
+
+    def _take_ending(self, worker: _Worker, kind: str, content: Any) -> None:
+        """A worker that had taken its last step came to its end instead of saving."""
+        if kind == "ended":
+            with suppress(Exception):  # why all is stopped is known already, and the others still have to save
+                self._take(worker, kind, content)
+
+    def _replace(self, worker: _Worker) -> None:
+        """A worker is gone: what it was doing waits again, unless that was tried too often."""
+        last_words = worker.last_words()
+        code = self._dismiss(worker)
+        end = describe_end(code, last_words)
+        if not worker.ready:
+            self._count_false_start(code, end)
+        if worker.job is not None:
+            self._try_again(worker.job, code, end, count_out_of_memory() > worker.out_of_memory)
+
+    def _count_false_start(self, code: int, end: str) -> None:
+        """Workers that cannot start would be replaced for ever."""
+        kind, most = ("killed", MOST_KILLS) if -code in FROM_OUTSIDE else ("ended", MOST_FALSE_STARTS)
+        self.false_starts[kind] += 1
+        if self.false_starts[kind] >= most:
+            raise RunStopped(f"{most} workers ended before they could work, none started between; the last: {end}")
+
+    def _try_again(self, job: PoolJob, code: int, end: str, out_of_memory: bool) -> None:
+        error = self.deaths.setdefault(id(job), Deaths()).count(code, end, out_of_memory, job.saved())
+        if error is None:
+            self.waiting.appendleft(job)
+            self.report({"event": "warning", "trial": job.name, "text": f"{end}; it is tried again"})
+        else:
+            self.done(job, job.failed(error))
