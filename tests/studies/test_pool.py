@@ -3,7 +3,7 @@
 import doctest
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ import torch
 
 from headway.runs import RunDirectory
 from headway.studies import pool
-from headway.studies.pieces import DocumentPiece, Lengths, Piece, Tell
+from headway.studies.pieces import Lengths, Piece, Tell
 from headway.studies.plan import Arm, Study
 from headway.training import train
 from tests.tiny import SORTEDNESS, config
@@ -22,12 +22,14 @@ STUDY = Study(arms=(Arm(name="tiny", recipe="nowhere.toml"),), seeds=(0,), at=(7
 
 
 @dataclass(frozen=True)
-class Sleep(DocumentPiece):
+class Sleep(Piece[dict[str, Any]]):
     """Takes long, and leaves a mark when it was done to the end."""
 
     what: ClassVar[str] = "sleep"
     file: ClassVar[str] = "sleep"
-    holds: ClassVar[Mapping[str, type]] = {}
+
+    def read(self) -> dict[str, Any] | None:
+        return self.run.read_analysis(self.file)
 
     def fitting(self, found: dict[str, Any]) -> dict[str, Any] | None:
         return found

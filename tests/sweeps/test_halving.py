@@ -217,10 +217,10 @@ def test_a_job_that_ends_at_a_step_measures_nothing_and_can_go_on(tmp_path: Path
 
 
 def test_a_job_takes_its_step_along_to_other_processes_and_machines(tmp_path: Path) -> None:
-    job = Job((halving(tmp_path).trials[0],), (tmp_path / "run",), until=6)
+    job = Job((halving(tmp_path).trials[0],), (tmp_path / "run",), until=6, how=WITHOUT_SPLIT)
     sent = pickle.loads(pickle.dumps(job))
     assert sent == job
-    ended, _ = run_away_from_home(sent, WITHOUT_SPLIT, None, b"")
+    ended, _ = run_away_from_home(sent, None, b"")
     assert [one.state for one in ended["outcomes"]] == ["stopped"]
     assert RunDirectory(tmp_path / "run").checkpoint_steps()[-1] == 6
 

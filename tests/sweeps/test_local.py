@@ -22,7 +22,7 @@ from headway.runs import RunDirectory, SweepDirectory
 from headway.sweeps import deaths, pool
 from headway.sweeps.deaths import Deaths, count_out_of_memory, describe_end
 from headway.sweeps.driver import run_sweep
-from headway.sweeps.local import LocalExecutor, Training
+from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import plan_grid
 from headway.sweeps.pool import Report
 from headway.sweeps.trial import Circumstances, DiskFull, Job
@@ -121,7 +121,7 @@ def test_the_count_of_processes_killed_for_memory_can_be_read() -> None:
 def test_the_newest_checkpoint_of_a_job_is_seen(tmp_path: Path) -> None:
     plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
     RunDirectory(tmp_path / "a").checkpoint_path(7).mkdir(parents=True)
-    assert Training(Job(plan.trials, (tmp_path / "a", tmp_path / "b")), HOW).saved() == (7, -1)
+    assert Job(plan.trials, (tmp_path / "a", tmp_path / "b")).saved() == (7, -1)
 
 
 def test_workers_that_cannot_start_end_the_sweep_with_their_last_words(

@@ -54,7 +54,7 @@ class RayExecutor:
         with counting_signals() as signals:
             while left:
                 before = len(left)
-                session = _Session(self._request(left, mark))
+                session = _Session(self._request(left, mark), self.how.threads)
                 follower = _Follower(session, left, done, report, again=connected)
                 try:
                     lost = follower.follow(signals)
@@ -70,8 +70,9 @@ class RayExecutor:
 
     def _request(self, jobs: dict[int, Job], mark: str) -> Request:
         # A worker may stand in another directory.
-        there = {n: replace(job, places=tuple(place.absolute() for place in job.places)) for n, job in jobs.items()}
-        return Request(there, self.how, self.cpus, self.gpus, self.address, available_cores(), mark)
+        places = {number: tuple(place.absolute() for place in job.places) for number, job in jobs.items()}
+        there = {number: replace(job, places=places[number], how=self.how) for number, job in jobs.items()}
+        return Request(there, self.cpus, self.gpus, self.address, available_cores(), mark)
 
 
 def _check(cpus: float, gpus: float, device: str) -> None:
@@ -93,11 +94,11 @@ def _pause(losses: int, signals: list[int]) -> None:
 class _Session(Child):
     """The process that is connected to Ray, and with it the Ray that it may have started."""
 
-    def __init__(self, request: Request):
+    def __init__(self, request: Request, threads: int):
         settings = {"RAY_USAGE_STATS_ENABLED": "0"}
         if request.address is None:  # nobody else may use a Ray that is this sweep's own
             settings |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        super().__init__("headway.sweeps.ray_session", request.how.threads, **settings)
+        super().__init__("headway.sweeps.ray_session", threads, **settings)
         self.tell(request)
 
     def last_words(self) -> str:

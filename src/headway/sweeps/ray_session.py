@@ -28,7 +28,7 @@ from headway.processes import parent_pipe
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.ray_processes import children_of, end_session, look_at
 from headway.sweeps.ray_task import run_away_from_home
-from headway.sweeps.trial import Circumstances, DiskFull, Job, in_one_line, stopping_when_full
+from headway.sweeps.trial import DiskFull, Job, in_one_line, stopping_when_full
 
 MOST_DEATHS = 20
 """Deaths of its worker that a job survives."""
@@ -49,13 +49,12 @@ Say = Callable[[str, Any], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be done: jobs by number, what they share, how much of a node each gets, and on which cluster.
+    """What is to be done: jobs by number, how much of a node each gets, and on which cluster.
 
     `mark` is part of the names of folders on other machines, `cores` is what a Ray of this sweep's own may use.
     """
 
     jobs: Mapping[int, Job]
-    how: Circumstances
     cpus: float
     gpus: float
     address: str | None
@@ -110,7 +109,7 @@ class Shift:
             job = self.request.jobs[number]
             folder = None if self.request.address is None else f"headway-{self.request.mark}-{number}"
             packed = b"" if folder is None else pack(job.places)
-            ended, content = self.task.remote(job, self.request.how, folder, packed)
+            ended, content = self.task.remote(job, folder, packed)
             self.running[ended] = (number, content)
             self.say("started", number)
 

@@ -10,22 +10,22 @@ from typing import Any
 from headway.errors import Interrupted
 from headway.processes import end_with_parent
 from headway.sweeps.packing import pack, unpack
-from headway.sweeps.trial import Circumstances, DiskFull, Job, stopping_when_full
+from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 
-def run_away_from_home(job: Job, how: Circumstances, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
+def run_away_from_home(job: Job, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
     """What a Ray worker does: a job, in its places or in a folder of its own; how it ended, and its runs as bytes."""
     import torch
 
     end_with_parent()  # that is Ray's node; Ray alone lets a worker finish its task for nobody
-    torch.set_num_threads(how.threads)
+    torch.set_num_threads(job.how.threads)
     places = job.places if folder is None else _places_in(_work_folder(folder), len(job.places))
     ended: dict[str, Any]
     try:
         if folder is not None and not any(place.exists() for place in places):
             with stopping_when_full(places[0]):
                 unpack(packed, places)
-        ended = {"outcomes": replace(job, places=places).do(how)}
+        ended = {"outcomes": replace(job, places=places).do()}
     except (Interrupted, KeyboardInterrupt):
         ended = {"interrupted": True}
     except DiskFull as problem:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.results.comparison import Outcome, State
+from headway.runs import RunDirectory
 from headway.sweeps.plan import Trial
-from headway.sweeps.pool import Report
-
-if TYPE_CHECKING:
-    from headway.runs import RunDirectory
+from headway.sweeps.pool import PoolJob, Report
 
 LOCK_PATIENCE = 10.0
 """Seconds for which a run may still be held by a process that is about to end."""
@@ -49,30 +47,38 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(PoolJob):
     """What is trained at a time: a trial, or several as a stack; `places` are their run directories.
 
-    With `until`, they are trained up to that step.
+    With `until`, they are trained up to that step. Who runs it says how.
     """
 
     trials: tuple[Trial, ...]
     places: tuple[Path, ...]
     until: int | None = None
+    how: Circumstances = Circumstances()
 
-    def do(self, how: Circumstances, report: Report = lambda event: None) -> list[Outcome]:
+    @property
+    def name(self) -> str:
+        return self.trials[0].name
+
+    def do(self, tell: Report = lambda event: None) -> list[Outcome]:
         """Train and measure the trials, once no worker of a driver that was just killed holds their runs."""
-        from headway.runs import RunDirectory
-
         for place in self.places:
             wait_until_free(RunDirectory(place))
-        return run_job(self.trials, self.places, replace(how, until=self.until), report)
+        return run_job(self.trials, self.places, replace(self.how, until=self.until), tell)
 
     def failed(self, error: str) -> list[Outcome]:
-        """The outcomes of a job that cannot be tried any more."""
         return [Outcome(one.name, one.settings, one.seed, "failed", error=error) for one in self.trials]
 
+    def is_failed(self, result: Sequence[Outcome]) -> bool:
+        return any(one.state == "failed" for one in result)
+
+    def saved(self) -> tuple[int, ...]:
+        """The newest checkpoint of each trial, -1 where there is none."""
+        return tuple(max(RunDirectory(place).checkpoint_steps(), default=-1) for place in self.places)
+
     def begun(self) -> Iterator[dict[str, Any]]:
-        """The events that say that its trials run."""
         for trial in self.trials:
             total = trial.config.train.total_steps(trial.config.data)
             yield {"event": "started", "trial": trial.name, "total": total}
@@ -171,8 +177,6 @@ def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: Circumsta
 
 def _is_finished(place: Path) -> bool:
     """Whether a run has taken its last step; `until` may have ended its training before."""
-    from headway.runs import RunDirectory
-
     return bool(RunDirectory(place).newest_state().get("finished"))
 
 
@@ -182,7 +186,6 @@ def _told_of(trial: Trial, report: Report) -> Report:
 
 def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
     from headway.evaluation import evaluate, load
-    from headway.runs import RunDirectory
 
     if how.split is None:
         return {}
@@ -192,7 +195,7 @@ def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
     return {"n": found.n, "wrong": found.wrong, "accuracy": found.accuracy, "loss": found.loss}
 
 
-def wait_until_free(directory: "RunDirectory") -> None:
+def wait_until_free(directory: RunDirectory) -> None:
     """A worker of a driver that was killed a moment ago may still hold the run."""
     end = time.monotonic() + LOCK_PATIENCE
     while directory.path.is_dir() and time.monotonic() < end:
