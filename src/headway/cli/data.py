@@ -10,7 +10,7 @@ from headway.errors import InputError
 
 
 def data(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="addition, addition-text or sortedness.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task, or package.module:Class.")],
     out: Annotated[Path, typer.Option(help="The directory to write to.")],
     set: Sets = None,
     json: Json = False,

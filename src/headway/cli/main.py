@@ -13,6 +13,7 @@ from headway.cli.evaluate import evaluate
 from headway.cli.explore import explore
 from headway.cli.heads import heads
 from headway.cli.lengths import lengths
+from headway.cli.new import new
 from headway.cli.options import discard, is_read_by_nobody, say
 from headway.cli.prune import prune
 from headway.cli.report import report
@@ -29,7 +30,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (study, train, evaluate, heads, lengths, doctor, report, explore, prune, sweep, compare, data, runs):
+for command in (
+    study,
+    train,
+    evaluate,
+    heads,
+    lengths,
+    doctor,
+    report,
+    explore,
+    prune,
+    sweep,
+    compare,
+    data,
+    runs,
+    new,
+):
     app.command()(command)
 
 
