@@ -120,7 +120,6 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         "headway.tasks.columns",
         "headway.sweeps.ray_session",
         "headway.cli.options",
-        "headway.cli.evaluate",
         "headway.cli.doctor",
         "headway.cli.lengths",
         "headway.narration.places",

@@ -119,7 +119,7 @@ def test_evaluate_says_where_it_put_a_file_that_cannot_be_read(shell: Shell) -> 
 
 def test_people_get_a_few_lines_instead_of_json(shell: Shell) -> None:
     assert "4 steps" in shell("train addition.toml --out runs/mine")
-    assert "wrong of 16" in shell("evaluate mine")
+    assert " of 16 answers " in shell("evaluate mine")
     assert "mine" in shell("runs")
     assert "train.json: 40 examples" in shell(f"data addition --out data {OPTIONS['addition']} {SIZES}")
     assert shell("runs data") == "no runs in data\n"

@@ -14,11 +14,15 @@ from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.head_analysis import analysis, capture, checks, together, verdicts
+from headway.narration import head_sets
+from headway.narration import heads as narrated
+from headway.narration.text import Missing
 from headway.origin import without_origins
 from headway.reports import figures
 from headway.results.checks import Checks
 from headway.results.heads import Baseline, Drop, HeadAnalysis
-from headway.results.patching import Patching
+from headway.results.heads_study import ContrastOverSeeds, ControlOverSeeds, ControlsOverSeeds, RatesOverSeeds
+from headway.results.patching import Contrast
 from headway.results.schema import blank, read
 from headway.runs import RunDirectory
 from tests.results.filling import filled
@@ -163,45 +167,31 @@ def test_nothing_but_the_analysis_is_written(shell: Shell, here: Path) -> None:
 def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     text = shell("heads sum --no-figures")
     found = stored("sum")
-    assert text.startswith(f"sum (step {found['step']:,}), 30 examples of the test split: ")
+    assert text.startswith(f"sum (step {found['step']:,}): It answers ")
+    assert " of 30 examples of the test split right (" in text
     lines = text.splitlines()
     (header,) = [line for line in lines if line.startswith("head ")]
     for row in found["heads"]:
         (line,) = [line for line in lines if line.startswith(f"{row['head']} ")]
         assert row["verdict"] in line
-        assert line.endswith(row["role"])
-        assert line.index(f"  {row['role']}") == header.index("  role")  # columns stand under their names
+        assert line.index(f"  {row['role']}") == header.index("  looks at")  # columns stand under their names
     assert "warning: the model gets" in lines[1]  # and what it cannot do, no head can spoil
     for contrast in found["interventions"]["contrasts"]:
         assert contrast["usable"] == 0  # it has learned nothing
-        assert f"{contrast['name']}: no pair of {contrast['n']} is right on both sides, nothing to see" in lines
-    assert f"checked: {found['checks']['decoded']:,} ablated answers decoded for real" in text
-    assert "0 disagreements" in text
+        assert f"{contrast['name']}: no pair of {contrast['n']} is right on both sides, nothing to see." in lines
+    assert (
+        f"Checked: {found['checks']['decoded']:,} ablated answers were decoded greedily with a hook, with 0 dis" in text
+    )
     assert all(f"Shapley values, {kind}" in text for kind in ("encoder", "decoder", "cross", "all"))
     assert "{" not in text
     for row in found["joint"]["removable"]:  # 15 other examples show nothing within a point, and may within five
         shown = row["drop_interval"][1] < row["limit"]
-        (line,) = [line for line in lines if line.startswith(f"for less than {row['limit']:g} point")]
-        assert ("can go together" in line, "not shown to cost so little" in line) == (shown, not shown)
-    assert "not shown to cost so little" in text
+        assert not row["heads"] or ("can go together" if shown else "not shown to be under") in text
+    assert "not shown to be under 1 point" in text
 
 
-def patching(contrast: dict[str, Any]) -> Patching:
-    return read(Patching, filled(Patching, {"contrasts": [contrast]}), "heads.json")
-
-
-def test_one_head_a_site_is_named_once_in_an_intervention() -> None:
-    heads = ["enc0.self.h0", "dec0.cross.h1"]
-    groups = {**{head: [head] for head in heads}, "encoder.0.self": heads[:1], "all cross": heads[1:]}
-    rows = [
-        {"who": who, "heads": members, "rate": 0.25 * len(who) / 8, "interval": (0.125, 0.75)}
-        for who, members in groups.items()
-    ]
-    contrast = {"name": "digits of column 0", "usable": 9, "n": 10, "rows": rows}
-    (line,) = head_lines._interventions(patching(contrast))
-    assert (
-        line == "digits of column 0 (n = 9) is moved by dec0.cross.h1 41% (12% to 75%), enc0.self.h0 38% (12% to 75%)"
-    )
+def patching(contrast: dict[str, Any]) -> Contrast:
+    return read(Contrast, filled(Contrast, contrast), "heads.json")
 
 
 def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
@@ -210,41 +200,36 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
         "encoder": {"head": "enc0.self.h0", "rate": 0.1, "interval": (0.04, 0.2), "chosen_on_rate": 0.2, **half},
         "cross": {"head": "dec0.cross.h1", "rate": 0.9, "interval": (0.8, 0.95), "chosen_on_rate": 0.8, **half},
     }
-    rows = [{"who": f"all {kind}", "heads": ["x", "y"], "rate": 0.5, "interval": (0.4, 0.6)} for kind in strongest]
-    third = {"rate": 0.3, "interval": (0.2, 0.4)}
-    controls = [
-        {"who": "all encoder", **third, "digits": third, "reading": "unspecific"},
-        {"who": "all cross", **third, "digits": third, "reading": "not moved"},
-    ]
-    contrast = {"name": "carry", "usable": 90, "n": 100, "rows": rows, "strongest": strongest}
-    lines = head_lines._interventions(patching(contrast | {"control": {"usable": 80, "rows": controls}}))
-    assert lines == [
-        "carry (n = 40, chosen on 50 others) is moved by dec0.cross.h1 90% (80% to 95%) "
-        "[control 0% (0% to 4%): carry alone]",
-        "  (n = 90, control 80) all encoder 50% (40% to 60%), control 30% (20% to 40%), digits 30% (20% to 40%): "
-        "unspecific; all cross 50%: not moved",
-    ]
+    contrast = {"name": "carry", "usable": 90, "n": 100, "strongest": strongest}
+    assert str(head_sets.moves(patching(contrast))) == (
+        "Of single heads, dec0.cross.h1 moves the carry most: in 90 % of 40 pairs that it was not chosen on "
+        "(80 % to 95 %); patched from a sum with another digit and the same carry, that digit changes in 0 % "
+        "(0 % to 4 %)."
+    )
     strongest.pop("cross")
-    (line,) = head_lines._interventions(patching(contrast))
-    assert line == "carry (n = 40, chosen on 50 others) is moved by no single head surely (at most 10%, 4% to 20%)"
+    assert str(head_sets.moves(patching(contrast))) == (
+        "No single head moves the carry: at most 10 % of 40 pairs that it was not chosen on (4 % to 20 %)."
+    )
 
 
 def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> None:
     drop = blank(Drop, margin_change=-1.25, margin_change_interval=(-1.5, -1.0))
-    assert head_lines._margin(drop) == " -1.25 (-1.50 to -1.00)"
-    assert head_lines._margin(blank(Drop)) == "-"
-    (line,) = head_lines._margin_line(blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
-    assert line == "the right answer leads by 4.50 (4.25 to 4.75) in logits"
-    assert head_lines._margin_line(blank(Baseline)) == []
+    assert str(narrated.margin_change(drop)) == "−1.2 (−1.5 to −1.0)"
+    assert narrated.margin_change(blank(Drop)) == "–"
+    found = blank(HeadAnalysis, baseline=blank(Baseline, margin=4.5, margin_interval=(4.25, 4.75)))
+    assert str(narrated.margin(found)) == "The right answer leads by 4.5 logits (4.25 to 4.75)."
+    with pytest.raises(Missing):
+        narrated.margin(blank(HeadAnalysis))
 
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:
-    rates = {"values": [0.97, 0.02, 0.5], "above": 1, "between": 1, "below": 1, "limits": [0.1, 0.9]}
-    assert head_lines._rates(rates) == "0.97 0.02 0.50 (1 above 0.9, 1 between, 1 below 0.1)"
-    readings = {"all cross": {"readings": {"carry alone": 2, "undecided": 1}}, "decoder.0.cross": {"readings": {}}}
-    (line,) = head_lines._readings({"control": {"seeds": 3, "together": readings}})
+    rates = RatesOverSeeds(values=(0.97, 0.02, 0.5), above=1, between=1, below=1, limits=(0.1, 0.9))
+    assert head_lines.rates_text(rates) == "97 %, 2 %, 50 % (1 above 90 %, 1 between, 1 below 10 %)"
+    read_as = blank(ControlOverSeeds, readings={"carry alone": 2, "undecided": 1})
+    controls = ControlsOverSeeds(seeds=3, together={"all cross": read_as, "decoder.0.cross": blank(ControlOverSeeds)})
+    (line,) = head_lines.readings(blank(ContrastOverSeeds, control=controls))
     assert line == "    against controls with the same carry (3 seeds): all cross carry alone in 2, undecided in 1"
-    assert head_lines._readings({}) == []
+    assert head_lines.readings(blank(ContrastOverSeeds)) == []
 
 
 @pytest.mark.parametrize("command", ["heads wider", "heads zero", "prune zero --keep enc0.self.h0"])
@@ -625,7 +610,7 @@ def test_scores_are_printed_with_what_they_mean(after: Shell) -> None:
     row = found["heads"][0]
     (line,) = [line for line in text.splitlines() if line.startswith(row["head"]) and "0." in line.split()[1]]
     assert line.split()[1:] == [
-        "-" if v is None else f"{v:.3f}" for v in (row["scores"][n] for n in found["definitions"])
+        "–" if v is None else f"{v:.3f}".replace("-", "−") for v in (row["scores"][n] for n in found["definitions"])
     ]
 
 

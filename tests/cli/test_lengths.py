@@ -13,6 +13,7 @@ import torch
 from headway import evaluation
 from headway.cli.lengths import summary
 from headway.cli.main import run
+from headway.narration.lengths import set_name
 from headway.reports import lengths as figures
 from headway.results.lengths import Lengths
 from headway.results.schema import read
@@ -89,8 +90,8 @@ def test_one_run_is_measured_written_down_and_told(here: Path, shell: Shell) -> 
     text = shell(f"lengths zero {FEW}")
     assert text.splitlines() == told(found)
     assert "trained on 3 to 5 elements" in text
-    assert "set       worst trained" in text
-    assert "length held: 0, the smallest over the sets\n  swaps: 0\n  adjacent: 0\n  matched: 0" in text
+    assert re.search(r"set +worst trained", text)
+    assert "length held: 0, the smallest over the sets\n  On random swaps it holds at no length.\n" in text
     assert "every member) wrong at 3; for example" in text
     assert "--n 20 is too few to say that any length is held: even without an error 381 are needed" in text
     assert not (here / "zero" / "report").exists()
@@ -108,8 +109,8 @@ def test_figures_are_drawn_into_the_run_and_those_of_an_earlier_measurement_go(h
 
 def test_a_constant_model_is_told_in_words(here: Path, shell: Shell) -> None:
     text = shell(f"lengths constant {FEW} --quiet")
-    assert "answers 1 whatever it sees, from length 3 on: .500 is the share of such examples, not an accuracy" in text
-    assert ".500*" in text
+    assert "From length 3 on it answers 1 whatever it sees: its accuracy there is the share of such examples." in text
+    assert "50 %*" in text
     assert shell.json(f"lengths constant {FEW}")["constant"] == {"answer": "1", "from": 3}
 
 
@@ -118,7 +119,9 @@ def test_a_model_that_answers_nearly_always_the_same_is_told_with_its_lengths(he
     for row in found["lengths"]:
         row["answer_shares"] = {"0": 0.02, "1": 0.98} if row["length"] >= 7 else {"0": 0.03, "1": 0.97}
     lines = [line for line in told(found) if "nearly everything" in line]
-    assert lines == [f"answers 1 to nearly everything: {name} at 7, 9" for name in ("swaps", "adjacent", "matched")]
+    assert lines == [
+        f"It answers 1 to nearly everything: {set_name(name)} at 7, 9." for name in ("swaps", "adjacent", "matched")
+    ]
 
 
 def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) -> None:
@@ -133,7 +136,7 @@ def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) 
     assert "2 seeds together; fewer than 6: descriptive" in text
     assert "  adjacent: held 0, 0; median 0; no multiple of the training length was tested" in text
     assert re.search(r"  median over seeds +5 ", text)
-    assert "  adjacent: held 0, 0; median 0; 0 of 2 reach 4x (0% to 84%)" in shell(
+    assert "  adjacent: held 0, 0; median 0; 0 of 2 reach 4x (0 % to 84.2 %)" in shell(
         "lengths zero one --at 7,20 --n 20 --no-figures --quiet"
     )
 
@@ -163,8 +166,8 @@ def test_out_holds_the_document_and_the_figures_of_all_runs(
 def test_written_answers_have_their_own_set_and_are_decoded(here: Path, shell: Shell) -> None:
     text = shell("lengths text --at 16 --n 20 --no-figures --quiet")
     assert "trained on 8 to 12 characters" in text
-    assert "exact match, 20 examples of each set" in text
-    assert "decoded for real: 160, disagreements with the parallel pass 0" in text
+    assert "accuracy, 20 examples of each set" in text
+    assert "160 answers were decoded greedily; 0 disagree with the teacher-forced pass." in text
 
 
 def test_heads_are_compared_when_asked(here: Path, shell: Shell) -> None:

@@ -97,12 +97,10 @@ def test_the_markdown_has_no_number_that_the_page_has_not(report: writing.Writte
 def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
     from headway.head_analysis.verdicts import CRITICAL, IMPORTANT
     from headway.statistics import ENOUGH_SEEDS
-    from headway.studies import closing
 
     fixed = method.METHOD
     assert (fixed.critical_above, fixed.important_above) == (CRITICAL, IMPORTANT)
     assert fixed.enough_seeds == ENOUGH_SEEDS
-    assert fixed.moves_above == closing.MOVED
 
 
 @pytest.mark.parametrize("module", [pages])

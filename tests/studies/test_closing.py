@@ -1,6 +1,5 @@
 """The last lines of a study say how many heads there are of each kind, and every error until there are too many."""
 
-import doctest
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,6 @@ from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed
 from headway.results.patching import Contrast
 from headway.results.schema import blank, read, write
-from headway.studies import closing
 from headway.studies.closing import (
     carry_text,
     doctor_lines,
@@ -33,10 +31,6 @@ def made(contrast: dict[str, Any]) -> Contrast:
 def diagnosis(name: str, *levels: Level, about: About = "model") -> Diagnosis:
     findings = tuple(Finding(f"check-{level}", level, about, f"{level} seen.") for level in levels)
     return Diagnosis(run=f"studies/one/runs/{name}", task="addition", step=1, findings=findings)
-
-
-def test_the_examples_in_docstrings_hold() -> None:
-    assert doctest.testmod(closing).failed == 0
 
 
 def test_errors_are_told_in_full_and_warnings_by_name() -> None:
@@ -73,8 +67,8 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     record = heads_record([documents])
     assert record.together is not None and record.together.seeds == 2
     said = heads_lines(record)[-1]
-    assert said.startswith("heads of 2 seeds, fewer than 6: descriptive: 1, 1 heads were chosen ")
-    assert said.endswith("less than 1 point; on other examples they cost 0.25, 0.25")
+    assert said.startswith("heads of 2 seeds, fewer than 6: descriptive: 1 1 (median 1) heads were chosen ")
+    assert said.endswith("less than 1 point; on other examples they cost 0.25 0.25 (median 0.25)")
     apart = heads_record([[documents[0]], [], [documents[1]]])
     assert "together" not in write(apart)
     assert len(apart.runs) == 2
@@ -86,23 +80,23 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
 
 def test_heads_can_go_only_where_the_interval_shows_it() -> None:
     found = blank(Removed, limit=1.0, n=500, heads=("a", "b"), drop=0.25, drop_interval=(-0.5, 0.75))
-    cost = "on other examples they cost 0.25"
-    assert going_text(found) == f"2 can go together for less than 1 point: {cost} (-0.50 to 0.75, n = 500)"
+    cost = "on other examples the cost is 0.25 points"
+    assert going_text(found) == f"2 can go together for less than 1 point: {cost} (−0.50 to 0.75)"
     unsure = replace(found, drop_interval=(-0.5, 1.0), alone=3, alone_drop=9.5)
     assert going_text(unsure) == (
-        f"2 chosen to go together: {cost} (-0.50 to 1.00, n = 500), not shown to be under 1 point; "
-        "the 3 that cost less alone cost 9.50 together"
+        f"2 chosen to go together: {cost} (−0.50 to 1.0), not shown to be under 1 point; "
+        "the 3 that cost less alone cost 9.5 points together"
     )
-    assert going_text(replace(found, heads=())) == "none was found that can go for less than 1 point"
+    assert going_text(replace(found, heads=())) == "no head was found that can go for less than 1 point"
 
 
 def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
     heads = (Mover(head="a", rate=0.4, interval=(0.3, 0.5)), Mover(head="b", rate=0.1, interval=(0.04, 0.2)))
     carry = MovedCarry(name="carry", n=90, heads=heads)
-    assert carry_text(carry) == "  carry (n = 90) is moved by a in 40% (30% to 50%)"
+    assert carry_text(carry) == "  Of single heads, a moves the carry most: in 40 % of 90 pairs (30 % to 50 %)."
     assert (
         carry_text(replace(carry, heads=heads[1:]))
-        == "  carry (n = 90) is moved by no single head surely (at most in 10%, 4% to 20%)"
+        == "  No single head moves the carry: at most 10 % of 90 pairs (4 % to 20 %)."
     )
 
 
@@ -117,10 +111,13 @@ def test_movers_are_those_chosen_on_other_pairs_with_their_controls() -> None:
     rows = [{"who": "d", "heads": ["d"], "rate": 1.0, "interval": [0.9, 1.0]}]
     carry = {"name": "carry", "about": "carry", "usable": 90, "rows": rows, "strongest": strongest}
     assert carry_text(moved_by(made(carry))) == (
-        "  carry (n = 40) is moved by c in 80% (70% to 90%; same carry: 0%, 0% to 2%), a in 99% (90% to 100%)"
+        "  Of single heads, c moves the carry most: in 80 % of 40 pairs (70 % to 90 %); patched from a sum with "
+        "another digit and the same carry, that digit changes in 0 % (0 % to 2 %); a in 99 % (90 % to 100 %)."
     )
     old = {key: value for key, value in carry.items() if key != "strongest"}
-    assert carry_text(moved_by(made(old))) == "  carry (n = 90) is moved by d in 100% (90% to 100%)"
+    assert carry_text(moved_by(made(old))) == (
+        "  Of single heads, d moves the carry most: in 100 % of 90 pairs (90 % to 100 %)."
+    )
 
 
 def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:

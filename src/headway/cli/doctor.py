@@ -10,6 +10,7 @@ import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError
+from headway.narration.numbers import counted
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, at_level
 
 WIDEST = 120
@@ -140,19 +141,10 @@ def summary(found: Diagnosis | Diagnoses, *, everything: bool = False) -> list[s
 
 def diagnosis_lines(found: Diagnosis, *, everything: bool) -> list[str]:
     """One run: how many findings of each level, then the table."""
-    counted = f"{_counted(len(found.errors), 'error')}, {_counted(len(found.warnings), 'warning')}"
-    words = f"{counted}, {len(at_level(found.findings, 'fine'))} fine"
+    bad = f"{counted(len(found.errors), 'error')}, {counted(len(found.warnings), 'warning')}"
+    words = f"{bad}, {len(at_level(found.findings, 'fine'))} fine"
     step = "" if found.step is None else f", step {found.step:,}"
     return [f"{found.run} ({found.task}{step}): {words}", *table(found.findings, everything=everything)]
-
-
-def _counted(n: int, word: str) -> str:
-    """A number and its word, in the plural where it must be.
-
-    >>> _counted(1, "error"), _counted(0, "error")
-    ('1 error', '0 errors')
-    """
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def table(findings: Sequence[Finding], *, everything: bool) -> list[str]:

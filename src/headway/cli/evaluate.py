@@ -7,12 +7,17 @@ import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
-from headway.results.evaluation import SequenceEvaluation, SplitEvaluation
+from headway.narration.accuracy import answers_given, evaluated, wrong_answer
+from headway.narration.numbers import number
+from headway.narration.text import text
+from headway.results.evaluation import ClassEvaluation, SequenceEvaluation, SplitEvaluation
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
 
 CHOICES = ("train", "validation", "test", "all")
+MOST_WRONG = 5
+"""Wrong answers that are shown."""
 
 
 def evaluate(
@@ -56,33 +61,9 @@ def measure(trained: "Trained", split: str, *, quiet: bool) -> SplitEvaluation:
 
 def summary(run: Path, found: SplitEvaluation) -> list[str]:
     """An evaluation in a few lines for a person."""
-    name = "exact match" if isinstance(found, SequenceEvaluation) else "accuracy"
-    low, high = found.interval
-    lines = [
-        f"{run} (step {found.step:,}) on {split_in_words(found.split)}: {found.wrong:,} wrong of {found.n:,}",
-        f"{name} {percent(found.accuracy)}, 95 % interval {percent(low)} to {percent(high)}",
-    ]
-    if isinstance(found, SequenceEvaluation):
-        lines.append(
-            f"decoded for real: {found.decoded_n:,}, wrong {found.decoded_wrong:,}, "
-            f"disagreements with the parallel pass {found.disagreements:,}"
-        )
-    else:
-        shares = ", ".join(f"{label}: {part:.1%}" for label, part in found.answer_shares.items())
-        lines.append(f"balanced accuracy {percent(found.balanced_accuracy)}; answers given: {shares}")
-    return lines + [f"  wrong: {wrong.example}, answered {wrong.answered}" for wrong in found.wrong_examples[:5]]
-
-
-def split_in_words(split: str) -> str:
-    return "the whole domain" if split == "all" else f"the {split} split"
-
-
-def percent(share: float) -> str:
-    """Enough digits to tell 99.9996 % from 100 %.
-
-    >>> percent(0.5), percent(809_997 / 810_000), percent(1.0)
-    ('50.00 %', '99.9996 %', '100 %')
-    """
-    if share == 1:
-        return "100 %"
-    return f"{100 * share:.4f} %" if share > 0.999 else f"{100 * share:.2f} %"
+    first, *rest = evaluated(found)
+    lines = [text("{} (step {}): {}", str(run), number(found.step), first), *rest]
+    if isinstance(found, ClassEvaluation):
+        lines.append(answers_given(found))
+    lines += [text("  wrong: {}", wrong_answer(one)) for one in found.wrong_examples[:MOST_WRONG]]
+    return [str(line) for line in lines]

@@ -9,8 +9,10 @@ import typer
 
 from headway.cli.options import Device, Force, Json, Quiet, progress, say, show
 from headway.errors import InputError
-from headway.narration.tables import table as as_table
-from headway.results.lengths import LengthRow, Lengths, SeedSummary, SetOverSeeds, SeveralLengths
+from headway.narration import lengths as narrated
+from headway.narration.numbers import number
+from headway.narration.text import Words, text
+from headway.results.lengths import Lengths, SeedSummary, SeveralLengths
 from headway.results.schema import write
 
 if TYPE_CHECKING:
@@ -18,10 +20,6 @@ if TYPE_CHECKING:
 
 FIGURES = ("lengths-", "positions-", "mechanism")
 """How the names of this command's figures begin."""
-LONGEST_SHOWN = 120
-"""Characters of an example that are printed."""
-NEARLY = 0.98
-"""A share of one answer from which on a row is said to be nearly constant."""
 
 
 def lengths(
@@ -159,103 +157,14 @@ def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], 
 
 def summary(found: Lengths) -> list[str]:
     """One run for a person: the table, the lengths held, and whether the model answers at all."""
-    training, checkpoint = found.training, found.checkpoint
-    name = "exact match" if found.rows[0].answer_shares is None else "accuracy"
-    inside = f"trained on {training.shortest} to {training.longest} {found.unit}"
-    lines = [
-        f"{found.run} (step {checkpoint.step:,}, chosen on {checkpoint.chosen_on}), {inside}",
-        f"{name}, {found.n:,} examples of each set at each length; + is certain to be at least "
-        f"{found.threshold:.0%} (95 %), * always the same answer",
-        *table(found),
-    ]
-    lines.append(f"length held: {found.length_held:,}, the smallest over the sets")
-    lines += [f"  {name}: {held_in_words(found, name)}" for name in found.held]
-    lines += few_in_words(found) + wrong_in_words(found) + constant_in_words(found)
-    lines += too_few(found) + decoding_in_words(found)
-    return [*lines, *found.mechanism.words] if found.mechanism is not None else lines
-
-
-def table(found: Lengths) -> list[str]:
-    """A line a set: the worst training length, the longest, every one past it, and whatever was asked for."""
-    longest, threshold, asked = found.training.longest, found.threshold, found.asked or ()
-    shown = sorted({row.length for row in found.rows if row.length >= longest or row.length in asked})
-    lines = [["set", "worst trained", *(f"{length:,}" for length in shown)]]
-    for name in found.held:
-        rows = found.of_set(name)
-        worst = min((row for row in rows.values() if row.trained), key=lambda row: row.accuracy)
-        cells = [cell(rows[length], threshold) for length in shown]
-        lines.append([name, f"{cell(worst, threshold)} at {worst.length}", *cells])
-    return as_table(lines).lines()
-
-
-def cell(row: LengthRow, threshold: float) -> str:
-    """Accuracy with its marks: .9995+ is certain to be high enough, .500* is one answer throughout."""
-    return short(row.accuracy) + "+" * (row.interval[0] >= threshold) + "*" * (row.constant is not None)
-
-
-def short(share: float) -> str:
-    """Three decimals, and a fourth where three would make it 1.
-
-    >>> short(0.5), short(0.9995), short(1.0)
-    ('.500', '.9995', '1')
-    """
-    return "1" if share == 1 else f"{share:.{4 if share >= 0.9995 else 3}f}".removeprefix("0")
-
-
-def held_in_words(found: Lengths, name: str) -> str:
-    """`64 (4 times the training length), but not at 8`."""
-    reached, longest = found.held[name], found.training.longest
-    times = f" ({reached / longest:g} times the training length)" if reached > longest else ""
-    limit = ", the longest tested" if reached == max(found.of_set(name)) else ""
-    gaps = ", ".join(f"{length:,}" for length in found.not_held.get(name, ()))
-    return f"{reached:,}{times}{limit}{f', but not at {gaps}' if gaps else ''}"
-
-
-def few_in_words(found: Lengths) -> list[str]:
-    """Sets that had fewer examples than asked for, too few to be held where they are under 381."""
-    return [
-        f"{row.set_name} at {row.length:,}: only {row.n:,} examples that training did not see were found"
-        for row in found.rows
-        if row.exhausted
-    ]
-
-
-def wrong_in_words(found: Lengths) -> list[str]:
-    """One wrong answer of each set that has any: the shortest."""
-    lines = []
-    for name in found.held:
-        rows = [row for row in found.of_set(name).values() if row.wrong_examples]
-        if rows:
-            row = min(rows, key=lambda row: row.length)
-            first, every = row.wrong_examples[0], " (every member)" if row.whole else ""
-            example, count = first.example, f"{row.wrong:,} of {row.n:,}{every} wrong at {row.length:,}"
-            shown = example if len(example) <= LONGEST_SHOWN else f"{example[:LONGEST_SHOWN]} ..."
-            lines.append(f"{name}: {count}; for example {shown}, answered {first.answered:.60}")
-    return lines
-
-
-def constant_in_words(found: Lengths) -> list[str]:
-    """What a model that gives one answer does, and where its accuracy then comes from."""
-    constant = found.constant
-    if constant is not None:
-        rows = [row for row in found.rows if row.length >= constant.start and not row.one_class]
-        every = [row.target_shares[constant.answer] for row in rows if row.target_shares is not None]
-        shares = sorted({f"{share:.3f}".removeprefix("0") for share in every})
-        return [
-            f"answers {constant.answer} whatever it sees, from length {constant.start:,} on: "
-            f"{' to '.join(shares[:1] + shares[1:][-1:])} is the share of such examples, not an accuracy"
-        ]
-    return nearly_constant(found)
-
-
-def nearly_constant(found: Lengths) -> list[str]:
-    """A line for each set and answer that is given nearly always at some lengths: `nearly always 0: swaps at 256`."""
-    at: dict[tuple[str, str], list[str]] = {}
-    for row in (row for row in found.rows if not row.one_class):
-        for label, share in (row.answer_shares or {}).items():
-            if share >= NEARLY:
-                at.setdefault((row.set_name, label), []).append(f"{row.length:,}")
-    return [f"answers {label} to nearly everything: {name} at {', '.join(some)}" for (name, label), some in at.items()]
+    table = narrated.table_of_sets(found)
+    lines: list[Words | None] = [narrated.measured(found, found.run), f"{table.caption}:", *table.lines()]
+    lines.append(text("length held: {}, the smallest over the sets", number(found.length_held)))
+    lines += [text("  {}", narrated.held(found, name)) for name in found.held]
+    lines += [*narrated.exhausted(found), *narrated.wrong_examples(found), narrated.constant(found)]
+    lines += [*narrated.nearly_constant(found), *too_few(found), narrated.decoding(found)]
+    lines += [] if found.mechanism is None else found.mechanism.words
+    return [str(line) for line in lines if line]
 
 
 def too_few(found: Lengths) -> list[str]:
@@ -268,41 +177,8 @@ def too_few(found: Lengths) -> list[str]:
     return [f"--n {found.n} is too few to say that any length is held: even without an error {needed} are needed"]
 
 
-def decoding_in_words(found: Lengths) -> list[str]:
-    decoded = [row.decoded for row in found.rows if row.decoded is not None]
-    if not decoded:
-        return []
-    count, apart = sum(one.n for one in decoded), sum(one.disagreements for one in decoded)
-    return [f"decoded for real: {count:,}, disagreements with the parallel pass {apart:,}"]
-
-
 def summary_of_seeds(whole: SeedSummary) -> list[str]:
     """Several seeds for a person: every seed's length held, the median, and how many reach how far."""
-    few = "; fewer than 6: descriptive" if whole.descriptive else ""
-    lines = [f"{whole.n_seeds} seeds together{few}"]
-    for name, found in whole.sets.items():
-        interval = "" if found.interval is None else " ({:g} to {:g})".format(*found.interval)
-        every = ", ".join(f"{value:,}" for value in found.held)
-        lines.append(f"  {name}: held {every}; median {found.median:,g}{interval}; {_reach(found, whole.n_seeds)}")
-    lines += ["  " + line for line in median_table(whole)]
-    if whole.constant_seeds:
-        lines.append(f"  {whole.constant_seeds} of {whole.n_seeds} give one answer at the longest lengths")
-    return lines
-
-
-def median_table(whole: SeedSummary) -> list[str]:
-    """The median accuracy over seeds of every set, from the longest training length on."""
-    longest = max(row.length for row in whole.rows if row.trained)
-    shown = sorted({row.length for row in whole.rows if row.length >= longest})
-    medians = {(row.set_name, row.length): short(row.median) for row in whole.rows if row.median is not None}
-    lines = [["median over seeds", *(f"{length:,}" for length in shown)]]
-    rows = [[name, *(medians[name, length] for length in shown)] for name in whole.sets]
-    return as_table([*lines, *rows]).lines()
-
-
-def _reach(found: SetOverSeeds, n_seeds: int) -> str:
-    parts = []
-    for row in found.reach:
-        low, high = row.interval
-        parts.append(f"{row.seeds} of {n_seeds} reach {row.times}x ({low:.0%} to {high:.0%})")
-    return ", ".join(parts) or "no multiple of the training length was tested"
+    medians = [f"  {line}" for line in narrated.median_table(whole).lines()]
+    lines = [*narrated.over_seeds(whole), *medians, narrated.one_answer(whole)]
+    return [str(line) for line in lines if line]

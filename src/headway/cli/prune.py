@@ -10,6 +10,7 @@ import typer
 from headway.cli.options import Device, Json, Quiet, progress, show
 from headway.cli.train import show_event
 from headway.errors import InputError
+from headway.narration.numbers import percent, points
 
 if TYPE_CHECKING:
     from headway.head_analysis.pruning import PruneResult
@@ -61,14 +62,15 @@ def summary(result: "PruneResult") -> list[str]:
         f"parameters {result.parameters_before:,} -> {result.parameters_after:,}; "
         f"a pass is {result.speed:.2f} x as fast; "
         f"logits differ from the masked model's by at most {result.logits_apart:.1g}",
-        f"accuracy on {result.n:,} test examples {result.exact_match_before:.2%} -> {result.exact_match_after:.2%}, "
-        f"drop {result.drop:.2f} points ({low:.2f} to {high:.2f})",
+        f"accuracy on {result.n:,} test examples {percent(result.exact_match_before)} -> "
+        f"{percent(result.exact_match_after)}, "
+        f"drop {points(result.drop)} points ({points(low)} to {points(high)})",
     ]
     if result.finetuned is not None:
         low, high = result.finetuned["drop_interval"]
         lines.append(
             f"after {result.finetuned['steps']:,} steps of training (best at {result.finetuned['best_step']:,}): "
-            f"{result.finetuned['exact_match_after']:.2%}, "
-            f"drop {result.finetuned['drop']:.2f} points ({low:.2f} to {high:.2f})"
+            f"{percent(result.finetuned['exact_match_after'])}, "
+            f"drop {points(result.finetuned['drop'])} points ({points(low)} to {points(high)})"
         )
     return lines

@@ -12,7 +12,7 @@ from headway.cli.evaluate import summary
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
 from headway.cli.train import show_event
-from headway.narration.numbers import counted, duration
+from headway.narration.numbers import counted, duration, percent
 from headway.narration.tables import table
 from headway.results.study import Cost, FailedTraining, LengthStudy, Mastery, StudyCell
 
@@ -128,7 +128,7 @@ def told_accuracy(found: "StudyResult") -> list[str]:
             continue
         run = RunDirectory(row.training.run)
         lines = lines or asked_of(run.config())
-        cost = f"trained {row.training.steps:,} steps in {row.training.seconds:.0f} s"
+        cost = f"trained {row.training.steps:,} steps in {duration(row.training.seconds)}"
         lines.append(f"seed {run.config().seed}: {cost}; {mastery_text(row.training.mastery)}")
         lines += summary(run.path, row.evaluation)
     return lines
@@ -138,8 +138,8 @@ def mastery_text(mastery: Mastery | None) -> str:
     if mastery is None:
         return "mastery is not known"
     if mastery.mastered:
-        return f"mastered at step {mastery.step:,} ({mastery.gate:.1%} of validation)"
-    return f"did not master {mastery.gate:.1%} of validation ({mastery.accuracy:.3f})"
+        return f"mastered at step {mastery.step:,} ({percent(mastery.gate)} of validation)"
+    return f"did not master {percent(mastery.gate)} of validation ({percent(mastery.accuracy)})"
 
 
 def asked_of(config: "RunConfig") -> list[str]:

@@ -10,6 +10,7 @@ import typer
 from headway.cli.dry_run import describe, drawn_twice
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Quiet, Sets, parse_seeds, say, show
+from headway.narration.numbers import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +133,7 @@ def summary(plan: "Plan", place: "SweepDirectory", result: "SweepResult") -> lis
         found = metrics.get("accuracy", metrics.get("validation_accuracy"))
         values.setdefault(name, []).extend([] if found is None else [found])
     lines = [
-        f"{name}: mean accuracy {fmean(found):.2%} over {len(found):,} of {len(plan.seeds):,} seeds"
+        f"{name}: mean accuracy {percent(fmean(found))} over {len(found):,} of {len(plan.seeds):,} seeds"
         if found
         else f"{name}: no trial finished"
         for name, found in values.items()

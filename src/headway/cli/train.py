@@ -11,6 +11,7 @@ import typer
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, Sets, parse_seeds, progress, say, show
 from headway.errors import InputError
+from headway.narration.numbers import duration, percent
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
@@ -122,7 +123,7 @@ def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
         if not quiet:
             say(f"continuing from step {event['step']:,}")
     elif event["event"] == "validation":
-        note = f"validation loss {event['loss']:.2g}, accuracy {event['accuracy']:.2%}"
+        note = f"validation loss {event['loss']:.2g}, accuracy {percent(event['accuracy'])}"
         meter(event["step"], event["total"], note)
     else:
         meter(event["step"], event["total"])
@@ -136,8 +137,8 @@ def done_line(result: Mapping[str, Any]) -> str:
         early = f" (mastered at step {result['mastered_at']:,})"
     accuracy = result["metrics"]["validation_accuracy"]
     return (
-        f"{result['run']}: {result['steps']:,} steps{early} in {result['seconds']:.0f} s, "
-        f"validation accuracy {accuracy:.2%}"
+        f"{result['run']}: {result['steps']:,} steps{early} in {duration(result['seconds'])}, "
+        f"validation accuracy {percent(accuracy)}"
     )
 
 

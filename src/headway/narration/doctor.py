@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headway.narration.numbers import count, number
+from headway.narration.numbers import count
 from headway.narration.text import Text, code, listed, text
 from headway.results.doctor import LEVELS, Finding, at_level
 
@@ -19,9 +19,3 @@ def tally(findings: Sequence[Finding]) -> Text:
     if not said:
         return text("no error and no warning; {}", fine)
     return text("{}; {}", listed(said), fine) if counts["fine"].value else listed(said)
-
-
-def diagnosed(run: str, task: str, step: int | None, findings: Sequence[Finding]) -> Text:
-    """One run, and how many findings of each level it has."""
-    at = text(", step {}", number(step)) if step is not None else ""
-    return text("{} ({}{}): {}", run, task, at, tally(findings))

@@ -6,14 +6,14 @@ from headway.narration.method import METHOD
 from headway.narration.numbers import counted, interval, number, percent, points, size, with_interval
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Text, Words, code, join, listed, quote, text
+from headway.results.heads_study import Mover
 from headway.results.joint_ablation import JointAblation, Pair, Pairs, Removable, Shapley
 from headway.results.patching import Contrast, ControlRow, Rate, Strongest
-from headway.results.schema import Interval
 
 MOST_NAMED = 3
 
 
-def going(limit: float, heads: Sequence[str], drop: float, ends: Interval, *, named: bool = False) -> Text:
+def going(limit: float, heads: Sequence[str], drop: float, ends: Sequence[float], *, named: bool = False) -> Text:
     """What the heads cost that were chosen to go together; that they can go only where the interval shows it.
 
     `named` begins a sentence with them; else they have been spoken of before.
@@ -119,7 +119,7 @@ def moves(contrast: Contrast) -> Text | None:
     return of_movers(contrast.name, single, text("{} pairs", number(contrast.usable)))
 
 
-def of_movers(name: str, movers: Sequence[tuple[str, Rate]], pairs: Text) -> Text | None:
+def of_movers(name: str, movers: Sequence[tuple[str, Rate | Mover]], pairs: Text) -> Text | None:
     surely = [(head, one) for head, one in movers if one.interval[0] > METHOD.moves_above]
     if not movers:
         return None
@@ -141,9 +141,9 @@ def of_movers(name: str, movers: Sequence[tuple[str, Rate]], pairs: Text) -> Tex
     )
 
 
-def control_of(row: Rate) -> Text:
+def control_of(row: Rate | Mover) -> Text:
     """How often the same digit of the answer changes when the source has the same carry."""
-    control = row.control if isinstance(row, Strongest) else None
+    control = row.control if isinstance(row, (Strongest, Mover)) else None
     if control is None:
         return Text()
     return text(

@@ -6,6 +6,7 @@ from headway.narration.accuracy import SPLITS, verb
 from headway.narration.method import METHOD
 from headway.narration.numbers import (
     NONE,
+    Form,
     count,
     decimal,
     interval,
@@ -15,11 +16,13 @@ from headway.narration.numbers import (
     signed,
     size,
     thousandths,
+    whole,
     with_interval,
 )
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Missing, Strong, Text, Words, code, listed, quote, text
 from headway.results.heads import Drop, Head, HeadAnalysis
+from headway.results.heads_study import OverSeeds
 from headway.results.schema import Interval
 
 VERDICTS = ("critical", "important", "harmful", "depends on the ablation", "undecided", "redundant")
@@ -205,3 +208,12 @@ def score_table(found: HeadAnalysis) -> Table:
 def definitions(found: Mapping[str, str]) -> list[tuple[Text, Text]]:
     """Every score in the words of the analysis."""
     return [(text("{}", name.replace("_", " ")), text("{}", quote(meaning))) for name, meaning in found.items()]
+
+
+def over_seeds(found: OverSeeds, form: Form = whole) -> str:
+    """`2 1 2.25 (median 2)`: every seed, and the median with its interval where there is one."""
+    every = " ".join(map(form, found.values))
+    if found.median is None or len(found.values) == 1:
+        return every
+    ends = "" if found.interval is None else ", {} to {}".format(*map(form, found.interval))
+    return f"{every} (median {form(found.median)}{ends})"

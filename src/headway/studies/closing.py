@@ -8,9 +8,13 @@ from typing import Any
 
 from headway.diagnosis.claims import over_seeds
 from headway.head_analysis.seeds import VERDICTS, put_together
+from headway.narration import heads as narrated
+from headway.narration.head_sets import going, of_movers
+from headway.narration.numbers import counted, number, points
+from headway.narration.text import text
 from headway.results.doctor import Diagnosis, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
-from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, OverSeeds, Removed, RunHeads
+from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed, RunHeads
 from headway.results.patching import Contrast
 from headway.statistics import ENOUGH_SEEDS
 
@@ -21,8 +25,6 @@ SHOWN_ERRORS = 5
 MOVERS = 2
 """Heads that are named for each thing that heads were found to bring."""
 CARRY = "carry"
-MOVED = 0.05
-"""A head moves something if the interval of how often it does lies above this share."""
 
 
 # Heads
@@ -88,22 +90,12 @@ def heads_lines(record: HeadsStudy, health: StudyHealth | None = None) -> list[s
     if together is not None and not unlearned:
         few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together.descriptive else ""
         first = together.removable[0]
-        cost = over_seeds_text(first.drop, 2)
+        cost = narrated.over_seeds(first.drop, points)
         lines.append(
-            f"heads of {together.seeds} seeds{few}: {over_seeds_text(first.heads, 0)} heads were chosen to go "
+            f"heads of {together.seeds} seeds{few}: {narrated.over_seeds(first.heads)} heads were chosen to go "
             f"together for less than {first.limit:g} point; on other examples they cost {cost}"
         )
     return lines
-
-
-def over_seeds_text(found: OverSeeds, decimals: int) -> str:
-    """Every seed's value, and the interval of their median where there are seeds enough."""
-    every = ", ".join(f"{value:.{decimals}f}" for value in found.values)
-    if found.interval is None or found.median is None:
-        return every
-    low, high = found.interval
-    middle = f"{found.median:.{max(decimals, 1)}f}"
-    return f"{every} (median {middle}, 95 % interval {low:.{decimals}f} to {high:.{decimals}f})"
 
 
 def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
@@ -116,39 +108,18 @@ def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
 
 
 def going_text(removable: Removed) -> str:
-    """What heads cost that were chosen to go together; that they can go only where the interval shows it."""
-    count, limit = len(removable.heads), f"{removable.limit:g} point{'s' * (removable.limit != 1)}"
-    low, high = removable.drop_interval
-    cost = f"{removable.drop:.2f} ({low:.2f} to {high:.2f}, n = {removable.n:,})"
-    if count == 0:
-        text = f"none was found that can go for less than {limit}"
-    elif high < removable.limit:
-        text = f"{count} can go together for less than {limit}: on other examples they cost {cost}"
-    else:
-        text = f"{count} chosen to go together: on other examples they cost {cost}, not shown to be under {limit}"
-    if not removable.alone:
-        return text
-    return f"{text}; the {removable.alone} that cost less alone cost {removable.alone_drop:.2f} together"
+    """What heads cost that were chosen to go together, against those that cost little alone."""
+    words = going(removable.limit, removable.heads, removable.drop, removable.drop_interval)
+    if removable.alone:
+        cost = number(removable.alone_drop, points)
+        words += text("; the {} that cost less alone cost {} points together", number(removable.alone), cost)
+    return str(words)
 
 
 def carry_text(carry: MovedCarry) -> str:
-    """The heads that surely move a carry, each with its control, or that none does."""
-    moving = [one for one in carry.heads if one.interval[0] > MOVED]
-    shown = ", ".join(f"{one.head} in {one.rate:.0%} ({span(one.interval)}{control_text(one)})" for one in moving)
-    if not moving:
-        most = max(carry.heads, key=lambda one: one.rate, default=None)
-        shown = "no single head surely" + (f" (at most in {most.rate:.0%}, {span(most.interval)})" if most else "")
-    return f"  {carry.name} (n = {carry.n:,}) is moved by {shown}"
-
-
-def control_text(mover: Mover) -> str:
-    """How often the same digit changes when a head is patched from a sum with the same carry."""
-    control = mover.control
-    return "" if control is None else f"; same carry: {control.rate:.0%}, {span(control.interval)}"
-
-
-def span(interval: Sequence[float]) -> str:
-    return f"{interval[0]:.0%} to {interval[1]:.0%}"
+    """The heads that surely move a carry, or that none does."""
+    movers = [(one.head, one) for one in carry.heads]
+    return f"  {of_movers(carry.name, movers, text('{} pairs', number(carry.n)))}"
 
 
 # The doctor
@@ -179,7 +150,7 @@ def is_unsound(health: StudyHealth, *, comparing: bool) -> bool:
 def doctor_lines(health: StudyHealth) -> list[str]:
     """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
     errors, warned = health.at("error"), Counter(one.check for _, one in health.at("warning"))
-    examined = f"{len(health.runs):,} run{'s' * (len(health.runs) != 1)}"
+    examined = counted(len(health.runs), "run")
     lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]
     lines += [f"  error in {run}, {one.check}: {one.evidence}" for run, one in errors[:SHOWN_ERRORS]]
     if len(errors) > SHOWN_ERRORS:
@@ -188,12 +159,3 @@ def doctor_lines(health: StudyHealth) -> list[str]:
         names = ", ".join(f"{check} ({times})" if times > 1 else check for check, times in warned.items())
         lines.append(f"  warnings: {names}")
     return lines
-
-
-def counted(n: int, word: str) -> str:
-    """A number and its word, in the plural where it must be.
-
-    >>> counted(1, "error"), counted(0, "error")
-    ('1 error', '0 errors')
-    """
-    return f"{n:,} {word}{'s' * (n != 1)}"
