@@ -133,7 +133,7 @@ def test_parts_that_are_empty_are_left_out(without: dict[str, Any], gone: str) -
 
 
 def test_a_kind_that_the_model_does_not_have_is_left_out() -> None:
-    headings = {text.get_text() for text in head_sheet(sortedness(), 0).texts}
+    headings = {text.get_text() for axes in head_sheet(sortedness(), 0).axes for text in axes.texts}
     assert {heading for heading in headings if heading.endswith("attention")} == {"Encoder self-attention"}
 
 

@@ -28,7 +28,7 @@ def with_changes(*changes: tuple[float, tuple[float, float] | None]) -> dict[str
 
 
 def words(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.texts)
+    return " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
 
 
 def test_bars_are_the_changes_largest_first_over_all_kinds() -> None:

@@ -9,8 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from headway.reports.grid import cell_lines, grid
-from headway.reports.settings import remark_lines, short_value, text_of, varying
-from headway.reports.style import text_width
+from headway.reports.settings import short_value, text_of, varying
 from headway.reports.sweep import draw_sweep, learning, planned, read_curves, search
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
@@ -219,11 +218,3 @@ def test_numbers_and_names_are_kept_short() -> None:
     assert text_of({"name": "learned", "table_size": 64}) == '{"name": "lea…le_size": 64}'
     assert text_of({"name": "learned", "table_size": 64}) != text_of({"name": "learned", "table_size": 128})
     assert text_of(True) == "true"
-
-
-def test_remarks_are_broken_between_their_parts() -> None:
-    parts = ["eight seeds a setting", "", "two failed", "three of twenty not finished"]
-    lines = remark_lines(parts, 2.6)
-    assert "; ".join(part for part in parts if part) == " ".join(lines)
-    assert len(lines) == 2
-    assert all(text_width([line]) <= 2.6 for line in lines)

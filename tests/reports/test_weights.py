@@ -10,7 +10,8 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
-from headway.reports.style import number, where_from
+from headway.narration.numbers import points
+from headway.reports.style import where_from
 from headway.reports.weights import example_line, shown
 from headway.results.attention import ExampleAttention
 from headway.results.heads import HeadAnalysis
@@ -56,7 +57,9 @@ def drawn(axes: Axes) -> np.ma.MaskedArray:
 
 
 def words(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.texts]
+    """The heading, and what stands over each kind of attention."""
+    captions = [text for axes in figure.axes if not axes.axison for text in axes.texts]
+    return [text.get_text().replace("\n", " ") for text in (*figure.texts, *captions)]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +91,15 @@ def test_a_sheet_has_every_head_of_every_kind_below_the_name_of_its_kind() -> No
             head["head"] for kind in ("encoder", "decoder", "cross") for head in FOUND["heads"] if head["kind"] == kind
         ]
         for kind, name in (("encoder", "Encoder self-"), ("decoder", "Decoder self-"), ("cross", "Cross-")):
-            (heading,) = [text for text in figure.texts if text.get_text() == f"{name}attention"]
-            assert heading.get_position()[1] > max(axes.get_position().y1 for axes in panels(figure, kind))
+            (caption,) = [axes for axes in figure.axes if f"{name}attention" in [one.get_text() for one in axes.texts]]
+            assert caption.get_position().y0 > max(axes.get_position().y1 for axes in panels(figure, kind))
 
 
 def test_a_row_is_a_layer_and_a_column_a_head_with_verdict_and_drop_below_the_name() -> None:
     shown = panels(sheet(0), "cross")
     heads = [head for head in FOUND["heads"] if head["kind"] == "cross"]
     assert [axes.get_title(loc="left") for axes in shown] == [head["head"] for head in heads]
-    remarks = [f"{head['verdict']}, {number(head['ablation']['zero']['drop'])}" for head in heads]
+    remarks = [f"{head['verdict']}, {points(head['ablation']['zero']['drop'])}" for head in heads]
     assert [axes.texts[0].get_text() for axes in shown] == remarks
     left, top = (
         np.array([getattr(axes.get_position(), side) for axes in shown]).reshape(2, 3) for side in ("x0", "y1")
@@ -117,8 +120,8 @@ def test_all_panels_share_one_scale_from_0_to_1_with_one_bar() -> None:
     figure = sheet(0)
     norms = {id(mesh(axes).norm) for axes in panels(figure)}
     assert len(norms) == 1
-    assert (mesh(figure.axes[0]).norm.vmin, mesh(figure.axes[0]).norm.vmax) == (0, 1)
-    assert len(figure.axes) == 18 + 1
+    assert {(mesh(axes).norm.vmin, mesh(axes).norm.vmax) for axes in panels(figure)} == {(0, 1)}
+    assert len(figure.axes) == 18 + 3 + 1, "heads, the names of their kinds, and the bar"
 
 
 def test_what_a_decoder_cannot_see_is_blank_and_not_0() -> None:

@@ -1,39 +1,37 @@
 """Heads whose output is patched in from another example: how often the answer follows, and against a control."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from textwrap import wrap
+from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from headway.errors import InputError, suggestion
-from headway.reports.style import (
-    EDGE,
-    GREY,
-    SMALL,
-    axes_at,
+from headway.reports.panels import (
     colour_bar,
-    head_line,
+    drawing,
     heat_map,
+    ink_on,
+    name_cells,
+    new_figure,
     share_scale,
-    style,
-    text_width,
+    write_cell,
 )
+from headway.reports.style import GREY, LABEL, SMALL
 from headway.results.heads import HeadAnalysis
-from headway.results.patching import Contrast, Patched
+from headway.results.patching import Contrast
 
-ROW, TOP, BETWEEN = 0.2, 0.7, 0.1
-"""Inches: one row, above the first row, and between two sites."""
+ROW = 0.2
+"""Inches of one row."""
 MOST_INTERVALS = 9
 """Contrasts up to which a cell has room for the interval."""
 SIGNS = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "undecided": "?"}
 """What stands in a cell for each reading of its control; nothing where nothing is moved."""
 
 
-@style()
+@drawing
 def interventions(found: HeadAnalysis, about: str) -> Figure:
     """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell.
 
@@ -41,29 +39,24 @@ def interventions(found: HeadAnalysis, about: str) -> Figure:
     """
     contrasts = contrasts_about(found, about)
     sites = rows_by_site(found, contrasts)
-    names, narrow = contrast_names(contrasts), len(contrasts) > MOST_INTERVALS
-    signs = signs_in(contrasts)
-    width = len(contrasts) * ((0.55 if narrow else 0.98) + (0.12 if signs else 0.0))
-    left = EDGE + 0.1 + text_width(row_name(found, who) for rows in sites for who in rows)
-    height = ROW * sum(map(len, sites)) + BETWEEN * (len(sites) - 1)
-    foot = 0.2 + (0.2 if signs else 0.0)
-    across, down = max(left + width + 0.85, 5.2), TOP + height + names_height(names, narrow) + foot
-    figure = Figure((across, down))
-    remark = "share of pairs whose answer becomes the source's" + ("" if narrow else ", with 95 % intervals")
-    head_line(figure, f"Interventions on the {about}", remark)
-    if signs:
-        key = "   ".join(f"{SIGNS[reading]} {reading}" for reading in signs)
-        note = f"against sources with the same {about}:   {key}"
-        figure.text(EDGE / across, 0.1 / down, note, size=SMALL, color=GREY, va="bottom")
-    scale, top = share_scale(), TOP
-    for rows in sites:
-        axes = axes_at(figure, left, top, width, ROW * len(rows))
+    narrow = len(contrasts) > MOST_INTERVALS
+    keys = [f"{SIGNS[one]} {one}".replace(" ", "\N{NO-BREAK SPACE}") for one in signs_in(contrasts)]
+    figure = new_figure(
+        f"Interventions on the {about}",
+        "share of pairs whose answer becomes the source's" + ("" if narrow else ", with 95 % intervals"),
+        f"against sources with the same {about}: {'  '.join(keys)}" if keys else "",
+    )
+    cell = (0.55 if narrow else 0.98) + (0.12 if keys else 0.0)
+    heights = [ROW * len(rows) for rows in sites]
+    grid = figure.subplots(len(sites), 1, squeeze=False, height_ratios=heights, width_ratios=[cell * len(contrasts)])
+    panels = list(grid[:, 0])
+    scale = share_scale()
+    for axes, rows in zip(panels, sites, strict=True):
         heat(axes, rows, contrasts, scale)
-        axes.set_yticks(np.arange(len(rows)) + 0.5, [row_name(found, who) for who in rows])
-        top += ROW * len(rows) + BETWEEN
-    axes.tick_params(labelbottom=True)
-    axes.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90 if narrow else 0, size=SMALL)
-    colour_bar(figure, scale, "flip rate", left + width + 0.18, TOP, min(1.4, height))
+        last = axes is panels[-1]
+        name_cells(axes, [row_name(found, who) for who in rows], contrast_names(contrasts) if last else [])
+    axes.tick_params(axis="x", labelrotation=90 if narrow else 0, labelsize=SMALL)
+    colour_bar(panels, scale, "flip rate")
     return figure
 
 
@@ -92,15 +85,22 @@ def row_name(found: HeadAnalysis, who: str) -> str:
 
 
 def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Contrast], scale: ScalarMappable) -> None:
+    """Rates as colours and numbers, with the interval while there is room; a dash where nothing was measured."""
     cells = [[contrast.row(who) for contrast in contrasts] for who in rows]
-    rates = np.array([[np.nan if cell is None else cell.rate for cell in line] for line in cells], dtype=float)
-    heat_map(axes, np.ma.masked_invalid(rates), scale, gap=0.6)
-    axes.tick_params(length=0, labelbottom=False)
-    axes.set_xticks([])
+    heat_map(axes, [[None if cell is None else cell.rate for cell in line] for line in cells], scale, gap=0.6)
+    wide = len(contrasts) <= MOST_INTERVALS
     for row, line in enumerate(cells):
         for column, cell in enumerate(line):
-            sign = sign_of(contrasts[column], rows[row])
-            write_cell(axes, row, column, cell, scale, with_interval=len(contrasts) <= MOST_INTERVALS, sign=sign)
+            if cell is None:
+                write_cell(axes, row, column, "–", GREY, size=LABEL)
+                continue
+            ink, (low, high) = ink_on(scale, cell.rate), cell.interval
+            rate: dict[str, Any] = {"across": 0.36, "ha": "right"} if wide else {}
+            write_cell(axes, row, column, f"{cell.rate:.2f}", ink, size=LABEL, **rate)
+            if wide:
+                write_cell(axes, row, column, f"{low:.2f}–{high:.2f}", ink, 0.43, ha="left", size=SMALL * 0.9)
+            if sign := sign_of(contrasts[column], rows[row]):
+                write_cell(axes, row, column, sign, ink, 0.08)
 
 
 def signs_in(contrasts: Sequence[Contrast]) -> list[str]:
@@ -115,36 +115,7 @@ def sign_of(contrast: Contrast, who: str) -> str:
     return next((SIGNS.get(row.reading, "") for row in rows if row.who == who), "")
 
 
-def write_cell(
-    axes: Axes, row: int, column: int, cell: Patched | None, scale: ScalarMappable, with_interval: bool, sign: str = ""
-) -> None:
-    if cell is None:
-        axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center", color=GREY)
-        return
-    ink = ink_on(scale.to_rgba(np.array(cell.rate)))
-    if sign:
-        axes.text(column + 0.08, row + 0.5, sign, ha="center", va="center", size=SMALL, color=ink)
-    if not with_interval:
-        axes.text(column + 0.5, row + 0.5, f"{cell.rate:.2f}", ha="center", va="center", color=ink)
-        return
-    low, high = cell.interval
-    axes.text(column + 0.36, row + 0.5, f"{cell.rate:.2f}", ha="right", va="center", color=ink)
-    axes.text(column + 0.43, row + 0.5, f"{low:.2f}–{high:.2f}", va="center", size=SMALL * 0.9, color=ink)
-
-
-def ink_on(colour: Iterable[float]) -> str:
-    """Black or white, whichever stands out from the colour."""
-    red, green, blue, _ = colour
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-
-
 def contrast_names(contrasts: Sequence[Contrast]) -> list[str]:
     """Each contrast in a few lines, with the number of pairs that come out right on both sides."""
     width = 30 if len(contrasts) > MOST_INTERVALS else 14
     return ["\n".join([*wrap(contrast.name, width), f"{contrast.usable:,} pairs"]) for contrast in contrasts]
-
-
-def names_height(names: Sequence[str], upwards: bool) -> float:
-    """Inches that the names take below the cells."""
-    lines = [name.split("\n") for name in names]
-    return text_width(chain(*lines), SMALL) if upwards else 0.12 * max(map(len, lines))

@@ -1,7 +1,7 @@
 """Accuracy by what makes an example hard, at every length."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,8 +9,18 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from headway.reports.length_groups import Group, lengths_of, rows_of, seeds_remark, set_name, sets_of, trained_range
-from headway.reports.settings import below_heading, first_of, heading, remark_lines
-from headway.reports.style import EDGE, INK, SMALL, axes_at, colour_bar, heat_map, share_scale, style
+from headway.reports.panels import (
+    colour_bar,
+    drawing,
+    heat_map,
+    ink_on,
+    name_cells,
+    new_figure,
+    share_scale,
+    tiles,
+    write_cell,
+)
+from headway.reports.settings import first_of
 
 WORDS = {
     "gap": "gap of the inverted pair",
@@ -25,7 +35,6 @@ FEW = 100
 """Cells with fewer examples say how many."""
 CELL = (0.33, 0.23)
 """Inches of a cell."""
-BETWEEN = 0.3
 
 Bin = tuple[int, int]
 """A range of values: the smallest and the largest in it, as the document has them."""
@@ -48,40 +57,30 @@ def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return [one for one in found if one[0] not in ONLY_OF or ONLY_OF[one[0]] == one[1]]
 
 
-@style()
+@drawing
 def maps(groups: Sequence[Group], by: str, name: str) -> Figure:
     """A map for each group: rows are values, columns lengths, the colour the share of right answers."""
     shown = groups[:MOST_MAPS]
     columns = columns_of(groups, name)
     counted = [count(group, by, name, columns) for group in shown]
     bins = sorted({one for cells in counted for one, _ in cells})
-    width, height = CELL[0] * len(columns), CELL[1] * len(bins)
-    beside = 2 if len(shown) > 1 else 1
-    left, above = EDGE + 0.62, 0.24
-    end = left + beside * (width + BETWEEN) - BETWEEN
-    across = max(end + 0.75, 4.4)
     small = any(found.n < FEW for cells in counted for found in cells.values())
-    remarks = [
+    figure = new_figure(
+        f"Right answers by {WORDS.get(by, by)}",
         set_name(name),
         seeds_remark(groups),
         "unsorted sequences only" if by == "gap" else "",
         f"cells of fewer than {FEW} examples a seed say how many" if small else "",
         first_of(len(shown), len(groups), "groups"),
-    ]
-    lines = remark_lines(remarks, across)
-    start, step = below_heading(lines), above + height + 0.14
-    figure = Figure((across, start - (-len(shown) // beside) * step + 0.45))
-    heading(figure, f"Right answers by {WORDS.get(by, by)}", lines)
-    scale = share_scale()
-    for place, (group, cells) in enumerate(zip(shown, counted, strict=True)):
-        line, column = divmod(place, beside)
-        axes = axes_at(figure, left + column * (width + BETWEEN), start + above + line * step, width, height)
+    )
+    size, scale = (CELL[0] * len(columns), CELL[1] * len(bins)), share_scale()
+    label = WORDS.get(by, by) if size[1] > 1.4 else by.replace("_", " ") if size[1] > 0.8 else ""
+    panels = tiles(figure, len(shown), min(2, len(shown)), size, xlabel="length", ylabel=label)
+    for axes, group, cells in zip(panels, shown, counted, strict=True):
         draw_map(axes, [[cells.get((one, some[0])) for some in columns] for one in bins], scale)
-        axes.set_title(group.name if len(groups) > 1 else "", loc="left", pad=3, weight="bold")
-        name_cells(axes, columns, bins, rows=column == 0, below=place + beside >= len(shown))
-        if column == 0:
-            axes.set_ylabel(WORDS.get(by, by) if height > 1.4 else by.replace("_", " ") if height > 0.8 else "")
-    colour_bar(figure, scale, "right answers", end + 0.15, start + above, max(height, 0.8))
+        axes.set_title(group.name if len(groups) > 1 else "", weight="bold")
+        name_cells(axes, [span(*one) for one in bins], [span(some[0], some[-1]) for some in columns])
+    colour_bar(panels, scale, "right answers", height=2.0)
     return figure
 
 
@@ -111,38 +110,12 @@ def count(group: Group, by: str, name: str, columns: Sequence[Sequence[int]]) ->
 
 def draw_map(axes: Axes, cells: Sequence[Sequence[Cell | None]], scale: ScalarMappable) -> None:
     shares = [[np.nan if found is None else found.share for found in row] for row in cells]
-    heat_map(axes, np.ma.masked_invalid(shares), scale, 0.8)
+    heat_map(axes, shares, scale, percents=True)
     for down, row in enumerate(cells):
         for across, found in enumerate(row):
-            if found is None:
-                continue
-            ink = INK if sum(scale.to_rgba(np.asarray([found.share]))[0][:3] * (0.299, 0.587, 0.114)) > 0.5 else "white"
-            small = found.n < FEW
-            how: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
-            axes.text(across + 0.5, down + (0.36 if small else 0.5), whole_percent(found.share), size=SMALL, **how)
-            if small:
-                axes.text(across + 0.5, down + 0.78, f"n {found.n:.0f}", size=4.6, **how)
+            if found is not None and found.n < FEW:
+                write_cell(axes, down, across, f"n {found.n:.0f}", ink_on(scale, found.share), down=0.86, size=4.6)
 
 
-def whole_percent(share: float) -> str:
-    """Percent in whole numbers; 100 and 0 only where they are exact.
-
-    >>> [whole_percent(share) for share in (1.0, 0.998, 0.5, 0.001, 0.0)]
-    ['100', '>99', '50', '<1', '0']
-    """
-    if 0.995 <= share < 1:
-        return ">99"
-    return "<1" if 0 < share < 0.005 else f"{100 * share:.0f}"
-
-
-def name_cells(axes: Axes, columns: Sequence[Sequence[int]], bins: Sequence[Bin], *, rows: bool, below: bool) -> None:
-    names = [f"{some[0]}–{some[-1]}" if len(some) > 1 else f"{some[0]:,}" for some in columns]
-    axes.set_xticks(np.arange(len(columns)) + 0.5, names if below else [])
-    axes.set_yticks(np.arange(len(bins)) + 0.5, [_bin_name(one) for one in bins] if rows else [])
-    axes.tick_params(length=0, pad=2)
-    if below:
-        axes.set_xlabel("length")
-
-
-def _bin_name(one: Bin) -> str:
-    return str(one[0]) if one[0] == one[1] else f"{one[0]}–{one[1]}"
+def span(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}–{last:,}"

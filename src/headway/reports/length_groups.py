@@ -2,33 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from headway.errors import InputError
 from headway.narration.lengths import SETS
 from headway.narration.lengths import set_name as set_name
-from headway.reports.style import BLUE, INK, RED
 from headway.results.lengths import LengthRow, Lengths
 from headway.results.study import MeasuredRun
 from headway.statistics import ENOUGH_SEEDS, median_interval
 
 MOST_IN_A_PANEL = 6
 """Groups that can still be told apart in one panel."""
-
-COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
-MARKERS = "os^DvPX"
-DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (4, 1.5)),
-    (0, (1, 1.2)),
-    (0, (5, 1.2, 1, 1.2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (2, 1)),
-    (0, (8, 2)),
-)
-"""Okabe and Ito's colours; marker and dashes say the same again."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +170,3 @@ def constant_words(groups: Sequence[Group]) -> list[str]:
             start = f"{min(starts)}" if len(set(starts)) == 1 else f"{min(starts)} to {max(starts)}"
             words.append(f"{group.name}: {who} {answer} from {start} on")
     return words
-
-
-def set_style(index: int) -> dict[str, Any]:
-    """Colour, marker and dashes of the n-th line of a panel."""
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": DASHES[index % len(DASHES)],
-    }

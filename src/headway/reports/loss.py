@@ -2,31 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
 from headway.errors import InputError
-from headway.reports.importance import drops_of
-from headway.reports.style import (
-    EDGE,
-    GREY,
-    INK,
-    SMALL,
-    VERDICTS,
-    axes_at,
-    head_line,
+from headway.reports.importance import ROW, drops_of
+from headway.reports.panels import (
+    count_legend,
+    drawing,
+    name_rows,
+    new_figure,
     note,
-    style,
-    text_width,
-    where_from,
+    patch,
+    tiles,
+    whiskers,
+    write_columns,
 )
+from headway.reports.style import DASHED, GREY, VERDICTS, tick, where_from
 from headway.results.heads import Drop, HeadAnalysis
 
-ROW, TOP, WIDTH, FOOT = 0.19, 0.85, 4.3, 0.86
-"""Inches: one head's row, above the bars, the bars' width, and below for the scale and the legend."""
 LIMIT = 1.0
 """Per cent of the loss under which a report calls a head prunable."""
 FEW_WRONG = 10
@@ -40,30 +37,28 @@ CLASSES = {
 """Where the whole interval lies; colours and hatches as verdicts have them."""
 
 
-@style()
+@drawing
 def loss_changes(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     """Bars of the change of the mean loss without each head, largest first; whiskers are 95 % intervals."""
     changes = changes_of(found, kind_of_ablation)
     names = sorted(changes, key=lambda name: -change_of(changes[name]))
     entries = [changes[name] for name in names]
-    texts = [(percent(change_of(entry)), range_of(entry)) for entry in entries]
-    left = EDGE + 0.1 + text_width(names)
-    changed = text_width(change for change, _ in texts)
-    beside = changed + 0.25 + text_width((ends for _, ends in texts), SMALL)
-    remark, warning = remarks(found, entries)
-    size = max(left + WIDTH + beside + 2 * EDGE, 2 * EDGE + text_width([remark, warning]))
-    extra = 0.18 if warning else 0.0
-    figure = Figure((size, TOP + extra + ROW * len(names) + FOOT))
-    head_line(figure, f"What the loss becomes without each head: {kind_of_ablation} ablation", remark)
-    if warning:
-        figure.text(EDGE / size, 1 - 0.52 / figure.get_size_inches()[1], warning, va="top", color=GREY)
-    axes = axes_at(figure, left, TOP + extra, WIDTH, ROW * len(names))
-    bars(axes, names, entries)
-    for row, (change, ends) in enumerate(texts):
-        place = axes.get_yaxis_transform()
-        axes.text(1 + (0.1 + changed) / WIDTH, row, change, transform=place, ha="right", va="center")
-        axes.text(1 + (0.25 + changed) / WIDTH, row, ends, transform=place, va="center", size=SMALL, color=GREY)
-    legend(figure, entries)
+    figure = new_figure(
+        f"What the loss becomes without each head: {kind_of_ablation} ablation", *remarks(found, entries)
+    )
+    (axes,) = tiles(figure, 1, 1, (4.3, ROW * len(names)))
+    name_rows(axes, names)
+    for row, entry in enumerate(entries):
+        axes.barh(row, change_of(entry), height=0.68, **patch(CLASSES[class_of(entry)]))
+        if entry.loss_change_interval:
+            whiskers(axes, [row], [entry.loss_change_interval])
+    axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
+    axes.axvline(LIMIT, color=GREY, linewidth=0.8, linestyle=DASHED, zorder=0)
+    note(axes, "1 %", (LIMIT, 1), (0, 3), axes.get_xaxis_transform(), ha="center")
+    ends = [end for entry in entries for end in (change_of(entry), *(entry.loss_change_interval or ()))]
+    scale(axes, min(0.0, *ends), max(2 * LIMIT, *ends))
+    write_columns([axes], [[percent(change_of(entry)) for entry in entries]], [[range_of(entry) for entry in entries]])
+    count_legend(figure, CLASSES, [class_of(entry) for entry in entries])
     return figure
 
 
@@ -122,23 +117,6 @@ def range_of(entry: Drop) -> str:
     return f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
 
 
-def bars(axes: Axes, names: Sequence[str], entries: Sequence[Drop]) -> None:
-    ends = [end for entry in entries for end in entry.loss_change_interval or [change_of(entry)]]
-    scale(axes, min(0.0, *ends), max(2 * LIMIT, *ends))
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.spines.left.set_visible(False)
-    for row, entry in enumerate(entries):
-        colour, hatch = CLASSES[class_of(entry)]
-        axes.barh(row, change_of(entry), height=0.68, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.5)
-        if entry.loss_change_interval:
-            axes.hlines(row, *entry.loss_change_interval, color=INK, linewidth=1.1, zorder=3)
-    axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
-    axes.axvline(LIMIT, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
-    note(axes, "1 %", (LIMIT, 1), (0, 3), axes.get_xaxis_transform(), ha="center")
-
-
 def scale(axes: Axes, low: float, high: float) -> None:
     """Linear where changes span a decade at most; else linear within 1 % and logarithmic outside."""
     wide = max(-low, high) > 10 * LIMIT
@@ -149,35 +127,16 @@ def scale(axes: Axes, low: float, high: float) -> None:
     if wide:
         decades = math.ceil(math.log10(max(-low, high)))
         powers = range(0, decades + 1, 1 + decades // 8)
-        ticks = [0.0] + [sign * 10.0**power for power in powers for sign in (-1, 1)]
+        ticks = sorted([0.0] + [sign * 10.0**power for power in powers for sign in (-1, 1)])
         left, right = axes.get_xlim()
-        axes.xaxis.set_major_locator(FixedLocator([tick for tick in sorted(ticks) if left <= tick <= right]))
-    axes.xaxis.set_major_formatter(lambda tick, _: power_of_ten(tick) if wide else f"{tick:g}".replace("-", "−"))
+        axes.xaxis.set_major_locator(FixedLocator([one for one in ticks if left <= one <= right]))
+    axes.xaxis.set_major_formatter(power_of_ten if wide else tick)
     axes.set_xlabel(f"change of the mean loss in per cent{' (linear up to 1, logarithmic beyond)' if wide else ''}")
 
 
-def power_of_ten(tick: float) -> str:
+def power_of_ten(tick: Any, _: Any = None) -> str:
     """`−100`, `1,000`, and from there on `10⁴`."""
     if abs(tick) < 10_000:
         return f"{tick:,.0f}".replace("-", "−")
     digits = str(round(math.log10(abs(tick)))).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{'−' if tick < 0 else ''}10{digits}"
-
-
-def legend(figure: Figure, entries: Sequence[Drop]) -> None:
-    """Each class that occurs, with how many heads are in it."""
-    counts = {name: sum(class_of(entry) == name for entry in entries) for name in CLASSES}
-    patches = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.5, label=f"{name} ({counts[name]})")
-        for name, (colour, hatch) in CLASSES.items()
-        if counts[name]
-    ]
-    across, down = figure.get_size_inches()
-    figure.legend(
-        handles=patches,
-        loc="lower left",
-        bbox_to_anchor=(EDGE / across, 0.08 / down),
-        ncols=len(patches),
-        columnspacing=1.4,
-        borderpad=0,
-    )

@@ -5,76 +5,69 @@ from textwrap import wrap
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from headway.reports.length_curves import SHADE
-from headway.reports.length_groups import set_style
-from headway.reports.settings import below_heading, first_of, heading, remark_lines
-from headway.reports.style import BLUE, EDGE, GREY, INK, LABEL, PALE, RED, SMALL, axes_at, note, style, write
+from headway.reports.panels import (
+    colour_bar,
+    colour_scale,
+    drawing,
+    grid_lines,
+    new_figure,
+    note,
+    shade_trained,
+    tiles,
+)
+from headway.reports.settings import first_of
+from headway.reports.style import BLUE, DOTTED, GREY, INK, LABEL, PALE, RED, SMALL, set_style
 from headway.results.positions import Identities, Pattern, Patterns, Positions, Products, Table
 
-WIDTH = 5.0
-"""Inches of every figure here."""
 VECTORS = {"sinusoidal": "sinusoid", "learned": "learned", "start": "learned, at step 0"}
 MOST_HEADS = 7
 
 
-def diverging(largest: float) -> ScalarMappable:
-    """Orange below 0, purple above, white at 0: told apart by the colour-blind."""
-    return ScalarMappable(Normalize(-largest, largest), colormaps["PuOr"])
+def picture(axes: Axes, values: Any, largest: float, colours: str = "PuOr") -> None:
+    """Numbers as colours, rows downwards, every number a rectangle with sharp edges, and the scale beside them.
 
-
-def show_scale(figure: Figure, scale: ScalarMappable, left: float, top: float, height: float, label: str = "") -> None:
-    bar = figure.colorbar(scale, cax=axes_at(figure, left, top, 0.09, height), ticks=MaxNLocator(3))
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=SMALL, pad=2)
-    bar.set_label(label, size=SMALL)
-
-
-def picture(axes: Axes, values: Any, scale: ScalarMappable) -> None:
-    """Numbers as colours, rows downwards, every number a rectangle with sharp edges."""
+    By default orange is below 0, purple above, white 0: told apart by the colour-blind.
+    """
+    scale = colour_scale(-largest if colours == "PuOr" else 0, largest, colours)
     image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest")
     image.set(cmap=scale.cmap, norm=scale.norm)
-    image.set_extent((-0.5, len(values[0]) - 0.5, len(values) - 0.5, -0.5))
     axes.spines[:].set_visible(False)
+    show_scale(axes, scale)
+
+
+def show_scale(axes: Axes, scale: ScalarMappable) -> None:
+    colour_bar([axes], scale, ticks=MaxNLocator(3))
+    axes.get_figure(root=True).axes[-1].tick_params(labelsize=SMALL, pad=2)  # type: ignore[union-attr]
 
 
 # A learned table
 
 
-@style()
+@drawing
 def learned_table(found: Positions, table: Table) -> Figure:
     """Every row of the table, how far it moved in training, and a hatched bar along rows that never did."""
     values, moved = table.values, table.moved
+    figure = new_figure(f"Learned positions ({found.encoding}) after step {found.step:,}", *found.words)
     height = float(np.clip(0.035 * len(values), 1.4, 4.2))
-    lines = remark_lines([*found.words], WIDTH)
-    top, left = below_heading(lines) + 0.2, EDGE + 0.5
-    wide, mark = 2.55, 0.14
-    figure = Figure((WIDTH, top + height + 0.55))
-    heading(figure, f"Learned positions ({found.encoding}) after step {found.step:,}", lines)
-    axes = axes_at(figure, left + mark, top, wide, height)
-    scale = diverging(float(np.quantile(np.abs(values), 0.99)) or 1.0)
-    picture(axes, values, scale)
+    strip, axes, beside = figure.subplots(1, 3, sharey=True, width_ratios=[0.11, 2.55, 0.75], height_ratios=[height])
+    picture(axes, values, float(np.quantile(np.abs(values), 0.99)) or 1.0)
     axes.set_xlabel("coordinate")
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.tick_params(labelleft=False, left=False)
-    strip = axes_at(figure, left, top, mark - 0.03, height)
-    strip.set(ylim=axes.get_ylim(), xlim=(0, 1), xticks=[], ylabel="position")
+    strip.set(xlim=(0, 1), xticks=[], ylabel="position")
     strip.spines[:].set_visible(False)
-    beside = axes_at(figure, left + mark + wide + 0.2, top, 0.75, height)
-    beside.set(ylim=axes.get_ylim(), xlabel="moved")
-    beside.tick_params(labelleft=False, left=False)
+    beside.set_xlabel("moved")
+    for one in (axes, beside):
+        one.tick_params(labelleft=False, left=False)
     if moved is None:
         note(beside, "step 0 is\nnot known", (0.5, 0.5), (0, 0), "axes fraction", ha="center", va="center")
     else:
         show_moved(strip, beside, moved[: len(values)])
-    show_scale(figure, scale, left + mark + wide + 1.05, top, min(height, 1.4))
     return figure
 
 
@@ -105,62 +98,60 @@ def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
 # Trained biases
 
 
-@style()
+@drawing
 def biases(found: Positions, longest: int | None = None) -> Figure:
     """What each head adds to a score, by the distance of the key; distances that training met are shaded."""
     kinds = list(dict.fromkeys(bias.kind for bias in found.biases))
     heads = len([bias for bias in found.biases if bias.kind == kinds[0]])
-    words = [*found.words, "shaded: distances that training met" if longest else ""]
-    lines = remark_lines([*words, first_of(min(heads, MOST_HEADS), heads, "heads")], WIDTH)
-    top, high = below_heading(lines) + 0.15, 1.7
-    figure = Figure((WIDTH, top + len(kinds) * (high + 0.25) + 0.3))
-    heading(figure, f"Bias by distance ({found.encoding}) after step {found.step:,}", lines)
-    for place, kind in enumerate(kinds):
-        axes = axes_at(figure, EDGE + 0.5, top + place * (high + 0.25), 3.6, high)
+    figure = new_figure(
+        f"Bias by distance ({found.encoding}) after step {found.step:,}",
+        *found.words,
+        "shaded: distances that training met" if longest else "",
+        first_of(min(heads, MOST_HEADS), heads, "heads"),
+    )
+    panels = tiles(figure, len(kinds), 1, (3.6, 1.7), xlabel="key minus query", ylabel="added to the score")
+    for axes, kind in zip(panels, kinds, strict=True):
         if longest:
-            axes.axvspan(-longest + 0.5, longest - 0.5, color=SHADE, linewidth=0, zorder=0)
+            shade_trained(axes, -longest + 0.5, longest - 0.5)
         for bias in [one for one in found.biases if one.kind == kind][:MOST_HEADS]:
             how: dict[str, Any] = {"linewidth": 1.2, "markersize": 3, "markevery": 8, "label": f"h{bias.head}"}
             axes.plot(bias.distances, bias.values, **how, **set_style(bias.head))
         axes.axhline(0, color=GREY, linewidth=0.5, zorder=1)
-        axes.set_title(f"{kind} attention" if len(kinds) > 1 else "", loc="left", pad=3, weight="bold")
-        axes.tick_params(labelbottom=place == len(kinds) - 1)
-        axes.set_ylabel("added to the score")
-    figure.axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderpad=0, handlelength=2.4)
-    axes.set_xlabel("key minus query")
+        axes.set_title(f"{kind} attention" if len(kinds) > 1 else "", weight="bold")
+    panels[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), handlelength=2.4)
     return figure
 
 
 # The two identities
 
 
-@style()
+@drawing
 def identities(found: Positions) -> Figure:
     """Above: what the best rotation leaves of held-out rows. Below: dot products by distance, mean and range."""
     measured = {key: found.identities[key] for key in VECTORS if key in found.identities}
     first = next(iter(measured.values()))
-    lines = remark_lines(
-        [
-            f"{first.rows} positions, {first.coordinates} coordinates",
-            f"the sinusoid's own rotation is exact to {found.rotation_error:.0e}",
-        ],
-        WIDTH,
+    figure = new_figure(
+        "Two identities of positions",
+        f"{first.rows} positions, {first.coordinates} coordinates",
+        f"the sinusoid's own rotation is exact to {found.rotation_error:.0e}",
     )
-    top, left = below_heading(lines) + 0.3, EDGE + 0.62
-    wide = WIDTH - left - EDGE
-    figure = Figure((WIDTH, top + 2.45 + 1.4 + 0.45))
-    heading(figure, "Two identities of positions", lines)
-    write(figure, EDGE, top - 0.26, "PE(p + k) = R PE(p), one rotation for all p", weight="bold")
-    draw_rotations(axes_at(figure, left, top, wide - 1.35, 1.4), measured)
-    below = top + 2.45
-    write(figure, EDGE, below - 0.53, "PE(p) · PE(q) depends on q − p alone", weight="bold")
-    each = (wide - 0.15 * (len(measured) - 1)) / max(len(measured), 2)
-    for place, (key, one) in enumerate(measured.items()):
-        axes = axes_at(figure, left + place * (each + 0.15), below, each, 1.4)
+    columns = max(len(measured), 2)
+    grid = figure.add_gridspec(2, columns, width_ratios=[4.0 / columns] * columns, height_ratios=[1.4, 1.4])
+    rotations = figure.add_subplot(grid[0, :-1])
+    draw_rotations(rotations, measured)
+    panels = [figure.add_subplot(grid[1, place]) for place in range(len(measured))]
+    for place, (axes, (key, one)) in enumerate(zip(panels, measured.items(), strict=True)):
         draw_products(axes, one.products)
-        axes.set_title(f"{VECTORS[key]}\n{_share(one.products.within_share)} not from distance", loc="left", pad=3)
+        axes.set_title(f"\n\n{VECTORS[key]}\n{_share(one.products.within_share)} not from distance")
         axes.set_xlabel("q − p")
-    share_range(figure.axes[1:])
+        axes.tick_params(labelleft=place == 0)
+    for axes, above, text in (
+        (rotations, 5, "PE(p + k) = R PE(p), one rotation for all p"),
+        (panels[0], 28, "PE(p) · PE(q) depends on q − p alone"),
+    ):
+        how: dict[str, Any] = {"color": INK, "size": LABEL, "weight": "bold", "in_layout": above < 20}
+        note(axes, text, (0, 1), (0, above), "axes fraction", **how)
+    share_range(panels)
     return figure
 
 
@@ -174,30 +165,28 @@ def draw_rotations(axes: Axes, measured: Mapping[str, Identities]) -> None:
     axes.set_yscale("log")
     axes.set_ylim(lowest / 3, 10)
     axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1], ["≤ 1e-8", "1e-6", "1e-4", "1 %", "100 %"])
-    axes.yaxis.set_minor_locator(MaxNLocator(1))
     axes.minorticks_off()
-    axes.axhline(1, color=INK, linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=1)
+    axes.axhline(1, color=INK, linewidth=0.7, linestyle=DOTTED, zorder=1)
     note(axes, "no better than the mean", (1, 1), (-2, -3), axes.get_yaxis_transform(), ha="right", va="top")
     shifts = sorted({entry.shift for one in measured.values() for entry in one.rotations})
     axes.set_xticks(np.log2(shifts), [str(shift) for shift in shifts])
     axes.set(xlabel="k", ylabel="left of held-out rows")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderpad=0, handlelength=2.4)
-    axes.grid(axis="y", color=PALE, linewidth=0.5)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), handlelength=2.4).set_in_layout(False)
+    grid_lines(axes)
 
 
 def draw_products(axes: Axes, products: Products) -> None:
     axes.fill_between(products.distances, products.low, products.high, color=BLUE, alpha=0.25, linewidth=0)
     axes.plot(products.distances, products.mean, color=BLUE, linewidth=1.2)
     axes.axhline(0, color=GREY, linewidth=0.5, zorder=1)
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
 
 
 def share_range(panels: Sequence[Axes]) -> None:
-    """The same heights in every panel, written once."""
+    """The same heights in every panel, named once."""
     low, high = (pick(axes.get_ylim()[end] for axes in panels) for end, pick in ((0, min), (1, max)))
-    for place, axes in enumerate(panels):
+    for axes in panels:
         axes.set_ylim(low, high)
-        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.tick_params(labelleft=place == 0)
     panels[0].set_ylabel("dot product")
 
 
@@ -208,49 +197,36 @@ def _share(value: float) -> str:
 # All encodings
 
 
-@style()
+@drawing
 def encodings(found: Patterns) -> Figure:
     """A picture for each encoding, a row for each position; nothing is trained."""
-    patterns, sizes = found.patterns, found.sizes
-    beside, size, gap, above = 3, 1.15, 0.55, 0.55
-    lines = remark_lines(
-        [
-            "before training",
-            f"d_model {sizes.d_model}, {sizes.n_heads} heads of {sizes.d_head}",
-            "rows are positions (of the query, for a bias)",
-        ],
-        WIDTH + 0.5,
+    sizes = found.sizes
+    figure = new_figure(
+        f"What every encoding does with {sizes.positions} positions",
+        "before training",
+        f"d_model {sizes.d_model}, {sizes.n_heads} heads of {sizes.d_head}",
+        "rows are positions (of the query, for a bias)",
     )
-    top, left = below_heading(lines), EDGE + 0.38
-    across = left + beside * (size + gap)
-    figure = Figure((across, top - (-len(patterns) // beside) * (size + above + 0.3) + 0.12))
-    heading(figure, f"What every encoding does with {sizes.positions} positions", lines)
-    for place, pattern in enumerate(patterns):
-        line, column = divmod(place, beside)
-        start, down = left + column * (size + gap), top + above + line * (size + above + 0.3)
-        axes = axes_at(figure, start, down, size, size)
-        words = "\n".join(wrap(pattern.words, 24))
-        write(figure, start, down - 0.45, pattern.encoding, weight="bold")
-        write(figure, start, down - 0.31, words, size=SMALL, color=GREY, linespacing=1.1)
-        draw_pattern(figure, axes, pattern, (start + size + 0.05, down, size))
-        axes.tick_params(labelleft=column == 0, left=column == 0)
+    panels = tiles(figure, len(found.patterns), min(3, len(found.patterns)), (1.15, 1.15))
+    words = [wrap(pattern.words, 24) for pattern in found.patterns]
+    above = 4 + 8 * max(map(len, words))
+    for axes, pattern, lines in zip(panels, found.patterns, words, strict=True):
+        axes.set_title(pattern.encoding, weight="bold", pad=above)
+        note(axes, "\n".join(lines), (0, 1), (0, above - 2), "axes fraction", va="top", linespacing=1.1)
+        axes.tick_params(labelbottom=True)
+        draw_pattern(axes, pattern)
     return figure
 
 
-def draw_pattern(figure: Figure, axes: Axes, pattern: Pattern, bar: tuple[float, float, float]) -> None:
+def draw_pattern(axes: Axes, pattern: Pattern) -> None:
     values = pattern.values
     if not values:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(visible=True, color=PALE)
         note(axes, "nothing", (0.5, 0.5), (0, 0), "axes fraction", ha="center", va="center", size=LABEL)
         return
-    largest = float(np.abs(values).max())
-    if pattern.hook != "bias" or float(np.min(values)) < 0:
-        scale = diverging(largest)
-    else:
-        scale = ScalarMappable(Normalize(0, largest), colormaps["viridis"])
-    picture(axes, values, scale)
+    signed = pattern.hook != "bias" or float(np.min(values)) < 0
+    picture(axes, values, float(np.abs(values).max()), "PuOr" if signed else "viridis")
     axes.set_xlabel(pattern.columns, size=SMALL, labelpad=1)
     axes.xaxis.set_major_locator(MaxNLocator(2, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-    show_scale(figure, scale, *bar)

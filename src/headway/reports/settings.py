@@ -5,15 +5,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from headway.reports.style import EDGE, GREY, LABEL, TITLE, Document, text_width, write
+from headway.reports.panels import percent_axis
+from headway.reports.style import Document, short_percent
 
 Row = Mapping[str, Any]
 SHARES = ("accuracy", "validation_accuracy")
-NARROWEST = 4.6
-"""Inches of a figure whose remarks have room."""
 LONGEST = 26
 """Letters of a value's name that are shown."""
 
@@ -27,30 +25,6 @@ def varying(found: Document) -> list[str]:
 def is_grid(found: Document, keys: Sequence[str]) -> bool:
     """Whether most combinations of values were planned; a search leaves nearly all of them out."""
     return 2 * len(found["rows"]) > math.prod(len(found["vary"][key]) for key in keys)
-
-
-def heading(figure: Figure, title: str, lines: Sequence[str]) -> None:
-    """The title, and below it the lines that `remark_lines` made."""
-    write(figure, EDGE, 0.12, title, size=TITLE, weight="bold")
-    write(figure, EDGE, 0.34, "\n".join(lines), size=LABEL, color=GREY, linespacing=1.3)
-
-
-def below_heading(lines: Sequence[str]) -> float:
-    """Inches from the top to where the first panel may begin."""
-    return 0.5 + 0.145 * len(lines)
-
-
-def remark_lines(parts: Sequence[str], width: float) -> list[str]:
-    """The parts with semicolons between them, in as many lines as they need at that width."""
-    lines = [""]
-    for part in filter(None, parts):
-        longer = f"{lines[-1]}; {part}" if lines[-1] else part
-        if lines[-1] and text_width([longer]) > width - 2 * EDGE:
-            lines[-1] += ";"
-            lines.append(part)
-        else:
-            lines[-1] = longer
-    return lines
 
 
 def remarks(found: Document) -> list[str]:
@@ -98,16 +72,12 @@ def metric_name(found: Document) -> str:
 
 
 def short_value(value: float, metric: str) -> str:
-    """A number that fits into a cell: percent with one decimal, and 100 only for exactly 1.
+    """A number that fits into a cell: per cent for a share.
 
-    >>> short_value(0.98765, "accuracy"), short_value(0.99999, "accuracy"), short_value(1, "accuracy")
-    ('98.8', '>99.9', '100')
+    >>> short_value(0.98765, "accuracy"), short_value(0.0001234, "loss")
+    ('98.8', '0.000123')
     """
-    if metric not in SHARES:
-        return f"{value:.3g}"
-    if value == 1:
-        return "100"
-    return ">99.9" if value > 0.9995 else f"{100 * value:.1f}"
+    return short_percent(value) if metric in SHARES else f"{value:.3g}"
 
 
 def success_text(found: Document) -> str:
@@ -120,7 +90,7 @@ def value_axis(axes: Any, found: Document) -> None:
     """How values of the metric are written along an axis."""
     axes.set_major_locator(MaxNLocator(5))
     if found["metric"] in SHARES:
-        axes.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        percent_axis(axes, decimals=None)
 
 
 def panel_name(keys: Sequence[str], values: Sequence[Any]) -> str:

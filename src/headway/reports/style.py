@@ -1,32 +1,25 @@
-"""How every figure looks: laid out in inches, small type, and nothing that rests on colour alone."""
+"""How every figure looks: colours, type, and nothing that rests on colour alone; and how it is written to files."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import text_to_path
 
-from headway.errors import InputError
+from headway.narration.numbers import minus
 from headway.results.heads import HeadAnalysis
 
 Document = Mapping[str, Any]
 """A parsed document."""
 
 KINDS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
-INK, GREY, PALE, BLUE, RED = "#222222", "#6b6b6b", "#d9d9d9", "#0072b2", "#d55e00"
-EDGE = 0.15
-"""Inches left free around everything."""
+INK, GREY, PALE, SHADE, BLUE, RED = "#222222", "#6b6b6b", "#d9d9d9", "#eeeeee", "#0072b2", "#d55e00"
+"""`SHADE` lies behind the lengths that training saw."""
 TITLE, LABEL, SMALL = 10.0, 7.5, 6.5
 """Sizes of type in points: the heading, everything a reader looks up, and remarks."""
+DASHED, DOTTED = (0, (4, 2)), (0, (1, 1.5))
 
 VERDICTS = {
     "critical": ("#d55e00", ""),
@@ -37,8 +30,20 @@ VERDICTS = {
     "redundant": ("#9ad0f5", "...."),
 }
 """Face colour (Okabe and Ito's, told apart by the colour-blind) and hatch of each verdict."""
-
 OTHER_VERDICT = ("white", "")
+
+COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+MARKERS = "os^DvPX"
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 1.5)),
+    (0, (1, 1.2)),
+    (0, (5, 1.2, 1, 1.2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (2, 1)),
+    (0, (8, 2)),
+)
+"""Of lines that share a panel: Okabe and Ito's colours; marker and dashes say the same again."""
 
 RC: Mapping[Any, Any] = {
     "font.size": LABEL,
@@ -62,16 +67,17 @@ RC: Mapping[Any, Any] = {
     "xtick.minor.size": 0,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 3,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
+    "legend.borderpad": 0,
+    "legend.borderaxespad": 0,
     "figure.dpi": 150,
     "text.parse_math": False,  # a token may be a dollar sign
     "svg.fonttype": "none",
     "svg.hashsalt": "headway",
 }
-
-MOST_SHAPES = 1_500
-"""Cells up to which a heat map in an SVG is made of shapes; a larger one is a picture inside it."""
 
 METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "headway"},
@@ -98,73 +104,10 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Axes placed in inches, counted from the figure's top left corner."""
-    across, down = figure.get_size_inches()
-    return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
-
-
-def write(figure: Figure, left: float, top: float, text: str, **how: Any) -> None:
-    """Text whose top left corner is placed in inches, counted from the figure's top left corner."""
-    across, down = figure.get_size_inches()
-    figure.text(left / across, 1 - top / down, text, **{"ha": "left", "va": "top", **how})
-
-
-def note(
-    axes: Axes, text: str, anchor: tuple[float, float], offset: tuple[float, float], where: Any, **how: Any
-) -> None:
-    """Small type, some points away from an anchor."""
-    axes.annotate(text, anchor, offset, where, "offset points", **{"size": SMALL, "color": GREY, **how})
-
-
-def head_line(figure: Figure, title: str, remark: str = "") -> None:
-    write(figure, EDGE, 0.12, title, size=TITLE, weight="bold")
-    write(figure, EDGE, 0.34, remark, size=LABEL, color=GREY)
-
-
-def text_width(texts: Iterable[str], size: float = LABEL) -> float:
-    """Inches that the widest of the texts takes."""
-    return max((_width(text, size) for text in texts), default=0.0)
-
-
-@cache
-def _width(text: str, size: float) -> float:
-    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)
-    return width / 72
-
-
-def share_scale() -> ScalarMappable:
-    """The one colour scale of every heat map: 0 to 1, even steps to the eye, readable in grey; gaps are white."""
-    return ScalarMappable(Normalize(0, 1), matplotlib.colormaps["viridis"].with_extremes(bad="white"))
-
-
-def heat_map(axes: Axes, cells: np.ma.MaskedArray, scale: ScalarMappable, gap: float) -> None:
-    """Cells of one colour each, rows downwards, without a frame; `gap` points of white between them."""
-    mesh = axes.pcolormesh(cells, edgecolors="white" if gap else "face", linewidth=gap)
-    mesh.set(cmap=scale.cmap, norm=scale.norm, rasterized=cells.size > MOST_SHAPES)
-    axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
-    axes.spines[:].set_visible(False)
-
-
-def colour_bar(figure: Figure, scale: ScalarMappable, label: str, left: float, top: float, height: float) -> None:
-    bar = figure.colorbar(scale, cax=axes_at(figure, left, top, 0.11, height), ticks=[0, 0.5, 1])
-    bar.set_label(label)
-    bar.outline.set_visible(False)
-
-
-def part(found: Document, *keys: str) -> Any:
-    """What lies under the keys, or None where the document leaves it out or empty."""
-    for key in keys:
-        found = (found or {}).get(key)  # type: ignore[assignment]
-    return found or None
-
-
-def needed(found: Document, *keys: str) -> Any:
-    """The same, where a figure cannot be drawn without it."""
-    value = part(found, *keys)
-    if value is None:
-        raise InputError(f"the findings have no {'.'.join(keys)}")
-    return value
+def set_style(index: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the n-th line of a panel."""
+    looks = {"color": COLOURS, "marker": MARKERS, "linestyle": DASHES}
+    return {name: some[index % len(some)] for name, some in looks.items()}
 
 
 def kinds_of(found: HeadAnalysis) -> list[str]:
@@ -172,14 +115,21 @@ def kinds_of(found: HeadAnalysis) -> list[str]:
     return [kind for kind in KINDS if kind in found.kinds]
 
 
-def number(value: float) -> str:
-    """Two decimals below 1, one from there on, with a true minus sign.
+def tick(value: Any, _: Any = None) -> str:
+    """A number along an axis, without the formula that matplotlib would make of it."""
+    return minus(f"{value:g}")
 
-    >>> [number(value) for value in (12.34, 0.021, -0.5, -0.001)]
-    ['12.3', '0.02', '−0.50', '0.00']
+
+def short_percent(share: float, decimals: int = 1) -> str:
+    """Per cent without its sign, for a cell; all and nothing only where they are exact.
+
+    >>> [short_percent(share) for share in (1.0, 0.9997, 0.5, 0.0)], short_percent(0.001, decimals=0)
+    (['100', '>99.9', '50.0', '0.0'], '<1')
     """
-    decimals = 1 if abs(value) >= 1 else 2
-    return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")  # adding 0 makes -0 a plain 0
+    unit, rounded = 10**-decimals, round(100 * share, decimals)
+    if share == 1 or 0 < rounded < 100 or share == 0:
+        return "100" if share == 1 else f"{rounded:.{decimals}f}"
+    return f">{100 - unit:g}" if share > 0.5 else f"<{unit:g}"
 
 
 def sentence(text: str) -> str:

@@ -8,43 +8,25 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from headway.reports.grid import MOST_PANELS, grid
+from headway.reports.panels import drawing, grid_lines, name_rows, new_figure, note, percent_axis, tiles, write_columns
 from headway.reports.settings import (
-    NARROWEST,
     Row,
-    below_heading,
     first_of,
-    heading,
     in_order,
     is_grid,
     is_number,
     metric_name,
     panel_name,
-    remark_lines,
     remarks,
     success_text,
     text_of,
     value_axis,
     varying,
 )
-from headway.reports.style import (
-    BLUE,
-    EDGE,
-    GREY,
-    INK,
-    LABEL,
-    PALE,
-    RED,
-    SMALL,
-    Document,
-    axes_at,
-    note,
-    save,
-    style,
-    text_width,
-)
+from headway.reports.style import BLUE, GREY, INK, LABEL, RED, Document, save, tick
 from headway.runs import RunDirectory, SweepDirectory
 
 Curve = Sequence[tuple[int, float]]
@@ -90,29 +72,23 @@ def read_curve(run: RunDirectory) -> Curve:
 # One setting: every seed
 
 
-@style()
+@drawing
 def dots(found: Document) -> Figure:
     """One line a setting: a ring for each seed, the median as a bar, its 95 % interval as a line."""
     rows = found["rows"][:MOST_ROWS]
     key = next(iter(varying(found)), None)
-    names = [text_of(row["settings"].get(key)) if key else "all seeds" for row in rows]
-    left = EDGE + 0.1 + max(text_width(names), text_width([key or ""]))
-    beside = [_row_remark(row, found) for row in rows]
-    width, height = left + 4.2 + text_width(beside, SMALL) + EDGE, 0.24 * len(rows)
-    lines = remark_lines([*remarks(found), first_of(len(rows), len(found["rows"]), "settings")], width)
-    top = below_heading(lines) + (0.2 if key else 0)
-    figure = Figure((width, top + height + 0.6))
-    heading(figure, f"{metric_name(found).capitalize()} of every seed", lines)
-    axes = axes_at(figure, left, top, 4.0, height)
+    figure = new_figure(
+        f"{metric_name(found).capitalize()} of every seed",
+        *remarks(found),
+        first_of(len(rows), len(found["rows"]), "settings"),
+    )
+    label = f"{metric_name(found)}: rings are seeds, the bar is their median, the line its 95 % interval"
+    (axes,) = tiles(figure, 1, 1, (4.0, 0.24 * len(rows)), xlabel=label)
+    name_rows(axes, [text_of(row["settings"].get(key)) if key else "all seeds" for row in rows])
     for place, row in enumerate(rows):
         draw_seeds(axes, place, row)
-        note(axes, beside[place], (1, place), (6, 0), axes.get_yaxis_transform(), va="center")
-    axes.set_yticks(range(len(rows)), names)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     value_axis(axes.xaxis, found)
-    axes.set_xlabel(f"{metric_name(found)}: rings are seeds, the bar is their median, the line its 95 % interval")
+    write_columns([axes], [[_row_remark(row, found) for row in rows]])
     if key:
         note(axes, key, (0, 1), (-4, 5), "axes fraction", ha="right", size=LABEL)
     return figure
@@ -142,39 +118,25 @@ def _row_remark(row: Row, found: Document) -> str:
 # A search: each setting by itself
 
 
-@style()
+@drawing
 def search(found: Document) -> Figure:
     """A panel for each setting: every combination that was tried, at its value; a cross below is one that failed.
 
     A grey ring is one that stopped at a rung, at its mean there.
     """
     keys = varying(found)[:MOST_PANELS]
-    beside = min(3, len(keys))
-    lines = -(-len(keys) // beside)
-    width, height, left = 2.5, 1.7, EDGE + 0.65
-    words = [text_of(value) for key in keys for value in found["vary"][key] if not is_number(value)]
-    below = 0.65 + text_width(words)
-    wide = max(left + beside * (width + 0.25), NARROWEST)
-    gone = (
-        "a cross is a setting whose trials all failed"
-        if any(r["mean"] is None and r["failed"] for r in found["rows"])
-        else ""
+    failed = any(row["mean"] is None and row["failed"] for row in found["rows"])
+    figure = new_figure(
+        f"Mean {metric_name(found)} of every setting that was tried",
+        *remarks(found),
+        "a grey ring is a setting that stopped at a rung, after fewer steps" if found["trials_stopped"] else "",
+        "a cross is a setting whose trials all failed" if failed else "",
+        first_of(len(keys), len(varying(found)), "varied settings"),
     )
-    rings = "a grey ring is a setting that stopped at a rung, after fewer steps" if found["trials_stopped"] else ""
-    texts = remark_lines(
-        [*remarks(found), rings, gone, first_of(len(keys), len(varying(found)), "varied settings")], wide
-    )
-    start = below_heading(texts)
-    figure = Figure((wide, start + lines * (height + below)))
-    heading(figure, f"Mean {metric_name(found)} of every setting that was tried", texts)
-    for place, key in enumerate(keys):
-        top = start + (place // beside) * (height + below)
-        axes = axes_at(figure, left + (place % beside) * (width + 0.25), top, width, height)
+    panels = tiles(figure, len(keys), min(3, len(keys)), (2.5, 1.7), ylabel=metric_name(found))
+    for axes, key in zip(panels, keys, strict=True):
         draw_tried(axes, key, found)
-        if place % beside == 0:
-            axes.set_ylabel(metric_name(found))
-        else:
-            axes.tick_params(axis="y", labelleft=False)
+        axes.tick_params(labelbottom=True)
     return figure
 
 
@@ -193,7 +155,7 @@ def draw_tried(axes: Axes, key: str, found: Document) -> None:
     axes.scatter(gone, [0.03] * len(gone), s=16, marker="x", color=RED, linewidths=1, transform=across)
     if numbers and values[0] > 0 and values[-1] / values[0] >= 30:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+        axes.xaxis.set_major_formatter(tick)
     elif numbers:
         axes.xaxis.set_major_locator(MaxNLocator(4))
     else:
@@ -205,31 +167,21 @@ def draw_tried(axes: Axes, key: str, found: Document) -> None:
 # How they learned
 
 
-@style()
+@drawing
 def learning(found: Document, curves: Sequence[Sequence[Curve]]) -> Figure:
     """A panel for each setting in the table's order: a thin line a seed, a ring at its end, a cross if it failed."""
     rows = found["rows"][: len(curves)]
-    beside = min(4, len(rows))
-    lines = -(-len(rows) // beside)
-    titles = ["\n".join(_setting_lines(row, varying(found))) for row in rows]
-    above = 0.14 * max(title.count("\n") + 1 for title in titles)
-    width, height, left = max(2.0, text_width(title for one in titles for title in one.split("\n"))), 1.35, EDGE + 0.55
-    step, wide = above + height + 0.3, max(left + beside * (width + 0.25), NARROWEST)
-    ends = "a line is a seed, with a ring where it ended, or a cross where it failed"
-    texts = remark_lines([ends, first_of(len(rows), len(found["rows"]), "settings of the table")], wide)
-    start = below_heading(texts)
-    figure = Figure((wide, start + lines * step + 0.25))
-    heading(figure, "Validation accuracy while training", texts)
+    figure = new_figure(
+        "Validation accuracy while training",
+        "a line is a seed, with a ring where it ended, or a cross where it failed",
+        first_of(len(rows), len(found["rows"]), "settings of the table"),
+    )
     longest = max((step for one in curves for curve in one for step, _ in curve[-1:]), default=1)
-    for place, (row, one) in enumerate(zip(rows, curves, strict=True)):
-        top = start + above + (place // beside) * step
-        axes = axes_at(figure, left + (place % beside) * (width + 0.25), top, width, height)
+    panels = tiles(figure, len(rows), min(4, len(rows)), (2.0, 1.35), xlabel="step")
+    for axes, row, one in zip(panels, rows, curves, strict=True):
         draw_curves(axes, row, one)
         axes.set(xlim=(0, longest * 1.03 or 1), ylim=(-0.03, 1.05))
-        axes.set_title(titles[place], loc="left", pad=3)
-        axes.tick_params(labelleft=place % beside == 0, labelbottom=place + beside >= len(rows))
-        if place + beside >= len(rows):
-            axes.set_xlabel("step")
+        axes.set_title("\n".join(_setting_lines(row, varying(found))))
     return figure
 
 
@@ -239,10 +191,9 @@ def draw_curves(axes: Axes, row: Row, curves: Sequence[Curve]) -> None:
             axes.plot(*zip(*curve, strict=True), color=BLUE, linewidth=0.8, alpha=0.7)
             marker, colour = ("o", BLUE) if value is not None else ("x", RED)
             axes.plot(*curve[-1], marker, color=colour, markersize=3.5, markeredgewidth=0.9, markerfacecolor="white")
-    axes.grid(axis="y", color=PALE, linewidth=0.5)
-    axes.set_axisbelow(True)
+    grid_lines(axes)
     axes.set_yticks([0, 0.5, 1])
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    percent_axis(axes.yaxis)
     axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
     if not any(curves):
         text = f"stopped at step {row['stopped_at']:,}" if row["stopped"] else "no curve"

@@ -5,46 +5,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from headway.reports.length_groups import COLOURS, DASHES
-from headway.reports.style import EDGE, GREY, axes_at, head_line, style
+from headway.reports.panels import drawing, new_figure, percent_axis
+from headway.reports.style import COLOURS, GREY, SMALL, set_style, tick
 
-WIDE, HIGH, LEFT, TOP, BETWEEN = 3.1, 1.7, 0.62, 0.55, 0.75
-"""Inches of a panel, of what is left free beside and above it, and between the two."""
 MOST_POINTS = 400
 """Points of a training curve: the eye sees no more, and the file stays small."""
-LEGEND_LINE = 0.16
 
 
-@style()
+@drawing
 def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]]) -> Figure:
     """Left the loss, thin in training and thick in validation; right the accuracy in validation."""
-    legend = LEGEND_LINE * len(names) if 1 < len(names) <= len(COLOURS) else 0.0
-    figure = Figure((LEFT + 2 * WIDE + BETWEEN + EDGE, TOP + HIGH + 0.5 + legend))
-    head_line(figure, "Training", "thin: each training batch · thick: validation")
-    loss = axes_at(figure, LEFT, TOP, WIDE, HIGH)
-    right = axes_at(figure, LEFT + WIDE + BETWEEN, TOP, WIDE, HIGH)
+    figure = new_figure("Training", "thin: each training batch · thick: validation")
+    loss, right = figure.subplots(1, 2, width_ratios=[3.1, 3.1], height_ratios=[1.7])
     lines = []
     for index, one in enumerate(metrics):
-        look = {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+        look = {**set_style(index), "marker": "", "linewidth": 1.3}
         thin = one["training"][:: max(1, len(one["training"]) // MOST_POINTS)]
         loss.plot(*_points(thin, "loss"), color=look["color"], linewidth=0.4, alpha=0.5)
-        loss.plot(*_points(one["validation"], "loss"), linewidth=1.3, **look)
-        lines += right.plot(*_points(one["validation"], "accuracy"), linewidth=1.3, marker="o", markersize=2, **look)
+        loss.plot(*_points(one["validation"], "loss"), **look)
+        lines += right.plot(*_points(one["validation"], "accuracy"), **{**look, "marker": "o", "markersize": 2})
     if any(value > 0 for one in metrics for value in _points(one["validation"], "loss")[1]):
         loss.set_yscale("log")
         loss.yaxis.set_major_locator(LogLocator(numticks=6))
-        loss.yaxis.set_major_formatter(
-            FuncFormatter(lambda value, place: f"{value:g}")
-        )  # no formulas: a name may have $
+        loss.yaxis.set_major_formatter(tick)
         loss.yaxis.set_minor_formatter(NullFormatter())
     loss.set(xlabel="step", ylabel="loss")
     right.set(xlabel="step", ylabel="validation accuracy", ylim=(-0.03, 1.03))
-    right.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    percent_axis(right.yaxis)
     right.axhline(1, color=GREY, linewidth=0.4)
-    if legend:
-        figure.legend(lines, names, loc="lower left", fontsize=6.5)
+    if 1 < len(names) <= len(COLOURS):
+        figure.legend(lines, names, loc="outside lower left", fontsize=SMALL)
     return figure
 
 

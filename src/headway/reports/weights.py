@@ -1,8 +1,8 @@
 """Attention weights as heat maps: what each query looks at, with the tokens written beside it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, zip_longest
+from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,38 +10,27 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
-from headway.reports.style import (
-    EDGE,
-    GREY,
-    INK,
-    KINDS,
-    LABEL,
-    SMALL,
-    axes_at,
+from headway.narration.numbers import points
+from headway.reports.panels import (
     colour_bar,
-    head_line,
+    drawing,
     heat_map,
-    kinds_of,
+    letters_width,
+    name_cells,
+    new_figure,
     note,
-    number,
-    sentence,
     share_scale,
-    style,
-    text_width,
-    where_from,
-    write,
 )
+from headway.reports.style import INK, KINDS, LABEL, SMALL, kinds_of, sentence, where_from
 from headway.results.attention import ExampleAttention, MeanAttention
 from headway.results.heads import Head, HeadAnalysis
 
 Seen = ExampleAttention | MeanAttention
 
-TOP, TITLES, GAP, HEADING = 0.64, 0.36, 0.24, 0.2
-"""Inches for the heading, for a panel's two lines of title, between panels, and for the name of a kind of attention."""
-NAME = LABEL * 1.2
-"""Points of the name of a kind of attention."""
-PAGE = (12.0, 22.0)
-"""Inches that a sheet should not exceed while its cells can be made smaller."""
+NAME = LABEL * 1.1
+"""Points of the name of a panel."""
+PAGE = (10.5, 20.0)
+"""Inches that the panels of a sheet should not exceed while their cells can be made smaller."""
 READABLE = 4.4
 """Points below which nobody can read a token: then only landmarks are named."""
 
@@ -84,7 +73,7 @@ class Block:
         return queries, keys
 
 
-@style()
+@drawing
 def head_sheet(found: HeadAnalysis, example: int | None = None) -> Figure:
     """Every head of every kind on one captured example (None: the mean over the split); a row is a layer.
 
@@ -114,14 +103,14 @@ def block_of(found: HeadAnalysis, kind: str, seen: Seen) -> Block:
 def worth(head: Head) -> str:
     """`critical, 57.8`: the verdict, and the drop of the first ablation that was done."""
     drop = first_drop(head)
-    return head.verdict if drop is None else f"{head.verdict}, {number(drop)}"
+    return head.verdict if drop is None else f"{head.verdict}, {points(drop)}"
 
 
 def first_drop(head: Head) -> float | None:
     return next((drop.drop for drop in head.ablation.values()), None)
 
 
-@style()
+@drawing
 def head_over_examples(found: HeadAnalysis, head: str) -> Figure:
     """One head on every captured example, side by side."""
     entry = found.head(head)
@@ -259,98 +248,49 @@ def axes_in_words(found: HeadAnalysis, head: Head) -> str:
 
 
 def draw(blocks: list[Block], title: str, remark: str, same_tokens: bool = True) -> Figure:
-    """Lay the blocks out one below the other under one colour scale.
+    """The blocks one below the other, with square cells of one size under one colour scale.
 
     With the same tokens in all panels of a block, queries are named once a row and keys once a column.
     """
-    sheet = Sheet.around(blocks, same_tokens)
-    scale = share_scale()
-    beside = max(sheet.indent(block) + text_width([block.axes]) for block in blocks)
-    wide = 2 * EDGE + max(text_width([title], 11), text_width([remark]), beside)
-    figure = Figure((max(sheet.right + 0.85, wide), sheet.end))
-    head_line(figure, title, remark)
-    for block, top in zip(blocks, sheet.tops, strict=True):
-        write(figure, EDGE, top, block.title, weight="bold", size=NAME)
-        write(figure, EDGE + sheet.indent(block), top + 0.02, block.axes, size=LABEL, color=GREY)
+    columns = max(block.columns for block in blocks)
+    cell = cell_size(blocks, columns)
+    panels = [panel for block in blocks for panel in block.panels]
+    names = letters_width((panel.title for panel in panels), NAME) if same_tokens else 0.0
+    width = max(cell * max(block.tokens[1] for block in blocks), names)
+    heights = [height for block in blocks for height in (0.24, *[cell * block.tokens[0]] * block.rows)]
+    figure = new_figure(title, remark)
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights, width_ratios=[width] * columns)
+    scale, top, drawn = share_scale(), 0, []
+    for block in blocks:
+        caption(figure.add_subplot(grid[top, :]), block)
         for panel in block.panels:
-            axes = axes_at(figure, *sheet.place(block, top, panel))
+            axes = figure.add_subplot(grid[top + 1 + panel.row, panel.column])
             first = panel.column == min(other.column for other in block.panels if other.row == panel.row)
             last = panel.row == max(other.row for other in block.panels if other.column == panel.column)
-            fill(axes, panel, scale, sheet.cell, first or not same_tokens, last or not same_tokens)
-    colour_bar(figure, scale, "weight", sheet.right + 0.22, TOP + HEADING + TITLES, 1.0)
+            fill(axes, panel, scale, cell)
+            axes.set(xlim=(0, width / cell), ylim=(block.tokens[0], 0))
+            axes.tick_params(labelleft=first or not same_tokens, labelbottom=last or not same_tokens)
+            drawn.append(axes)
+        top += 1 + block.rows
+    colour_bar(drawn, scale, "weight", height=1.0)
     return figure
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Where panels stand, in inches: cells are squares of one size in all of them, columns stand below each other."""
-
-    cell: float
-    left: float
-    across: float
-    columns: int
-    width: float
-    between: float
-    """Below a panel, when no keys are named there."""
-    keys: dict[str, float]
-    """Below a panel of each block, when keys are named there."""
-    every_row: bool
-    tops: list[float]
-    end: float
-
-    @classmethod
-    def around(cls, blocks: list[Block], same_tokens: bool) -> "Sheet":
-        columns = max(block.columns for block in blocks)
-        panels = [panel for block in blocks for panel in block.panels]
-        cell = cell_size(blocks, columns)
-        named = text_width((text for panel in panels for text in shown(panel.queries, cell)), type_size(cell))
-        titles = max(
-            text_width((panel.title for panel in panels), LABEL * 1.1), text_width((p.remark for p in panels), SMALL)
-        )
-        width = max(block.tokens[1] for block in blocks) * cell
-        across = max(width, titles) + GAP + (0 if same_tokens else named + 0.1)
-        keys = {block.title: 0.08 + max(key_height(panel.keys, cell) for panel in block.panels) for block in blocks}
-        left = EDGE + named + 0.1
-        empty = cls(cell, left, across, columns, max(width, titles), 0.1, keys, not same_tokens, [], 0.0)
-        *tops, end = accumulate(map(empty.height, blocks), initial=TOP)
-        return replace(empty, tops=tops, end=end)
-
-    @property
-    def right(self) -> float:
-        return self.left + self.across * (self.columns - 1) + self.width
-
-    @property
-    def bottom(self) -> float:
-        return self.end
-
-    @staticmethod
-    def indent(block: Block) -> float:
-        """Where the words beside a block's name begin; bold type is about a tenth wider."""
-        return 1.12 * text_width([block.title], NAME) + 0.15 if block.title else 0.0
-
-    def step(self, block: Block) -> float:
-        """From one row of panels to the next."""
-        below = self.keys[block.title] if self.every_row else self.between
-        return TITLES + block.tokens[0] * self.cell + below
-
-    def height(self, block: Block) -> float:
-        last = 0.0 if self.every_row else self.keys[block.title] - self.between
-        return HEADING + block.rows * self.step(block) + last + 0.2
-
-    def place(self, block: Block, top: float, panel: Panel) -> tuple[float, float, float, float]:
-        n_queries, n_keys = panel.weights.shape
-        left = self.left + self.across * panel.column
-        down = top + HEADING + TITLES + self.step(block) * panel.row
-        return left, down, n_keys * self.cell, n_queries * self.cell
+def caption(axes: Axes, block: Block) -> None:
+    """The name of a block and, beside it, what its queries and keys are."""
+    axes.set_axis_off()
+    name = axes.text(0, 0.4, block.title, weight="bold", size=LABEL * 1.2, va="center", in_layout=False)
+    beside = ((1, 0.5), (8, 0), name) if block.title else ((0, 0.4), (0, 0), "axes fraction")
+    note(axes, block.axes, *beside, va="center", in_layout=False)
 
 
 def cell_size(blocks: list[Block], columns: int) -> float:
     """Inches of one cell: tokens can be read where the whole then stays a page, and a map is never under an inch."""
     n_queries, n_keys = (max(block.tokens[axis] for block in blocks) for axis in (0, 1))
-    least = max(1.05, min(1.5, 5.6 / columns)) / max(n_queries, n_keys)
+    rows = sum(block.rows for block in blocks)
     down = sum(block.rows * block.tokens[0] for block in blocks)
-    beside = sum(block.rows for block in blocks) * (TITLES + 0.1) + len(blocks) * (HEADING + 0.5) + TOP
-    page = min(((PAGE[0] - 1.5) / columns - GAP) / n_keys, (PAGE[1] - beside) / down)
+    least = max(1.05, min(1.5, 5.6 / columns)) / max(n_queries, n_keys)
+    page = min((PAGE[0] / columns - 0.24) / n_keys, (PAGE[1] - 0.6 * rows) / down)
     return min(0.26, max(least, min(0.125, page)))
 
 
@@ -371,29 +311,16 @@ def shown(names: list[str], cell: float) -> list[str]:
     return [name if place % apart == 0 else "" for place, name in enumerate(names)]
 
 
-def is_upright(key: str, keys: list[str], cell: float) -> bool:
-    """A token that is wider than its cell is written upwards, and so are all as long; one character always stands."""
-    alike = (other for other in keys if len(other) == len(key))
-    return len(key) < 2 or text_width(alike, type_size(cell)) < cell * 0.9
-
-
-def key_height(keys: list[str], cell: float) -> float:
-    size, named = type_size(cell), shown(keys, cell)
-    return max(size * 1.2 / 72, text_width((key for key in named if not is_upright(key, named, cell)), size))
-
-
-def fill(axes: Axes, panel: Panel, scale: ScalarMappable, cell: float, name_queries: bool, name_keys: bool) -> None:
-    """Draw one heat map: queries downwards, keys across."""
-    n_queries, n_keys = panel.weights.shape
+def fill(axes: Axes, panel: Panel, scale: ScalarMappable, cell: float) -> None:
+    """Draw one heat map: queries downwards, keys across; a key that is wider than its cell is written upwards."""
     heat_map(axes, panel.weights, scale, gap=2.2 * cell if cell > 0.11 else 0)
-    axes.tick_params(length=0, pad=2, labelsize=type_size(cell), labelleft=name_queries, labelbottom=name_keys)
-    keys = shown(panel.keys, cell)
-    axes.set_xticks(np.arange(n_keys) + 0.5, keys)
+    name_cells(axes, shown(panel.queries, cell), shown(panel.keys, cell))
+    axes.tick_params(labelsize=type_size(cell))
     for label in axes.get_xticklabels():
-        label.set_rotation(0 if is_upright(label.get_text(), keys, cell) else 90)
-    axes.set_yticks(np.arange(n_queries) + 0.5, shown(panel.queries, cell))
+        name = label.get_text()
+        label.set_rotation(90 if len(name) > 1 and letters_width([name], type_size(cell)) > 0.9 * cell else 0)
     if panel.answer_starts is not None:
         axes.axvline(panel.answer_starts, color=INK, linewidth=0.7)
         axes.axhline(panel.answer_starts, color=INK, linewidth=0.7)
-    axes.set_title(panel.title, loc="left", y=1, size=LABEL * 1.1, pad=12)
+    axes.set_title(panel.title, size=NAME, pad=12)
     note(axes, panel.remark, (0, 1), (0, 3), "axes fraction")
