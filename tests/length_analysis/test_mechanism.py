@@ -17,7 +17,6 @@ from headway.head_analysis.walk import State, Walk
 from headway.length_analysis import behaviour
 from headway.length_analysis.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
 from headway.length_analysis.changes import Observed, _change, compare, has_changed, in_order, size_of
-from headway.length_analysis.explanation import tell
 from headway.length_analysis.mechanism import examples_at, first_failing, mechanism
 from headway.length_analysis.repair import (
     Nearby,
@@ -35,6 +34,7 @@ from headway.length_analysis.repair import (
 )
 from headway.length_analysis.sets import length_set
 from headway.model.sites import Head
+from headway.narration.mechanism import tell
 from headway.results.mechanism import Equivalence, HeadAcrossLengths, Mechanism, ModelAtLength, Repair, Sham
 from headway.results.schema import read
 from headway.statistics import newcombe_interval
@@ -85,7 +85,7 @@ def test_pieces_of_the_same_sequences_tell_length_from_what_stands_in_them(even:
     assert [row.crops is None for row in rows] == [True, True, False, False]
     assert rows[3].crops is not None
     assert rows[3].crops.accuracy == 1 and rows[3].crops.rise == pytest.approx(50)
-    assert "On pieces of 16 out of the same sequences it is 100.0 %" in even.words[1]
+    assert "On crops of 16 out of the same sequences it is 100 %" in even.words[1]
     assert "of 50.0 points lost, length alone costs 50.0" in even.words[1]
     fallen = row_of(even, CULPRIT).scores["previous_element"][3]
     assert fallen is not None
@@ -109,7 +109,7 @@ def test_looking_as_in_training_again_repairs_the_culprit(even: Mechanism) -> No
     assert rises["profile", str(CULPRIT)] == pytest.approx(50)
     assert rises["reach", str(CULPRIT)] == 0, "it looks evenly near by as well"
     assert check.looking_elsewhere == (str(CULPRIT),)
-    assert f"With {CULPRIT} looking by offset as on average at 16, accuracy at 64 is 100.0 %" in even.words[-1]
+    assert f"With {CULPRIT} looking by offset as on average at 16, accuracy at 64 is 100 %" in even.words[-1]
     assert even.words[-1].endswith("So where this head looks is why it fails at 64.")
 
 
@@ -120,6 +120,10 @@ def test_nothing_is_named_in_a_model_that_does_the_same_at_every_length(sound: M
     assert "no tested length up to 64 is significantly worse" in sound.words[0]
     assert sound.words[1].startswith("No head by itself surely changes by more than 0.1")
     assert len(sound.words) == 2
+
+
+def words_of(found: Mechanism) -> list[str]:
+    return list(map(str, tell(found)))
 
 
 def with_repairs(found: Mechanism, *repairs: Repair) -> Mechanism:
@@ -140,10 +144,10 @@ def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
     assert row.sham is not None and row.sham.rise_interval[1] < 5, "as many keys at random leave far ones among them"
     assert row.equivalence is not None and row.equivalence.equivalent and row.claim == "why"
     said = found.words[-1]
-    assert "seeing no further than at 16, accuracy at 64 is 100.0 %" in said
-    assert "a sham repair of the same heads (with as many keys hidden at random) brings +0." in said
+    assert "seeing no further than at 16, accuracy at 64 is 100 %" in said
+    assert "a sham repair of the same heads (with as many keys hidden at random) brings 0." in said
     assert said.endswith(
-        "Accuracy is within 2 points of that at 16 (difference +0.0, -1.6 to +1.6). "
+        "Accuracy is within 2 points of that at 16 (difference 0.00, −1.6 to +1.6). "
         "So what this head sees further away is why it fails at 64."
     )
 
@@ -151,7 +155,7 @@ def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
 def test_too_few_examples_show_a_part_and_not_all_of_it() -> None:
     found = found_in("far")
     assert repair_of(found, "reach").claim == "a part of why"
-    assert "Accuracy is not shown to be within 2 points of that at 16 (difference +0.0, " in found.words[-1]
+    assert "Accuracy is not shown to be within 2 points of that at 16 (difference 0.00, " in found.words[-1]
     assert found.words[-1].endswith("So what this head sees further away is a part of why it fails at 64.")
 
 
@@ -164,7 +168,7 @@ def test_where_fewer_keys_are_enough_the_reach_is_not_blamed() -> None:
     assert row.sham.repair_above == 0 and row.claim == "not shown"
     assert not any("further away is" in said for said in found.words)
     assert found.check is not None
-    said = tell(with_repairs(found, *(row for row in found.check.repairs if row.repair == "reach")))[-1]
+    said = words_of(with_repairs(found, *(row for row in found.check.repairs if row.repair == "reach")))[-1]
     assert "(with as many keys hidden at random) brings +50.0" in said
     assert said.endswith("so what these heads see further away is not shown to be why it fails.")
 
@@ -529,7 +533,7 @@ def test_heads_of_every_shape_can_be_repaired(base: dict[str, Any]) -> None:
 def test_a_change_past_the_failing_length_is_not_blamed(even: Mechanism) -> None:
     assert even.first is not None
     later = replace(even, first=replace(even.first, length=64), fails_at=32)
-    assert "That is past 32, so it is not why the model fails there." in tell(later)
+    assert "That is past 32, so it is not why the model fails there." in words_of(later)
 
 
 def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) -> None:
@@ -538,16 +542,16 @@ def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) ->
     rises = replace(best.at, rise=10.0, rise_interval=(5.0, 15.0)), replace(best.at, rise=best.at.rise + 0.5)
     worse = replace(best, who="a worse one", heads=(), at=rises[0])
     better = replace(best, who="everyone", heads=("x", "y"), at=rises[1])
-    assert tell(with_repairs(even, worse, better, best))[-1].startswith(f"With {CULPRIT} looking")
+    assert words_of(with_repairs(even, worse, better, best))[-1].startswith(f"With {CULPRIT} looking")
     assert best.equivalence is not None
     same, other = (replace(best.equivalence, equivalent=one) for one in (True, False))
     parts = [replace(row, claim="a part of why", equivalence=other) for row in (better, best)]
-    said = tell(with_repairs(even, worse, *parts))[-1]
+    said = words_of(with_repairs(even, worse, *parts))[-1]
     assert said.endswith("So where this head looks is a part of why it fails at 64.")
     better, best = (replace(row, equivalence=same) for row in parts)
-    said = tell(with_repairs(even, worse, better, best))[-1]
+    said = words_of(with_repairs(even, worse, better, best))[-1]
     assert ", but the sham surely helps too. So where this head looks is a part of why" in said
-    said = tell(with_repairs(even, worse, replace(better, claim="why"), best))[-1]
+    said = words_of(with_repairs(even, worse, replace(better, claim="why"), best))[-1]
     assert said.startswith("With everyone looking"), "what shows more goes before fewer heads"
 
 

@@ -157,7 +157,7 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("analyses", "first"),
     [
-        (("heads",), "It answers 99.85 % of 2,000 examples of the test split right (99.60 % to 99.950 %)."),
+        (("heads",), "It answers 99.85 % of 2,000 examples of the test split right (99.6 % to 99.950 %)."),
         (
             ("lengths",),
             "Trained on 8 to 16 elements, it holds to 64 on random swaps and 64 on one adjacent inversion",

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from headway.narration import study_tables
+from headway.narration.study import furthest
+from headway.narration.study_tables import mastery_table, seed_table
 from headway.results.study import Mastery
 from headway.runs import RunDirectory
-from headway.studies.answer import answer, furthest, mastered
-from headway.studies.gate import GATE, first_reaching, mastered_text, mastery_of, steps_text
+from headway.studies.answer import answer, mastered
+from headway.studies.gate import GATE, first_reaching, mastery_of
 from headway.studies.runner import loss_of
-from headway.studies.tables import mastery_table, seed_table
 from headway.training import train
-from tests.studies.test_answer import cell, held_to, run
+from tests.studies.test_answer import cell, held_to, run, shown
 from tests.tiny import ADDITION, config
 
 YES = Mastery(gate=GATE, stops=True, mastered=True, step=1_250, accuracy=0.9995)
@@ -39,8 +41,8 @@ def test_a_run_without_a_gate_is_judged_by_the_checkpoint_that_counts(tmp_path: 
 
 
 def test_words_for_a_table() -> None:
-    assert [mastered_text(one) for one in (YES, NO, None)] == ["yes", "no (0.312)", "–"]
-    assert [steps_text(one) for one in (YES, NO, None)] == ["1,250", "–", "–"]
+    assert [str(study_tables.mastered(one)) for one in (YES, NO, None)] == ["yes", "no (0.312)", "–"]
+    assert [str(study_tables.steps(one)) for one in (YES, NO, None)] == ["1,250", "–", "–"]
 
 
 def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
@@ -48,11 +50,11 @@ def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
     bad = cell("bad", [run(0, held_to(64), mastery=NO)])
     said = [sentence.text for sentence in answer([good, bad])]
     assert said[0] == (
-        "1 of 3 runs mastered their training lengths (at least 99.9% of validation); nothing is said of the length of "
+        "1 of 3 runs mastered their training lengths (at least 99.9 % of validation); nothing is said of the length of "
         "those that did not (accuracy, seeds): good (0.312, 1 of 2), bad (0.312, 1 of 1)"
     )
     assert said[1].endswith("in the median: good (64, one seed)")
-    assert furthest([bad], "adjacent") == (
+    assert str(furthest([bad], "adjacent")) == (
         "adjacent: no run mastered its training lengths, so nothing is said of length"
     )
     assert [mastered(one, "adjacent") for one in (*good.runs, run(0, held_to(64)))] == [True, False, True]
@@ -61,13 +63,15 @@ def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
 
 def test_every_seed_stands_in_the_tables_with_its_mastery() -> None:
     cells = [cell("some", [run(0, held_to(64), mastery=YES), run(1, held_to(16), mastery=NO)])]
-    assert mastery_table(cells)[1] == ["some", "1 of 2", "1,250 –", "0.312"]
-    assert seed_table(cells, "adjacent")[:2] == [
-        ["run", "mastered", "steps to mastery", "16", "32", "64", "steps", "seconds", "device"],
+    assert shown(mastery_table(cells))[0] == ["some", "1 of 2", "1,250 –", "0.312"]
+    found = seed_table(cells, "adjacent")
+    titles = ["run", "mastered", "steps to mastery", "16", "32", "64", "steps", "seconds", "device"]
+    assert [str(column.title) for column in found.columns] == titles
+    assert shown(found)[:1] == [
         ["some-seed0", "yes", "1,250", "1.000", "1.000", "1.000", "50", "2", "cpu"],
     ]
-    assert seed_table(cells, "adjacent")[2][:4] == ["some-seed1", "no (0.312)", "–", "1.000"]
-    assert len(mastery_table([cell("before", [run(0, held_to(64))])])) == 1
+    assert shown(found)[1][:4] == ["some-seed1", "no (0.312)", "–", "1.000"]
+    assert not mastery_table([cell("before", [run(0, held_to(64))])]).rows
 
 
 def test_a_run_that_mastered_validation_but_not_a_set_says_nothing_of_that_set() -> None:

@@ -12,9 +12,12 @@ from headway.cli.evaluate import summary
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
 from headway.cli.train import show_event
-from headway.narration.numbers import counted, duration, percent
-from headway.narration.tables import table
-from headway.results.study import Cost, FailedTraining, LengthStudy, Mastery, StudyCell
+from headway.narration import study_tables as tables
+from headway.narration.numbers import duration, number, thousandths
+from headway.narration.study import cost_of, mastery
+from headway.narration.tables import Table, table
+from headway.narration.text import Words, text
+from headway.results.study import FailedTraining, LengthStudy, StudyCell
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
@@ -129,17 +132,9 @@ def told_accuracy(found: "StudyResult") -> list[str]:
         run = RunDirectory(row.training.run)
         lines = lines or asked_of(run.config())
         cost = f"trained {row.training.steps:,} steps in {duration(row.training.seconds)}"
-        lines.append(f"seed {run.config().seed}: {cost}; {mastery_text(row.training.mastery)}")
+        lines.append(f"seed {run.config().seed}: {cost}; {mastery(row.training.mastery)}")
         lines += summary(run.path, row.evaluation)
     return lines
-
-
-def mastery_text(mastery: Mastery | None) -> str:
-    if mastery is None:
-        return "mastery is not known"
-    if mastery.mastered:
-        return f"mastered at step {mastery.step:,} ({percent(mastery.gate)} of validation)"
-    return f"did not master {percent(mastery.gate)} of validation ({percent(mastery.accuracy)})"
 
 
 def asked_of(config: "RunConfig") -> list[str]:
@@ -157,52 +152,34 @@ def asked_of(config: "RunConfig") -> list[str]:
 def told_lengths(study: LengthStudy) -> list[str]:
     """Tables and the answer, as a person reads them."""
     from headway.studies.answer import measured, sets_of
-    from headway.studies.tables import (
-        held_table,
-        mastery_table,
-        reach_table,
-        repair_table,
-        ripple_table,
-        seed_table,
-    )
 
     cells = measured(study.cells)
-    lines = []
-    if len(mastery := mastery_table(cells)) > 1:
-        lines += ["who mastered the training lengths:", *table(mastery, 1).lines(), ""]
-    for name in (name for name in SHOWN_SETS if name in sets_of(cells)):
-        lines += [f"{SHOWN_SETS[name]}:", *table(accuracy_table(cells, name), 1).lines(), ""]
-    if cells:
-        lines += ["length held of each seed:", *table(held_table(cells), 1).lines(), ""]
-    if len(reached := reach_table(cells)) > 1:
-        lines += ["seeds that reach a multiple of the training length:", *table(reached, 2).lines(), ""]
-    if ripples := ripple_table(cells):
-        lines += ["by ripple (set ripple), mean over seeds:", *table(ripples, 1).lines(), ""]
-        for name in sets_of(cells):
-            lines += [f"every run, on {name}:", *table(seed_table(cells, name), 1).lines(), ""]
-    if len(repairs := repair_table(cells)) > 1:
-        lines += ["failures that limiting the reach of attention repairs:", *table(repairs, 2).lines(), ""]
+    sets = sets_of(cells)
+    found = [tables.mastery_table(cells)]
+    found += [accuracy_table(cells, name) for name in SHOWN_SETS if name in sets]
+    found += [tables.held_table(cells, sets), tables.reach_table(cells)]
+    if (ripples := tables.ripple_table(cells)).rows:
+        found += [ripples, *(tables.seed_table(cells, name) for name in sets)]
+    found.append(tables.repair_table(cells))
+    lines = [line for one in found if one.rows for line in (f"{one.caption}:", *one.lines(), "")]
     for arm in study.arms:
         lines += [f"{arm.name}: {name} is refused: {why}" for name, why in arm.refused.items()]
-    lines += [cost_line(cost) for cost in study.costs]
+    lines += [str(cost_of(cost)) for cost in study.costs]
     return [*lines, "", *(sentence.text for sentence in study.answer)]
 
 
-def accuracy_table(cells: Sequence[StudyCell], name: str) -> list[list[str]]:
+def accuracy_table(cells: Sequence[StudyCell], name: str) -> Table:
     """Median accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
     from headway.reports.length_table import length_table
 
     pairs = [(cell.cell, run) for cell in cells for run in cell.runs]
     rows = length_table([run for _, run in pairs], groups=[cell for cell, _ in pairs])
     rows = [row for row in rows if row.set == name]
-    lines = [["combination", "seeds", *(f"{length:,}" for length in rows[0].at)]]
+    lines: list[list[Words]] = [["combination", "seeds", *map(number, rows[0].at)]]
     for row in rows:
-        numbers = ["" if one is None else f"{one.median:.3f}{'c' * one.constant}" for one in row.at.values()]
-        lines.append([row.group, str(row.seeds), *numbers])
-    return lines
-
-
-def cost_line(cost: Cost) -> str:
-    runs = counted(cost.runs, "run")
-    where = " and ".join(cost.devices)
-    return f"{cost.arm}: {runs}, {cost.steps:,} steps of training in {duration(cost.seconds)} ({where})"
+        numbers = [
+            "" if one is None else text("{}{}", number(one.median, thousandths), "c" * one.constant)
+            for one in row.at.values()
+        ]
+        lines.append([row.group, number(row.seeds), *numbers])
+    return table(lines, caption=SHOWN_SETS[name])

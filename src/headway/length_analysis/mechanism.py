@@ -27,9 +27,9 @@ from headway.length_analysis.changes import (
     in_order,
     scale_of,
 )
-from headway.length_analysis.explanation import tell
 from headway.length_analysis.repair import Judged, accuracy_row, check_repairs, rise_row
 from headway.length_analysis.sets import length_set, plan_lengths
+from headway.narration.mechanism import tell
 from headway.randomness import generator
 from headway.results.mechanism import (
     Change,
@@ -93,7 +93,7 @@ def mechanism(
         fails_at=fails_at,
         check=_check(trained, drawn, seen, ordered, fails_at),
     )
-    return replace(found, words=tuple(tell(found)))
+    return replace(found, words=tuple(map(str, tell(found))))
 
 
 def examples_at(n: int, length: int) -> int:

@@ -35,7 +35,19 @@ from headway.length_analysis.changes import ALPHA
 from headway.model.attention import HeadOutputs, Place
 from headway.model.noise import Noise
 from headway.model.sites import Head, HeadSite
-from headway.results.mechanism import Check, Claim, Counted, Equivalence, Repair, RepairKind, Rise, Sham
+from headway.results.mechanism import (
+    NOT_SHOWN,
+    PART,
+    WHY,
+    Check,
+    Claim,
+    Counted,
+    Equivalence,
+    Repair,
+    RepairKind,
+    Rise,
+    Sham,
+)
 from headway.statistics import newcombe_interval, paired_interval, wilson_interval
 from headway.tasks import Examples
 
@@ -45,9 +57,6 @@ HELPS = 1.0
 """Points of accuracy that a repair must bring for sure, and by which it must surely beat its sham."""
 EQUIVALENT = 2.0
 """Points of accuracy within which a repaired model is as good as at the training length."""
-WHY: Claim = "why"
-PART: Claim = "a part of why"
-NOT_SHOWN: Claim = "not shown"
 NEAREST = 4
 """A sham of the reach leaves the keys within a quarter of the reach: a head that looks next to itself keeps its key."""
 SHAM_KEYS = (0x51A3, 0x7E4B)

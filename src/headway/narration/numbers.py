@@ -26,11 +26,13 @@ def percent(share: float) -> str:
 
     >>> percent(1), percent(0.998083), percent(0.9999952), percent(0.95), percent(0.0004), percent(-0.02)
     ('100 %', '99.81 %', '99.99952 %', '95 %', '0.040 %', '−2 %')
+    >>> percent(0.999)  # exactly
+    '99.9 %'
     """
     per_cent = round(100.0 * share, 9)
     if per_cent.is_integer():
         return minus(f"{per_cent + 0.0:,.0f} %")
-    if not 0 < share < 1:
+    if not 0 < share < 1 or (per_cent > 1 and round(per_cent, 1) == per_cent):
         return minus(f"{per_cent:,.1f} %")
     decimals = max(1, min(6, math.ceil(-math.log10(max(min(share, 1 - share), 1e-9)) - 1e-6) - 1))
     return f"{per_cent:.{decimals}f} %"
@@ -61,6 +63,24 @@ def thousandths(value: float) -> str:
     ('0.969', '0.000')
     """
     return fixed(value, 3)
+
+
+def hundredths(value: float) -> str:
+    """Two decimals.
+
+    >>> hundredths(0.96914), hundredths(-0.5)
+    ('0.97', '−0.50')
+    """
+    return fixed(value, 2)
+
+
+def p_value(value: float) -> str:
+    """Three decimals, of which the last counts.
+
+    >>> p_value(0.0213), p_value(1e-9)
+    ('0.021', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else fixed(value, 3)
 
 
 def fixed(value: float, decimals: int) -> str:

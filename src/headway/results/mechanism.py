@@ -9,6 +9,9 @@ from headway.results.schema import Interval, count, fact, fraction, write
 
 RepairKind = Literal["reach", "profile"]
 Claim = Literal["why", "a part of why", "not shown"]
+WHY: Claim = "why"
+PART: Claim = "a part of why"
+NOT_SHOWN: Claim = "not shown"
 
 
 @dataclass(frozen=True, kw_only=True)

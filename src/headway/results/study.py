@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from statistics import fmean
 from typing import Any, Literal
 
 from headway.results.evaluation import SplitEvaluation
@@ -68,6 +69,16 @@ class MeasuredRun(Lengths):
         """Whether the run passed the gate; one of an earlier version, which had none, did."""
         return self.mastery is None or self.mastery.mastered
 
+    def past_training(self, name: str) -> float | None:
+        """The mean accuracy on a set over the tested lengths that training did not have; None without any."""
+        past = [row.accuracy for row in self.of_set(name).values() if row.length > self.training.longest]
+        return fmean(past) if past else None
+
+    def at_training(self, name: str) -> float | None:
+        """The mean accuracy on a set over the tested training lengths; None without any."""
+        own = [row.accuracy for row in self.of_set(name).values() if row.trained]
+        return fmean(own) if own else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyCell:
@@ -84,6 +95,20 @@ class StudyCell:
     training: tuple[Training, ...] = fact("what training took, a run each")
     together: SeedSummary | None = fact("what the seeds say together; null without runs")
     runs: tuple[MeasuredRun, ...] = fact("each run's measurement")
+
+    @property
+    def judged(self) -> list[Mastery]:
+        """What the gate says of the runs that it was asked of."""
+        return [run.mastery for run in self.runs if run.mastery is not None]
+
+    def held(self, name: str) -> list[int]:
+        """The length held on a set by every seed that passed the gate and was measured on it."""
+        return [run.held[name] for run in self.runs if name in run.held and run.passed]
+
+    def mean_past_training(self, name: str) -> float | None:
+        """Accuracy past training in the mean of the seeds that passed the gate; None without any."""
+        found = [mean for run in self.runs if run.passed and (mean := run.past_training(name)) is not None]
+        return fmean(found) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)

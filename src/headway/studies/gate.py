@@ -30,14 +30,3 @@ def first_reaching(metrics: Sequence[Mapping[str, Any]], gate: float) -> int | N
     """The first step whose validation accuracy reached the gate."""
     steps = (row["step"] for row in metrics if "validation" in row and row["validation"]["accuracy"] >= gate)
     return next(steps, None)
-
-
-def mastered_text(mastery: Mastery | None) -> str:
-    """`yes`, or `no (0.312)` with the accuracy that it reached."""
-    if mastery is None:
-        return "–"
-    return "yes" if mastery.mastered else f"no ({mastery.accuracy:.3f})"
-
-
-def steps_text(mastery: Mastery | None) -> str:
-    return "–" if mastery is None or mastery.step is None else f"{mastery.step:,}"
