@@ -228,7 +228,7 @@ def test_runs_that_did_not_master_are_shown_with_what_they_reached(capsys: pytes
     ]
     for name in ("sums", "ripple", "full", "nines"):
         assert f"every run, on {name}:" in printed
-    assert "0 of 6 runs mastered their training lengths (at least 99.9% of validation); nothing is said" in printed
+    assert "0 of 6 runs mastered their training lengths (at least 99.9 % of validation); nothing is said" in printed
     assert "sums: no run mastered its training lengths, so nothing is said of length" in printed
     document = read("studies/text-encodings-tiny/analysis/lengths.json")
     judged = [one["mastery"] for cell in document["cells"] for one in cell["runs"]]

@@ -82,7 +82,7 @@ def of_analysis(**documents: Any) -> Finding:
         ({"form": 9}, "has form 9, and this version reads 1"),
         ({"step": 81}, "is of step 81, which this run never validated"),
         ({"heads": [{"head": "enc7.self.h0"}]}, "have other heads"),
-        ({"split": "test", "baseline": {"exact_match": 1.0}, "n": 5_000}, "begins with 100.0% right"),
+        ({"split": "test", "baseline": {"exact_match": 1.0}, "n": 5_000}, "begins with 100 % right"),
     ],
 )
 def test_an_analysis_of_another_run_is_an_error(changes: dict[str, Any], words: str) -> None:

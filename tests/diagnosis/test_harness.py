@@ -164,7 +164,7 @@ def test_a_checkpoint_that_the_metrics_do_not_speak_of_is_caught(task: str) -> N
     ]
     finding = first_error(replace(healthy, metrics=told))
     assert finding.check == "checkpoint-mismatch"
-    assert "say 0.9 and 10.0%" in finding.evidence
+    assert "say 0.9 and 10 %" in finding.evidence
 
 
 def test_a_step_without_a_validation_is_a_warning() -> None:

@@ -133,15 +133,15 @@ def test_drops_that_the_test_set_cannot_tell_from_none_are_named(tmp_path: Path,
     (found,) = examine(tmp_path, sums, table)
     assert (found.check, found.level) == ("drop-inside-noise", "warning")
     assert "1 of 3 heads" in found.evidence
-    assert "enc0.h0 (0.25%)" in found.evidence
-    assert "1.75% (7 examples)" in found.evidence  # 3 x 2 / 2**7 is below .05, 3 x 2 / 2**6 is not
+    assert "enc0.h0 (0.25 %)" in found.evidence
+    assert "1.8 % (7 examples)" in found.evidence  # 3 x 2 / 2**7 is below .05, 3 x 2 / 2**6 is not
 
 
 def test_heads_by_layer_are_one_family_and_a_drop_is_told_once(tmp_path: Path, sums: Path) -> None:
     layers = {"encoder": {"layer 0": {"head 0": 0.995, "head 1": 0.9975}}, "decoder": {"layer 0": {"head 0": 0.5}}}
     (found,) = examine(tmp_path, sums, {"baseline": 0.9975, "ablation": layers})
     assert (found.numbers["weak"], found.numbers["heads"]) == (1, 3)
-    assert "encoder layer 0 head 0 (0.25%)" in found.evidence
+    assert "encoder layer 0 head 0 (0.25 %)" in found.evidence
     rows = [
         {"head": "enc0.h0", "accuracy": 0.995, "drop": 0.0025},
         {"head": "enc0.h1", "accuracy": 0.6, "drop": 0.3975},

@@ -1,6 +1,8 @@
 """Figures of a sweep: which are drawn, what is written in them, nothing cut off or on top of something else."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 from headway.reports.grid import cell_lines, grid
 from headway.reports.settings import short_value, text_of, varying
 from headway.reports.sweep import draw_sweep, learning, planned, read_curves, search
+from headway.results.comparison import Comparison, Row
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
 from tests.reports.test_figures import boxes_of, overlapping
@@ -43,31 +46,34 @@ SWEEPS: dict[str, tuple[list[str], int, Measure]] = {
 }
 
 
-def document(folder: Path, name: str, **how: Any) -> tuple[dict[str, Any], SweepDirectory]:
+def document(folder: Path, name: str, **how: Any) -> tuple[Comparison, SweepDirectory]:
     vary, seeds, measure = SWEEPS[name]
     directory = make_sweep(folder, vary, seeds, measure)
-    return compare(directory, **how).to_json(), directory
+    return compare(directory, **how), directory
 
 
-def searched(folder: Path) -> dict[str, Any]:
+def searched(folder: Path) -> Comparison:
     """A search: settings that lie on no grid, on a scale that needs powers of ten."""
     found, _ = document(folder, "a hundred values")
     encodings = ["rotary", "learned", "sinusoidal"]
-    for place, row in enumerate(found["rows"]):
-        row["settings"] = {
-            "train.lr": 10 ** (-4 + place / 20),
-            "train.clip": place / 7,
-            "model.encoding.name": encodings[place % 3],
-        }
-    found["vary"] = {
-        key: list({row["settings"][key]: 0 for row in found["rows"]}) for key in found["rows"][0]["settings"]
-    }
-    return found
+    rows = tuple(
+        replace(
+            row,
+            settings={
+                "train.lr": 10 ** (-4 + place / 20),
+                "train.clip": place / 7,
+                "model.encoding.name": encodings[place % 3],
+            },
+        )
+        for place, row in enumerate(found.rows)
+    )
+    vary = {key: tuple(dict.fromkeys(row.settings[key] for row in rows)) for key in rows[0].settings}
+    return replace(found, rows=rows, vary=vary)
 
 
-def write_curves(found: dict[str, Any], directory: SweepDirectory) -> None:
-    for row in found["rows"]:
-        for name in row["trials"]:
+def write_curves(rows: Sequence[Row], directory: SweepDirectory) -> None:
+    for row in rows:
+        for name in row.trials:
             run = directory.trial(name)
             run.path.mkdir(parents=True)
             for step in range(0, 1000 + 100 * len(name), 100):
@@ -86,8 +92,8 @@ def check(figure: Figure, name: str) -> None:
 @pytest.mark.parametrize("name", SWEEPS)
 def test_no_text_is_cut_off_or_written_over_another(tmp_path: Path, name: str) -> None:
     found, directory = document(tmp_path, name)
-    write_curves({"rows": found["rows"][:12]}, directory)
-    curves = [read_curves(row, directory) for row in found["rows"][:12]]
+    write_curves(found.rows[:12], directory)
+    curves = [read_curves(row, directory) for row in found.rows[:12]]
     for figure_name, draw in planned(found, curves):
         check(draw(), f"{name}: {figure_name}")
 
@@ -113,20 +119,22 @@ def test_a_search_has_a_panel_a_setting(tmp_path: Path) -> None:
 
 def test_what_a_search_stopped_is_drawn_apart_and_said(tmp_path: Path) -> None:
     found = searched(tmp_path)
-    for row in found["rows"][2:]:
-        row.update(n=0, failed=0, mean=None, interval=None, values=[], stopped=1, stopped_at=125, stopped_mean=0.25)
-    stopped = len(found["rows"]) - 2
-    found.update(trials_stopped=stopped, trials_failed=0, trials_finished=found["trials_planned"] - stopped)
+    gone: dict[str, Any] = {"n": 0, "failed": 0, "mean": None, "interval": None, "values": ()}
+    gone |= {"stopped": 1, "stopped_at": 125, "stopped_mean": 0.25}
+    rows = (*found.rows[:2], *(replace(row, **gone) for row in found.rows[2:]))
+    stopped = len(rows) - 2
+    finished = found.trials_planned - stopped
+    found = replace(found, rows=rows, trials_stopped=stopped, trials_failed=0, trials_finished=finished)
     figure = search(found)
     check(figure, "search")
     means, rings, _ = figure.axes[0].collections
     assert (len(means.get_offsets()), len(rings.get_offsets())) == (2, stopped)
     assert set(rings.get_offsets()[:, 1]) == {0.25}
     words = " ".join(text.get_text() for text in figure.texts)
-    assert f"{stopped} of {found['trials_planned']} stopped at a rung" in words
+    assert f"{stopped} of {found.trials_planned} stopped at a rung" in words
     assert "a grey ring is a setting that stopped at a rung" in words
     assert "not finished" not in words
-    curves = learning(found, [[[] for _ in row["values"]] for row in found["rows"][:4]])
+    curves = learning(found, [[[] for _ in row.values] for row in found.rows[:4]])
     check(curves, "curves")
     assert [text.get_text() for text in curves.axes[3].texts] == ["stopped at step 125"]
 
@@ -141,7 +149,7 @@ def test_what_a_search_stopped_is_drawn_apart_and_said(tmp_path: Path) -> None:
 )
 def test_every_figure_is_written_twice(tmp_path: Path, name: str, figures: list[str]) -> None:
     found, directory = document(tmp_path, name)
-    write_curves(found, directory)
+    write_curves(found.rows, directory)
     paths = draw_sweep(found, directory)
     assert [path.name for path in paths] == [f"{one}.{ending}" for one in figures for ending in ("png", "svg")]
     assert all(path.parent == directory.figures for path in paths)
@@ -162,21 +170,21 @@ def test_without_curves_there_is_no_figure_of_them(tmp_path: Path) -> None:
 
 def test_curves_that_were_done_again_are_drawn_once(tmp_path: Path) -> None:
     found, directory = document(tmp_path, "seeds alone")
-    write_curves(found, directory)
-    run = directory.trial(found["rows"][0]["trials"][0])
+    write_curves(found.rows, directory)
+    run = directory.trial(found.rows[0].trials[0])
     run.append_metrics({"resumed_at": 200})
     run.append_metrics({"step": 300, "validation": {"loss": 1.0, "accuracy": 0.25}})
-    assert [step for step, _ in read_curves(found["rows"][0], directory)[0]] == [0, 100, 200, 300]
+    assert [step for step, _ in read_curves(found.rows[0], directory)[0]] == [0, 100, 200, 300]
 
 
 def test_metrics_of_another_form_are_no_curve(tmp_path: Path) -> None:
     found, directory = document(tmp_path, "seeds alone")
-    run = directory.trial(found["rows"][0]["trials"][0])
+    run = directory.trial(found.rows[0].trials[0])
     run.path.mkdir(parents=True)
     for record in ({"validation": 3}, {"validation": {"accuracy": 0.5}}, {"step": 4, "validation": {"accuracy": "x"}}):
         run.append_metrics(record)
     run.append_metrics({"step": 5, "validation": {"accuracy": 0.5}})
-    assert read_curves(found["rows"][0], directory)[0] == [(5, 0.5)]
+    assert read_curves(found.rows[0], directory)[0] == [(5, 0.5)]
 
 
 def test_colour_alone_still_says_what_hatching_means(tmp_path: Path) -> None:
@@ -188,16 +196,16 @@ def test_colour_alone_still_says_what_hatching_means(tmp_path: Path) -> None:
 
 def test_a_cell_says_mean_interval_and_failures(tmp_path: Path) -> None:
     found, _ = document(tmp_path, "a grid")
-    row = {**found["rows"][0], "mean": 0.98765, "interval": [0.9, 1.0], "failed": 2}
+    row = replace(found.rows[0], mean=0.98765, interval=(0.9, 1.0), failed=2)
     assert cell_lines(row, found) == ["98.8", "90.0 to 100", "2 failed"]
-    assert cell_lines({**row, "interval": None, "failed": 0}, found) == ["98.8"]
-    assert cell_lines({**row, "mean": None}, found) == ["failed"]
-    assert cell_lines({**row, "mean": None, "failed": 0}, found) == ["–"]
+    assert cell_lines(replace(row, interval=None, failed=0), found) == ["98.8"]
+    assert cell_lines(replace(row, mean=None), found) == ["failed"]
+    assert cell_lines(replace(row, mean=None, failed=0), found) == ["–"]
 
 
 def test_what_is_not_drawn_is_said(tmp_path: Path) -> None:
     found, _ = document(tmp_path, "a grid of four")
-    more = {**found, "vary": {**found["vary"], "train.warmup": [0, 0.1], "model.d_ff": [8, 16]}}
+    more = replace(found, vary={**found.vary, "train.warmup": (0, 0.1), "model.d_ff": (8, 16)})
     texts = [text for text, *_ in boxes_of(grid(more))]
     assert any("the first 12 of 16 maps" in text for text in texts)
     ((_, draw),) = planned(document(tmp_path / "rows", "a hundred values")[0], [])

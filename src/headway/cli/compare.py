@@ -68,7 +68,7 @@ def draw(found: "Comparison") -> "list[Path]":
     from headway.reports.sweep import draw_sweep
     from headway.runs import SweepDirectory
 
-    return draw_sweep(found.to_json(), SweepDirectory(found.sweep))
+    return draw_sweep(found, SweepDirectory(found.sweep))
 
 
 def print_tables(found: "Comparison", *, markdown: bool) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.narration.numbers import percent
 from headway.results.heads import FORM as HEADS_FORM
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
@@ -180,7 +181,7 @@ def _other_baseline(heads: HeadAnalysis, validated: float | None) -> Iterator[st
     room = ELSEWHERE + 5 * (0.25 / heads.n) ** 0.5
     if abs(heads.baseline.accuracy - validated) > room:
         share = heads.baseline.accuracy
-        yield f"heads.json begins with {share:.1%} right, and validation at its step had {validated:.1%}"
+        yield f"heads.json begins with {percent(share)} right, and validation at its step had {percent(validated)}"
 
 
 BELONGING = (

@@ -8,6 +8,7 @@ import numpy as np
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.diagnosis.subject import bare_rows, widened
+from headway.narration.numbers import percent
 from headway.tasks import Examples
 from headway.tasks.splits import overlaps
 
@@ -147,22 +148,23 @@ def label_imbalance(seen: Examination) -> Verdict | None:
     numbers = {"split": worst, "majority": majority, "by_length": by_length, "n": n}
     if gain > LENGTH_TELLS + luck:
         return error(
-            f"In {worst} the length alone gives the class in {by_length:.1%} of {n:,} examples (the commoner class: "
-            f"{majority:.1%}).",
+            f"In {worst} the length alone gives the class in {percent(by_length)} of {n:,} examples (the commoner "
+            "class: "
+            f"{percent(majority)}).",
             "Draw as many examples of each class at every length.",
             **numbers,
         )
     lopsided = {name: share for name, (share, _, _) in found.items() if share > LOPSIDED}
     if lopsided:
-        words = ", ".join(f"{share:.1%} in {name}" for name, share in lopsided.items())
+        words = ", ".join(f"{percent(share)} in {name}" for name, share in lopsided.items())
         return warning(
             f"One class makes up {words}: that is the accuracy of a model that reads nothing.",
             "Balance the classes, or report balanced accuracy.",
             **numbers,
         )
     return fine(
-        f"The commoner class makes up at most {max(share for share, _, _ in found.values()):.1%} of a split, and "
-        f"length alone gives {by_length:.1%} at most.",
+        f"The commoner class makes up at most {percent(max(share for share, _, _ in found.values()))} of a split, and "
+        f"length alone gives {percent(by_length)} at most.",
         **numbers,
     )
 
@@ -189,7 +191,8 @@ def sorted_sample(seen: Examination) -> Verdict | None:
     if narrow[worst] <= NARROW:
         return warning(f"{words}.", "Shuffle them; a part of them is then a sample.", **numbers)
     return error(
-        f"{words}, and begin otherwise than the other examples in {narrow[worst]:.0%} of cases: they are a corner of "
+        f"{words}, and begin otherwise than the other examples in {percent(narrow[worst])} of cases: they are a "
+        "corner of "
         "the data, not a sample of it.",
         "Shuffle before cutting; what is measured here holds for this corner of the data alone.",
         split=worst,

@@ -12,6 +12,7 @@ from headway.diagnosis.metrics import checkpoint_mismatch, measured_on_training
 from headway.diagnosis.subject import Answers, widened
 from headway.diagnosis.vocabulary import tokens_exchanged
 from headway.evaluation import NEAR_TIE, disagreeing
+from headway.narration.numbers import percent
 from headway.randomness import generator
 from headway.tasks import Examples
 
@@ -47,7 +48,7 @@ def position_never_trained(seen: Examination) -> Verdict | None:
         share = 1 - counts.max() / counts.sum()
         return error(
             f"The loss never looks at {', '.join(whole)} of the answer, so nothing learns to write it; one fixed token "
-            f"there ({seen.task.vocabulary.tokens[int(values[counts.argmax()])]}) is wrong in {share:.1%} of "
+            f"there ({seen.task.vocabulary.tokens[int(values[counts.argmax()])]}) is wrong in {percent(share)} of "
             f"{len(target):,} {seen.measured} examples.",
             "Put a start token before the target, and let the loss see every token of it.",
             share_wrong=float(share),
@@ -278,13 +279,14 @@ def greedy_differs(seen: Examination) -> Verdict | None:
     numbers = {"greedy": greedy, "parallel": parallel, "disagreements": len(rows), "n": n}
     if not real.any():
         return fine(
-            f"{n} answers decoded for real are what the parallel pass foresees ({greedy:.1%} right).", **numbers
+            f"{n} answers decoded for real are what the parallel pass foresees ({percent(greedy)} right).", **numbers
         )
     places = places[real]
     names = _columns(seen, width)
     common = int(places.mode().values)
     return error(
-        f"Greedy decoding is right in {greedy:.1%}, the teacher-forced pass in {parallel:.1%} of {n} examples; "
+        f"Greedy decoding is right in {percent(greedy)}, the teacher-forced pass in {percent(parallel)} of {n} "
+        "examples; "
         f"{int(real.sum())} answers part although the prefix is right, mostly at {names[common]}, the earliest at "
         f"{names[int(places.min())]}. The two are equal for whole answers; a gap is a bug.",
         "Feed decoding the start token and positions that training used, and score both the same way.",
@@ -309,13 +311,15 @@ def answers_shifted(seen: Examination) -> Verdict | None:
     numbers = {"own": own, "neighbour": beside[which], "which": which, "n": len(target)}
     if beside[which] > SHIFTED and beside[which] > 2 * own:
         return error(
-            f"{beside[which]:.1%} of the tokens foreseen are those of the place {which}, {own:.1%} those of their own: "
+            f"{percent(beside[which])} of the tokens foreseen are those of the place {which}, {percent(own)} those "
+            "of their own: "
             f"labels are shifted by one ({len(target)} examples).",
             "Train on start + target[:-1] -> target: token t of the target is foreseen from the tokens before it.",
             **numbers,
         )
     return fine(
-        f"{own:.1%} of the tokens foreseen are those of their own place, {beside[which]:.1%} a neighbour's.", **numbers
+        f"{percent(own)} of the tokens foreseen are those of their own place, {percent(beside[which])} a neighbour's.",
+        **numbers,
     )
 
 

@@ -12,6 +12,7 @@ from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.diagnosis.harness import NOISY
 from headway.diagnosis.positions import rows_untrained
 from headway.head_analysis.independent import module_name
+from headway.narration.numbers import percent
 
 STILL_FALLING = 0.1
 """Relative fall of the best validation loss in the last fifth of training that counts as not yet converged."""
@@ -126,12 +127,12 @@ def not_converged(seen: Examination) -> Verdict | None:
     numbers = {"before": before, "after": after, "fall": fall, "steps": int(steps[-1])}
     if fall > STILL_FALLING and after > LEARNED:
         return warning(
-            f"In the last fifth of {steps[-1]:,} steps the best validation loss still fell by {fall:.0%}, from "
+            f"In the last fifth of {steps[-1]:,} steps the best validation loss still fell by {percent(fall)}, from "
             f"{before:.3g} to {after:.3g}.",
             "Train longer before comparing this model with another.",
             **numbers,
         )
-    words = f"fell by {fall:.0%}" if fall > 0 else "did not fall"
+    words = f"fell by {percent(fall)}" if fall > 0 else "did not fall"
     return fine(
         f"In the last fifth of {steps[-1]:,} steps the best validation loss {words} (now {after:.3g}).", **numbers
     )

@@ -10,6 +10,7 @@ from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, errors_first, fine, run_checks, warning
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.subject import Subject, bare_rows, score_of
+from headway.narration.numbers import percent
 from headway.results.doctor import UNEXAMINED, Diagnosis, Finding
 from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
@@ -76,7 +77,8 @@ def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
         "split-overlap",
         "error" if share >= MUCH else "warning",
         "data",
-        f"Test examples that are also in training: {words}. Of an accuracy there, up to {share:.1%} can be memory.",
+        f"Test examples that are also in training: {words}. Of an accuracy there, up to {percent(share)} can be "
+        "memory.",
         {name: shared for name, (shared, _, _) in counts.items()},
         "Remove from training what is in the test files (a + b and b + a are one problem), and train again.",
     )
@@ -126,7 +128,7 @@ def lengths_and_classes(seen: Examination) -> Verdict | None:
             "class_1": share,
         }
         span = f"{length.min()}" if length.min() == length.max() else f"{length.min()} to {length.max()}"
-        parts.append(f"{name} ({len(examples):,} of length {span}, {share:.1%} of class 1)")
+        parts.append(f"{name} ({len(examples):,} of length {span}, {percent(share)} of class 1)")
         one_class += [name] * (len(examples) >= 20 and share in (0.0, 1.0))
     if one_class:
         return warning(

@@ -10,6 +10,7 @@ from torch import Tensor
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Verdict, error, fine, warning
 from headway.diagnosis.subject import Answers
+from headway.narration.numbers import percent
 from headway.tasks import Examples
 
 LOSS_MOVED = 0.02
@@ -41,11 +42,12 @@ def checkpoint_mismatch(seen: Examination) -> Verdict | None:
     numbers = {"step": step, "loss": loss, "accuracy": accuracy, "n": n}
     numbers |= {"recorded_loss": told["loss"], "recorded_accuracy": told["accuracy"]}
     close = _is_close(told, loss, accuracy, n)
-    words = f"validation loss {loss:.4g} and accuracy {accuracy:.1%} on {n:,} examples"
+    words = f"validation loss {loss:.4g} and accuracy {percent(accuracy)} on {n:,} examples"
     if close:
         return fine(f"Step {step:,} has {words}, as its metrics say.", **numbers)
     return error(
-        f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and {told['accuracy']:.1%}.",
+        f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and "
+        f"{percent(told['accuracy'])}.",
         "Find the checkpoint that the metrics speak of; nothing measured on this one belongs to them.",
         **numbers,
     )
@@ -69,8 +71,9 @@ def measured_on_training(seen: Examination) -> Verdict | None:
     if fits["validation"] or not fits["train"] or found["train"][1] - found["validation"][1] < MEMORY_SHOWS:
         return fine("The metrics' validation numbers are not those of training examples.", **numbers)
     return error(
-        f"The metrics call {told['accuracy']:.1%} validation accuracy; that is what {len(train):,} training examples "
-        f"give, and validation examples give {found['validation'][1]:.1%}.",
+        f"The metrics call {percent(told['accuracy'])} validation accuracy; that is what {len(train):,} training "
+        "examples "
+        f"give, and validation examples give {percent(found['validation'][1])}.",
         "Measure on examples that training never saw.",
         **numbers,
     )

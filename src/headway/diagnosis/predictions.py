@@ -18,6 +18,7 @@ from headway.diagnosis.records import same_answers
 from headway.diagnosis.scoring import SCORING, SHIFTED
 from headway.diagnosis.subject import Subject, bare_rows
 from headway.diagnosis.visit import CHECKS
+from headway.narration.numbers import percent
 from headway.results.doctor import Diagnosis, Finding
 from headway.tasks import Examples
 from headway.tasks.base import Task
@@ -142,7 +143,8 @@ def _shifted(data: ForeignData, given: Predictions) -> Iterable[Finding]:
                 "predictions-shifted",
                 "error",
                 "harness",
-                f"{fits:.1%} of the predictions are the answer of the {where} line, and {own:.1%} of their own.",
+                f"{percent(fits)} of the predictions are the answer of the {where} line, and {percent(own)} of "
+                "their own.",
                 {"shifted": float(fits), "own": float(own), "n": len(given)},
                 "Write each prediction beside the example that it answers.",
             )
@@ -174,7 +176,8 @@ def _mostly_wrong(data: ForeignData, given: Predictions, findings: list[Finding]
         "not-explained",
         "warning",
         "model",
-        f"{int(right.sum()):,} of {len(given):,} answers are right ({right.mean():.1%}), and no known defect explains "
+        f"{int(right.sum()):,} of {len(given):,} answers are right ({percent(right.mean())}), and no known defect "
+        "explains "
         f"the others, such as {shown}.",
         {"right": int(right.sum()), "n": len(given)},
         "Read some wrong answers beside their targets; if they follow no rule, train longer.",
@@ -198,7 +201,7 @@ def _one_answer_at_lengths(data: ForeignData, given: Predictions) -> Iterable[Fi
             constant.append((one, int(answers[0]), float((answers == targets).mean()), len(answers)))
     if constant:
         places = ", ".join(str(one) for one, *_ in constant)
-        rights = ", ".join(f"{right:.1%} of {n:,}" for _, _, right, n in constant)
+        rights = ", ".join(f"{percent(right)} of {n:,}" for _, _, right, n in constant)
         said = " or ".join(sorted({str(answer) for _, answer, *_ in constant}))
         yield Finding(
             "constant-answer",

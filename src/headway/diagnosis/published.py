@@ -17,6 +17,7 @@ from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.material import diagnosis_of, not_examined, overlap_of_measured
 from headway.diagnosis.published_heads import drops_inside_noise, nothing_to_lose
 from headway.diagnosis.tables import Claim, Point, Series, Table, claims_of, read_results
+from headway.narration.numbers import percent
 from headway.results.doctor import Diagnosis, Finding
 from headway.statistics import above_share, binomial_between, holm
 from headway.tasks import Task
@@ -173,7 +174,7 @@ def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tr
         where = f" at {'length' if len(known) == 1 else 'lengths'} {', '.join(str(point.place) for point, _ in known)}"
     evidence = (
         f"{_shown(known)}{where} {verb} {words} in {files} ({counts}){f': {labels}' if labels else ''}. "
-        f"Another model would print the same in {_percent(chance)} of cases, over {tried} "
+        f"Another model would print the same in {_in_percent(chance)} of cases, over {tried} "
         f"{'claim' if tried == 1 else 'claims'} and {len(candidates_of(data.task))} explanations."
     )
     numbers = {
@@ -198,8 +199,8 @@ def _shown(rows: list[tuple[Point, Share]]) -> str:
     return " ".join(point.text for point, _ in rows)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share >= 1e-6 else "less than one in a million"
+def _in_percent(share: float) -> str:
+    return percent(share) if share >= 1e-6 else "less than one in a million"
 
 
 def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point, Share]]:

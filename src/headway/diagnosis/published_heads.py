@@ -7,6 +7,7 @@ import numpy as np
 from headway.diagnosis.explanations import CLASS, share_of
 from headway.diagnosis.foreign import ForeignData
 from headway.diagnosis.tables import Claim, Point, Series
+from headway.narration.numbers import percent
 from headway.results.doctor import Finding
 from headway.statistics import above_share, holm, mcnemar
 
@@ -45,7 +46,7 @@ def nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: Foreign
             majority = max(share.right, share.n - share.right) / share.n
             if above_share(right, n, majority) <= 0.05:
                 continue
-            why = f"the more frequent class alone makes up {majority:.1%}"
+            why = f"the more frequent class alone makes up {percent(majority)}"
         else:
             least = _least(len(one.points), n)
             if base.value >= HOPELESS and right >= least:
@@ -80,7 +81,7 @@ def drops_inside_noise(series: Iterable[Series], claims: list[Claim], data: Fore
         lost = np.array([round(abs(drop) * n) for _, drop in drops])
         p = holm(mcnemar(lost, 0))
         weak = [
-            f"{name} ({drop:.2%})"
+            f"{name} ({percent(drop)})"
             for (name, drop), value in zip(drops, p, strict=True)
             if round(abs(drop) * n) and value > 0.05
         ]
@@ -88,7 +89,7 @@ def drops_inside_noise(series: Iterable[Series], claims: list[Claim], data: Fore
         if weak:
             evidence = (
                 f"{len(weak)} of {len(drops)} heads have a drop that {n:,} examples cannot tell from none even if "
-                f"nothing was gained: {', '.join(weak[:5])}. For {len(drops)} heads it takes {least / n:.2%} "
+                f"nothing was gained: {', '.join(weak[:5])}. For {len(drops)} heads it takes {percent(least / n)} "
                 f"({least} examples)."
             )
             numbers = {"weak": len(weak), "heads": len(drops), "n": n, "smallest": least / n}

@@ -4,6 +4,7 @@ import numpy as np
 
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error
+from headway.narration.numbers import percent
 from headway.statistics import above_share
 from headway.tasks.columns import operands
 
@@ -95,8 +96,9 @@ def answers_permuted(seen: Examination) -> Verdict | None:
         return None
     names = ", ".join(f"{one} for {best[one]}" for one in changed[:5])
     return error(
-        f"Digits are exchanged in the answers (read {names}): {seen.right.mean():.1%} are right as they stand, and "
-        f"{mended.mean():.1%} of {len(mended):,} with the digits put back.",
+        f"Digits are exchanged in the answers (read {names}): {percent(seen.right.mean())} are right as they "
+        "stand, and "
+        f"{percent(mended.mean())} of {len(mended):,} with the digits put back.",
         "Compare the table of tokens that decodes the answers with the one that encodes the targets.",
         exchanged={str(one): int(best[one]) for one in changed},
         accuracy=float(seen.right.mean()),
@@ -113,7 +115,7 @@ def _classes_exchanged(seen: Examination) -> Verdict | None:
         return None
     return error(
         f"{wrong:,} of {n:,} answers are wrong, far more than guessing gets wrong: the classes 0 and 1 are exchanged, "
-        f"and turned round the accuracy is {wrong / n:.1%}.",
+        f"and turned round the accuracy is {percent(wrong / n)}.",
         "Find out what 0 and 1 mean in the targets and in the answers.",
         accuracy=1 - wrong / n,
         mended=wrong / n,
@@ -134,8 +136,10 @@ def first_digit_never_predicted(seen: Examination) -> Verdict | None:
         return None
     token = seen.task.vocabulary.tokens[written[0]]
     return error(
-        f"All {len(written):,} answers begin with {token}; {int(other.sum()):,} ({other.mean():.1%}) should not, and "
-        f"those are all wrong. Accuracy is {seen.right.mean():.1%} and can be no more than {1 - other.mean():.1%}.",
+        f"All {len(written):,} answers begin with {token}; {int(other.sum()):,} ({percent(other.mean())}) should "
+        "not, and "
+        f"those are all wrong. Accuracy is {percent(seen.right.mean())} and can be no more than "
+        f"{percent(1 - other.mean())}.",
         "Give the decoder a start token of its own, so that the first digit is predicted and not given.",
         first=token,
         should_differ=int(other.sum()),
@@ -160,7 +164,7 @@ def zeros_not_scored(seen: Examination) -> Verdict | None:
     return error(
         f"A 0 is written in {hit:,} of the {int(zero.sum()):,} places after the first digit where one belongs, and "
         f"{int(only_there.sum()):,} answers are wrong there only. Where 0 is not scored accuracy is "
-        f"{elsewhere.mean():.1%}; with every digit scored it is {seen.right.mean():.1%}.",
+        f"{percent(elsewhere.mean())}; with every digit scored it is {percent(seen.right.mean())}.",
         "Use a padding id that is no digit, so that neither the loss nor the score leaves out the digit 0.",
         zeros=int(zero.sum()),
         written=hit,
@@ -180,7 +184,8 @@ def _zeros_left_out(seen: Examination) -> Verdict | None:
         return None
     return error(
         f"{int(only.sum()):,} of {int(wrong.sum()):,} wrong answers are their target but for its zeros, which are left "
-        f"out or stand elsewhere. Accuracy is {seen.right.mean():.1%}, and {bare.mean():.1%} where zeros do not count.",
+        f"out or stand elsewhere. Accuracy is {percent(seen.right.mean())}, and {percent(bare.mean())} where zeros "
+        "do not count.",
         "Use a padding id that is no digit, so that removing padding from an answer leaves its zeros.",
         zeros_only=int(only.sum()),
         wrong=int(wrong.sum()),

@@ -32,6 +32,7 @@ from headway.head_analysis.variants import (
 )
 from headway.head_analysis.verdicts import TAILS, judge, n_to_decide, overall, share_under
 from headway.model.sites import Head
+from headway.narration.numbers import percent
 from headway.randomness import generator
 from headway.results.heads import Baseline, Drop, Prunable, TokenAccuracy
 from headway.statistics import paired_interval, ratio_interval, wilson_interval
@@ -62,7 +63,7 @@ class Ablation:
         share, found = self.baseline.accuracy, []
         if share < ENOUGH_RIGHT:
             found.append(
-                f"the model gets {share:.1%} right as it is: no head can cost more than that, "
+                f"the model gets {percent(share)} right as it is: no head can cost more than that, "
                 "and small drops hide among answers that are wrong anyway"
             )
         if self.without_source:

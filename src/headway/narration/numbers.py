@@ -38,6 +38,30 @@ def percent(share: float) -> str:
     return f"{per_cent:.{decimals}f} %"
 
 
+def short_percent(share: float, decimals: int = 1) -> str:
+    """Per cent without its sign, for a cell; all and nothing only where they are exact.
+
+    >>> [short_percent(share) for share in (1.0, 0.9997, 0.5, 0.0)], short_percent(0.001, decimals=0)
+    (['100', '>99.9', '50.0', '0.0'], '<1')
+    """
+    unit, rounded = 10**-decimals, round(100 * share, decimals)
+    if share == 1 or 0 < rounded < 100 or share == 0:
+        return "100" if share == 1 else f"{rounded:.{decimals}f}"
+    return f">{100 - unit:g}" if share > 0.5 else f"<{unit:g}"
+
+
+def percent_change(change: float) -> str:
+    """A change in per cent: two figures that count, with a sign.
+
+    >>> [percent_change(change) for change in (0.0312, -4.26, 12.3, 376.8, 6_628_740)]
+    ['+0.03', '−4.3', '+12', '+380', '+6,600,000']
+    """
+    size = abs(change)
+    decimals = 2 if size < 0.995 else 1 if size < 9.95 else -max(0, math.floor(math.log10(size)) - 1)
+    rounded = round(change, decimals) + 0.0  # adding 0 makes -0 a plain 0
+    return minus(f"{rounded:+,.{max(decimals, 0)}f}")
+
+
 def points(value: float) -> str:
     """Percentage points: two decimals below 1, one from there on.
 

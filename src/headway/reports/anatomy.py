@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from headway.narration.numbers import percent
 from headway.reports.panels import drawing, letters_width, new_figure, note, tiles
 from headway.reports.style import BLUE, GREY, LABEL, PALE, RED, SMALL
 from headway.results.error_analysis import ByToken, ByValue, ErrorAnalysis
@@ -60,7 +61,7 @@ def accuracy_panel(axes: Axes, name: str, entries: Sequence[Entry], limits: tupl
     axes.plot(places, [entry.accuracy or 0.0 for entry in entries], "o", color=BLUE, markersize=1.8 if crowded else 3.2)
     axes.set(xlim=(-0.6, len(entries) - 0.4), ylim=limits)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.5g} %")
+    axes.yaxis.set_major_formatter(lambda share, _: percent(share))
     every = 1 + (len(entries) - 1) // MOST_NAMED
     names = [entry.label.replace(" to ", "–") for entry in entries[::every]]
     slot = SIZE[0] / len(names)

@@ -26,7 +26,6 @@ from headway.reports.panels import (
 )
 from headway.reports.settings import (
     SHARES,
-    Row,
     first_of,
     in_order,
     metric_name,
@@ -36,7 +35,8 @@ from headway.reports.settings import (
     text_of,
     varying,
 )
-from headway.reports.style import LABEL, RED, SMALL, Document
+from headway.reports.style import LABEL, RED, SMALL
+from headway.results.comparison import Comparison, Row
 
 MOST_PANELS = 12
 """Maps that are drawn; the remark says how many more there are."""
@@ -45,16 +45,16 @@ LARGEST_MAP = (9.5, 11.0)
 
 
 @drawing
-def grid(found: Document) -> Figure:
+def grid(found: Comparison) -> Figure:
     """A map of the two settings with the most values, one for each combination of the others."""
     down, across, *others = varying(found)
-    combinations = list(product(*(in_order(found["vary"][key]) for key in others)))
+    combinations = list(product(*(in_order(found.vary[key]) for key in others)))
     shown = combinations[:MOST_PANELS]
-    rows, columns = in_order(found["vary"][down]), in_order(found["vary"][across])
-    cells = {_place(*(row["settings"].get(key) for key in (*others, down, across))): row for row in found["rows"]}
+    rows, columns = in_order(found.vary[down]), in_order(found.vary[across])
+    cells = {_place(*(row.settings.get(key) for key in (*others, down, across))): row for row in found.rows}
     written, cell = cell_size(found, len(rows), len(columns))
-    interval = written > 1 and any(row["interval"] for row in found["rows"])
-    hatched = not written and any(row["failed"] and row["mean"] is None for row in found["rows"])
+    interval = written > 1 and any(row.interval for row in found.rows)
+    hatched = not written and any(row.failed and row.mean is None for row in found.rows)
     figure = new_figure(
         f"Mean {metric_name(found)} over seeds",
         *remarks(found),
@@ -76,16 +76,16 @@ def grid(found: Document) -> Figure:
         name_some(axes.xaxis, columns, width if turned else float("inf"))
         axes.tick_params(axis="x", labelrotation=90 if turned else 0)
         name_some(axes.yaxis, rows, height)
-    share = found["metric"] in SHARES
+    share = found.metric in SHARES
     form = {"format": PercentFormatter(1, symbol=" %")} if share else {"ticks": MaxNLocator(3)}
     colour_bar(panels, scale, metric_name(found), height=min(2.0, max(height, 0.6)), **form)
     return figure
 
 
-def cell_size(found: Document, rows: int, columns: int) -> tuple[int, tuple[float, float]]:
+def cell_size(found: Comparison, rows: int, columns: int) -> tuple[int, tuple[float, float]]:
     """How many lines are written in a cell (all, the mean, or nothing), and its size in inches."""
     for written in (3, 1):
-        texts = [cell_lines(row, found)[:written] for row in found["rows"]]
+        texts = [cell_lines(row, found)[:written] for row in found.rows]
         widest = letters_width((line for lines in texts for line in lines), SMALL)
         cell = max(0.5, widest + 0.1), 0.08 + 0.125 * max(map(len, texts))
         if cell[0] * columns <= LARGEST_MAP[0] and cell[1] * rows <= LARGEST_MAP[1]:
@@ -93,35 +93,35 @@ def cell_size(found: Document, rows: int, columns: int) -> tuple[int, tuple[floa
     return 0, (min(0.25, LARGEST_MAP[0] / columns), min(0.16, LARGEST_MAP[1] / rows))
 
 
-def cell_lines(row: Row, found: Document) -> list[str]:
+def cell_lines(row: Row, found: Comparison) -> list[str]:
     """What is written in a cell: the mean, the interval of the median, and how many seeds failed."""
-    if row["mean"] is None:
-        return ["failed" if row["failed"] else "–"]
-    lines = [short_value(row["mean"], found["metric"])]
-    if row["interval"]:
-        lines.append(" to ".join(short_value(end, found["metric"]) for end in row["interval"]))
-    if row["failed"]:
-        lines.append(f"{row['failed']} failed")
+    if row.mean is None:
+        return ["failed" if row.failed else "–"]
+    lines = [short_value(row.mean, found.metric)]
+    if row.interval:
+        lines.append(" to ".join(short_value(end, found.metric) for end in row.interval))
+    if row.failed:
+        lines.append(f"{row.failed} failed")
     return lines
 
 
 def draw_map(
-    axes: Axes, cells: Sequence[Sequence[Row | None]], found: Document, scale: ScalarMappable, written: int
+    axes: Axes, cells: Sequence[Sequence[Row | None]], found: Comparison, scale: ScalarMappable, written: int
 ) -> None:
     """Colours of the means; a cell whose trials all failed is crossed, one without results is white."""
-    means = [[np.nan if row is None or row["mean"] is None else row["mean"] for row in line] for line in cells]
+    means = [[np.nan if row is None or row.mean is None else row.mean for row in line] for line in cells]
     heat_map(axes, means, scale, 1.0 if written else 0.0)
     for down, line in enumerate(cells):
         for across, row in enumerate(line):
             if row is None:
                 continue
-            gone = row["mean"] is None and row["failed"]
+            gone = row.mean is None and row.failed
             if gone:
                 axes.add_patch(Rectangle((across, down), 1, 1, facecolor="white", edgecolor=RED, hatch="////", lw=0))
             if written:
                 text = "\n".join(cell_lines(row, found)[:written])
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0} if gone else None
-                write_cell(axes, down, across, text, ink_on(scale, row["mean"]), linespacing=1.15, bbox=box)
+                write_cell(axes, down, across, text, ink_on(scale, row.mean), linespacing=1.15, bbox=box)
 
 
 def name_some(axis: Any, values: Sequence[Any], room: float) -> None:
@@ -130,11 +130,11 @@ def name_some(axis: Any, values: Sequence[Any], room: float) -> None:
     axis.set_ticks([place + 0.5 for place in places], [text_of(values[place]) for place in places])
 
 
-def scale_of(found: Document) -> ScalarMappable:
+def scale_of(found: Comparison) -> ScalarMappable:
     """0 to 1 for a share; from the smallest to the largest mean for anything else."""
-    if found["metric"] in SHARES:
+    if found.metric in SHARES:
         return share_scale()
-    means = [row["mean"] for row in found["rows"] if row["mean"] is not None] or [0.0]
+    means = [row.mean for row in found.rows if row.mean is not None] or [0.0]
     return colour_scale(min(means), max(means) if max(means) > min(means) else min(means) + 1)
 
 

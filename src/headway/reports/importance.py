@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from headway.errors import InputError, suggestion
-from headway.narration.numbers import points
+from headway.narration.numbers import percent, points
 from headway.reports.panels import count_legend, drawing, name_rows, new_figure, note, patch, whiskers, write_columns
 from headway.reports.style import (
     BLUE,
@@ -43,7 +43,7 @@ def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     baseline = found.baseline
     figure = new_figure(
         f"What is lost without each head: {kind_of_ablation} ablation",
-        f"from {100 * baseline.accuracy:.2f} % right of {baseline.n:,} examples of {where_from(found)}",
+        f"from {percent(baseline.accuracy)} right of {baseline.n:,} examples of {where_from(found)}",
         f"whiskers are 95 % intervals{own_margin(baseline)}",
     )
     ((*panels,),) = stack(figure, groups, [4.3])

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from headway.narration.numbers import percent, short_percent
 from headway.reports.length_groups import (
     Group,
     band_remark,
@@ -25,7 +26,7 @@ from headway.reports.length_groups import (
     unit,
 )
 from headway.reports.panels import drawing, name_rows, new_figure, note, shade_trained, tiles, write_columns
-from headway.reports.style import BLUE, DOTTED, INK, LABEL, PALE, RED, short_percent
+from headway.reports.style import BLUE, DOTTED, INK, LABEL, PALE, RED
 from headway.statistics import median_interval
 
 BARS = (32, 64, 128, 256)
@@ -62,7 +63,7 @@ def bars(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
         "rings are seeds" if any(group.seeds > 1 for group in groups) else "",
         f"line: {band_remark(groups)}" if band_remark(groups) else "",
         "hatched: one answer to everything" if any(one and one.constant for one in found) else "",
-        f"dotted: {'chance and ' if is_class(groups) else ''}{100 * threshold:g} %",
+        f"dotted: {'chance and ' if is_class(groups) else ''}{percent(threshold)}",
     )
     columns = max(map(len, lengths.values()))
     ratios = {"width_ratios": [0.62] * columns, "height_ratios": [ROW * len(groups)] * len(sets)}
@@ -106,7 +107,7 @@ def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
     wide = any(median_interval([0.0] * group.seeds) for group in groups)
     figure = new_figure(
         "Length held",
-        f"up to it, every 95 % interval past training starts at {100 * threshold_of(groups):g} % or more",
+        f"up to it, every 95 % interval past training starts at {percent(threshold_of(groups))} or more",
         seeds_remark(groups),
         "dots are seeds, the box their median" if any(group.seeds > 1 for group in groups) else "",
         "line: 95 % interval of the median" if wide else "",

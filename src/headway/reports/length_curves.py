@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
+from headway.narration.numbers import percent
 from headway.reports.length_groups import (
     MOST_IN_A_PANEL,
     Group,
@@ -77,7 +78,7 @@ def curves(panels: Sequence[Panel]) -> Figure:
     )
     lowest = min((one.median for one in found), default=0.0)
     bottom = max(-0.03, min(0.42, lowest - 0.06)) if is_class(groups) else -0.03
-    limits = {f"{100 * threshold:g} %": threshold} | ({"chance": 0.5} if is_class(groups) else {})
+    limits = {percent(threshold): threshold} | ({"chance": 0.5} if is_class(groups) else {})
     for axes, _ in draw_panels(figure, panels, accuracy):
         axes.set_ylim(bottom, 1.03)
         mark_limits(axes, limits)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from headway.errors import InputError
+from headway.narration.numbers import percent_change
 from headway.reports.importance import ROW, drops_of
 from headway.reports.panels import (
     count_legend,
@@ -57,7 +58,9 @@ def loss_changes(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     note(axes, "1 %", (LIMIT, 1), (0, 3), axes.get_xaxis_transform(), ha="center")
     ends = [end for entry in entries for end in (change_of(entry), *(entry.loss_change_interval or ()))]
     scale(axes, min(0.0, *ends), max(2 * LIMIT, *ends))
-    write_columns([axes], [[percent(change_of(entry)) for entry in entries]], [[range_of(entry) for entry in entries]])
+    write_columns(
+        [axes], [[percent_change(change_of(entry)) for entry in entries]], [[range_of(entry) for entry in entries]]
+    )
     count_legend(figure, CLASSES, [class_of(entry) for entry in entries])
     return figure
 
@@ -100,21 +103,9 @@ def class_of(entry: Drop) -> str:
     return "over 1 %" if low > LIMIT else "under 1 %" if high < LIMIT else "not decided"
 
 
-def percent(change: float) -> str:
-    """Two figures that count, with a sign.
-
-    >>> [percent(change) for change in (0.0312, -4.26, 12.3, 376.8, 6_628_740)]
-    ['+0.03', '−4.3', '+12', '+380', '+6,600,000']
-    """
-    size = abs(change)
-    decimals = 2 if size < 0.995 else 1 if size < 9.95 else -max(0, math.floor(math.log10(size)) - 1)
-    rounded = round(change, decimals) + 0.0  # adding 0 makes -0 a plain 0
-    return f"{rounded:+,.{max(decimals, 0)}f}".replace("-", "−")
-
-
 def range_of(entry: Drop) -> str:
     interval = entry.loss_change_interval
-    return f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
+    return f"{percent_change(interval[0])} to {percent_change(interval[1])}" if interval else ""
 
 
 def scale(axes: Axes, low: float, high: float) -> None:

@@ -17,7 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import PercentFormatter
 
-from headway.reports.style import GREY, INK, PALE, SHADE, SMALL, TITLE, short_percent, style
+from headway.narration.numbers import short_percent
+from headway.reports.style import GREY, INK, PALE, SHADE, SMALL, TITLE, style
 
 P = ParamSpec("P")
 EDGE, BETWEEN, NARROWEST = 0.12, 0.05, 4.6

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from headway.narration.numbers import percent
 from headway.reports.panels import (
     colour_bar,
     colour_scale,
@@ -191,7 +192,7 @@ def share_range(panels: Sequence[Axes]) -> None:
 
 
 def _share(value: float) -> str:
-    return "0 %" if value < 1e-6 else f"{100 * value:.2g} %"
+    return "0 %" if value < 1e-6 else percent(value)
 
 
 # All encodings

@@ -2,43 +2,43 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
+from headway.narration.numbers import percent, short_percent
 from headway.reports.panels import percent_axis
-from headway.reports.style import Document, short_percent
+from headway.results.comparison import Comparison
 
-Row = Mapping[str, Any]
 SHARES = ("accuracy", "validation_accuracy")
 LONGEST = 26
 """Letters of a value's name that are shown."""
 
 
-def varying(found: Document) -> list[str]:
+def varying(found: Comparison) -> list[str]:
     """Settings that take more than one value here; those with the most values first."""
-    several = [key for key, values in found["vary"].items() if len(values) > 1]
-    return sorted(several, key=lambda key: -len(found["vary"][key]))
+    several = [key for key, values in found.vary.items() if len(values) > 1]
+    return sorted(several, key=lambda key: -len(found.vary[key]))
 
 
-def is_grid(found: Document, keys: Sequence[str]) -> bool:
+def is_grid(found: Comparison, keys: Sequence[str]) -> bool:
     """Whether most combinations of values were planned; a search leaves nearly all of them out."""
-    return 2 * len(found["rows"]) > math.prod(len(found["vary"][key]) for key in keys)
+    return 2 * len(found.rows) > math.prod(len(found.vary[key]) for key in keys)
 
 
-def remarks(found: Document) -> list[str]:
+def remarks(found: Comparison) -> list[str]:
     """What a reader must know beside the numbers: seeds, failures, what is missing, what is held fixed."""
-    counts = {row["n"] for row in found["rows"]}
+    counts = {row.n for row in found.rows}
     seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} {'seed' if max(counts) == 1 else 'seeds'} a setting"
-    stopped = found["trials_stopped"]
-    missing = found["trials_planned"] - found["trials_finished"] - found["trials_failed"] - stopped
-    fixed = [f"{key} = {text_of(values[0])}" for key, values in found["vary"].items() if len(values) == 1]
+    stopped = found.trials_stopped
+    missing = found.trials_planned - found.trials_finished - found.trials_failed - stopped
+    fixed = [f"{key} = {text_of(values[0])}" for key, values in found.vary.items() if len(values) == 1]
     return [
-        seeds + (" (fewer than 6: descriptive)" if found["descriptive"] else ""),
-        f"{found['trials_failed']:,} of {found['trials_planned']:,} trials failed" if found["trials_failed"] else "",
-        f"{stopped:,} of {found['trials_planned']:,} stopped at a rung" if stopped else "",
-        f"{missing:,} of {found['trials_planned']:,} not finished" if missing else "",
+        seeds + (" (fewer than 6: descriptive)" if found.descriptive else ""),
+        f"{found.trials_failed:,} of {found.trials_planned:,} trials failed" if found.trials_failed else "",
+        f"{stopped:,} of {found.trials_planned:,} stopped at a rung" if stopped else "",
+        f"{missing:,} of {found.trials_planned:,} not finished" if missing else "",
         *fixed,
     ]
 
@@ -67,8 +67,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def metric_name(found: Document) -> str:
-    return str(found["metric"]).replace("_", " ")
+def metric_name(found: Comparison) -> str:
+    return str(found.metric).replace("_", " ")
 
 
 def short_value(value: float, metric: str) -> str:
@@ -80,16 +80,16 @@ def short_value(value: float, metric: str) -> str:
     return short_percent(value) if metric in SHARES else f"{value:.3g}"
 
 
-def success_text(found: Document) -> str:
+def success_text(found: Comparison) -> str:
     """What a seed must reach to be a success."""
-    limit = f"{100 * found['success_at']:g} %" if found["metric"] in SHARES else f"{found['success_at']:g}"
-    return f"{'≤' if found['lower_is_better'] else '≥'} {limit}"
+    limit = found.success_at or 0.0
+    return f"{'≤' if found.lower_is_better else '≥'} {percent(limit) if found.metric in SHARES else f'{limit:g}'}"
 
 
-def value_axis(axes: Any, found: Document) -> None:
+def value_axis(axes: Any, found: Comparison) -> None:
     """How values of the metric are written along an axis."""
     axes.set_major_locator(MaxNLocator(5))
-    if found["metric"] in SHARES:
+    if found.metric in SHARES:
         percent_axis(axes, decimals=None)
 
 

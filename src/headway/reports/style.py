@@ -120,18 +120,6 @@ def tick(value: Any, _: Any = None) -> str:
     return minus(f"{value:g}")
 
 
-def short_percent(share: float, decimals: int = 1) -> str:
-    """Per cent without its sign, for a cell; all and nothing only where they are exact.
-
-    >>> [short_percent(share) for share in (1.0, 0.9997, 0.5, 0.0)], short_percent(0.001, decimals=0)
-    (['100', '>99.9', '50.0', '0.0'], '<1')
-    """
-    unit, rounded = 10**-decimals, round(100 * share, decimals)
-    if share == 1 or 0 < rounded < 100 or share == 0:
-        return "100" if share == 1 else f"{rounded:.{decimals}f}"
-    return f">{100 - unit:g}" if share > 0.5 else f"<{unit:g}"
-
-
 def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headway.narration.numbers import percent
 from headway.results.doctor import StudyHealth
 from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
@@ -119,7 +120,11 @@ class Work:
 
             def note(piece: "Piece[Any]", share: float) -> None:
                 shares[id(piece)] = share
-                running = [f"{one.run.name} {one.what} {shares[id(one)]:.0%}" for one in pieces if id(one) in shares]
+                running = [
+                    f"{one.run.name} {one.what} {percent(round(shares[id(one)], 2))}"
+                    for one in pieces
+                    if id(one) in shares
+                ]
                 self.progress(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
 
             def end(piece: "Piece[Any]", error: str | None) -> None:
