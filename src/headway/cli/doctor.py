@@ -10,7 +10,7 @@ import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError
-from headway.narration.numbers import counted
+from headway.narration.doctor import tally
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, at_level
 
 WIDEST = 120
@@ -141,10 +141,8 @@ def summary(found: Diagnosis | Diagnoses, *, everything: bool = False) -> list[s
 
 def diagnosis_lines(found: Diagnosis, *, everything: bool) -> list[str]:
     """One run: how many findings of each level, then the table."""
-    bad = f"{counted(len(found.errors), 'error')}, {counted(len(found.warnings), 'warning')}"
-    words = f"{bad}, {len(at_level(found.findings, 'fine'))} fine"
     step = "" if found.step is None else f", step {found.step:,}"
-    return [f"{found.run} ({found.task}{step}): {words}", *table(found.findings, everything=everything)]
+    return [f"{found.run} ({found.task}{step}): {tally(found.findings)}", *table(found.findings, everything=everything)]
 
 
 def table(findings: Sequence[Finding], *, everything: bool) -> list[str]:

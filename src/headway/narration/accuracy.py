@@ -24,8 +24,11 @@ def evaluated(found: SplitEvaluation, trained_on: int | None = None) -> Iterator
     yield asked_all(found, trained_on) if found.split == WHOLE else on_sample(found)
     if isinstance(found, SequenceEvaluation):
         yield text(
-            "That is one teacher-forced pass; {} answers were also decoded greedily, token by token, and {} disagreed.",
+            "That is one teacher-forced pass; {} answers were also decoded greedily, token by token: {} {} wrong, and "
+            "{} disagree with that pass.",
             number(found.decoded_n),
+            number(found.decoded_wrong),
+            verb(found.decoded_wrong),
             number(found.disagreements),
         )
     if isinstance(found, ClassEvaluation):

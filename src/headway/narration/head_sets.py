@@ -13,17 +13,20 @@ from headway.results.patching import Contrast, ControlRow, Rate, Strongest
 MOST_NAMED = 3
 
 
-def going(limit: float, heads: Sequence[str], drop: float, ends: Sequence[float], *, named: bool = False) -> Text:
+def going(
+    limit: float, heads: Sequence[str], drop: float, ends: Sequence[float], *, n: int | None = None, named: bool = False
+) -> Text:
     """What the heads cost that were chosen to go together; that they can go only where the interval shows it.
 
-    `named` begins a sentence with them; else they have been spoken of before.
+    The cost is that on the other `n` examples. `named` begins a sentence with the heads; else they have been spoken of.
     """
     within = counted(limit, "point")
     if not heads:
         return text("{} head was found that can go for less than {}", "No" if named else "no", within)
     chosen = size(heads)
     subject = text("{} {}", chosen, "head" if chosen.value == 1 else "heads") if named else text("{}", chosen)
-    cost = text("on other examples the cost is {} points ({})", number(drop, points), interval(ends, points))
+    others = text("{} other examples", number(n)) if n is not None else "other examples"
+    cost = text("on {} the cost is {} points ({})", others, number(drop, points), interval(ends, points))
     if ends[1] < limit:
         return text("{} can go together for less than {}: {}", subject, within, cost)
     return text("{} chosen to go together: {}, not shown to be under {}", subject, cost, within)

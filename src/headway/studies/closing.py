@@ -109,7 +109,7 @@ def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
 
 def going_text(removable: Removed) -> str:
     """What heads cost that were chosen to go together, against those that cost little alone."""
-    words = going(removable.limit, removable.heads, removable.drop, removable.drop_interval)
+    words = going(removable.limit, removable.heads, removable.drop, removable.drop_interval, n=removable.n)
     if removable.alone:
         cost = number(removable.alone_drop, points)
         words += text("; the {} that cost less alone cost {} points together", number(removable.alone), cost)
