@@ -134,10 +134,9 @@ def accuracies_of(work: Work) -> tuple[EvaluatedRun, ...]:
 def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
     """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
     from headway.length_analysis.patterns import encoding_patterns
-    from headway.studies.answer import answer, decisions
+    from headway.studies.answer import answer, costs, decisions
     from headway.studies.pieces import Lengths
     from headway.studies.runner import findings, judged
-    from headway.studies.tables import costs
 
     found = work.measure(Lengths)
     measured = {name: judged(one, work.directory.run(name)) for name, one in found.items()}
