@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,12 +15,13 @@ import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.explorer import export, packing, tables, writing
-from headway.explorer.export import POOLED, export_run, reach
+from headway.explorer.export import export_run, reach
 from headway.explorer.findings import head_findings, length_findings
 from headway.explorer.packing import Pack, unpack
 from headway.explorer.tables import Span, find_rows
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
+from headway.model.poolings.simple import Mean
 from headway.pages import digest
 from headway.results.lengths import Checkpoint, TrainingRange
 from headway.runs import RunDirectory
@@ -86,7 +87,8 @@ def test_the_page_is_told_how_long_sources_and_answers_may_be() -> None:
 
 
 def test_every_pooling_can_be_said() -> None:
-    assert sorted(POOLED) == sorted(POOLINGS.names())
+    said = [vars(POOLINGS.get(name))["PAGE"] for name in POOLINGS.names()]
+    assert {feature for one in said for feature in one["features"]} == set(export.FEATURES)
 
 
 # Findings
@@ -292,16 +294,70 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         reach(long(long.Options(**options)))
 
 
-def test_an_unknown_pooling_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(POOLED, "mean")
-    with pytest.raises(InputError, match=r"the page cannot compute pooling 'mean'; it knows: max, min, first"):
-        export_run(untrained("sortedness"))
+class Doubled(Mean):
+    """Computes something else than the class that it derives from."""
+
+    def forward(self, hidden: Any, visible: Any) -> Any:
+        return 2 * super().forward(hidden, visible)
 
 
-def test_places_of_digits_of_an_unknown_task_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = untrained("addition", encoding="coupled")
-    monkeypatch.setattr(type(trained.task), "name", "subtraction")
-    with pytest.raises(InputError, match=r"the page has no coupled positions of task 'subtraction'"):
+class Odd(Mean):
+    PAGE: ClassVar[dict[str, Any]] = {"features": ["median"]}
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (Doubled, r"the page cannot compute pooling 'mean': class Doubled defines no PAGE"),
+        (Odd, r"PAGE of Odd has the feature 'median'; the page knows: mean, max, min"),
+    ],
+)
+def test_a_pooling_that_the_page_cannot_compute_is_refused_by_name(cls: type[Mean], words: str) -> None:
+    trained = untrained("sortedness")
+    assert trained.model.pooling is not None
+    trained.model.pooling = cls(trained.model.pooling.options, trained.model.config.d_model)
+    with pytest.raises(InputError, match=words):
+        export_run(trained)
+
+
+def test_positions_that_depend_on_the_tokens_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = untrained("addition", encoding="learned")
+    monkeypatch.setattr(type(trained.task), "positions", lambda self, kind, source, prefix: (source, prefix))
+    with pytest.raises(InputError, match=r"the page cannot compute the index positions of task 'addition'"):
+        export_run(trained)
+
+
+class ByLength(Encoding):
+    """Distances as a share of the length: more than two positions."""
+
+    def bias(self, query: Positions, key: Positions, kind: str) -> Float[Tensor, "#batch head query key"]:
+        share = (key[:, None, None, :] - query[:, None, :, None]) / (1 + key.max())
+        return share.expand(-1, self.sizes.n_heads, -1, -1)
+
+
+def test_an_encoding_that_depends_on_the_length_is_refused_by_name() -> None:
+    words = r"encoding 'none' depends on more than two positions at a time; no table can say it"
+    with pytest.raises(InputError, match=words):
+        export_run(with_encoding(untrained("sortedness", encoding="none"), ByLength))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            {"view": "tokens", "rule": "longest"},
+            r"task 'sortedness' names the rule 'longest'; the page knows: same, asc",
+        ),
+        ({"view": "circles"}, r"task 'sortedness' names the view 'circles'; the page has: tokens, bars, sum"),
+        ({"view": "tokens", "values": 1_000}, r"lets 0 to 999 be typed, and its first tokens are no such numbers"),
+    ],
+)
+def test_what_a_task_asks_of_the_page_must_be_there(
+    said: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = untrained("sortedness")
+    monkeypatch.setattr(type(trained.task), "page", lambda self: said)
+    with pytest.raises(InputError, match=words):
         export_run(trained)
 
 

@@ -127,7 +127,7 @@ def sums_answered(tab: Any, right: bool) -> list[str]:
               for (let a = 0; a < 100; a += 3) for (let b = 0; b < 100; b++) {
                 const { source, text } = PageTasks.read(page.run, a + "+" + b);
                 const { tokens } = page.engine.answer(source, {});
-                if (PagePaper.isRight(page.run, source, tokens) === right) found.push(text);
+                if (PageTasks.isRight(page.run, source, tokens) === right) found.push(text);
                 if (found.length === 3) return found;
               } return found; }""",
             right,
@@ -240,7 +240,7 @@ def test_the_sentence_says_what_is_wrong(tab: Any) -> None:
         said = tab.evaluate("text => PageTasks.read(explorerPage.run, text).problem", text)
         assert said.startswith(start), text
     # What the page writes itself is never too long to be read.
-    run = """{ task: { name: "sortedness", longest: 1024, options: { values: 100000 } },
+    run = """{ task: { shortest: 2, longest: 1024, page: { view: "bars", values: 100000, rule: "is ascending" } },
         vocabulary: { tokens: ["0", "99999"] } }"""
     read = f"text => PageTasks.read({run}, text)"
     assert len(tab.evaluate(read, " ".join(["99999"] * 1024))["source"]) == 1024

@@ -8,11 +8,7 @@ from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.diagnosis.subject import widened
 from headway.statistics import wilson_interval
-from headway.tasks import Examples
-from headway.tasks.addition import Addition
-from headway.tasks.addition_text import AdditionText
-from headway.tasks.columns import add, digit_columns, operands
-from headway.tasks.sortedness import Sortedness
+from headway.tasks import Examples, SimpleRule
 
 FEWEST = 20
 """Examples below which a share says too little for any of these checks."""
@@ -153,123 +149,105 @@ def never_ends(seen: Examination) -> Verdict | None:
 
 def trivial_rule(seen: Examination) -> Verdict | None:
     """No rule simpler than the task explains the wrong answers."""
-    if seen.answers is None or len(seen.sample) < FEWEST:
+    rules = seen.task.simple_rules()
+    if seen.answers is None or len(seen.sample) < FEWEST or not rules:
         return None
-    if isinstance(seen.task, Sortedness):
-        return _ends_only(seen)
-    if not isinstance(seen.task, Addition | AdditionText):
-        return None
-    rules = {"adds without carrying": _without_carries(seen)}
-    right, n, eos = _truly_right(seen), len(seen.sample), seen.task.vocabulary.eos
-    for rule, answer in rules.items():
-        differs = (answer != seen.target).any(1)
-        alike = (seen.answers[:, : answer.shape[1]] == answer) | (answer == seen.task.vocabulary.pad) | (answer == eos)
-        count, agree = int(differs.sum()), int((alike.all(1) & differs).sum())
-        if count >= FEWEST and agree >= EXPLAINS * count:
-            return error(
-                f"The model {rule}: that rule gives {agree} of the {count} answers where it contradicts the truth.",
-                "Train longer, or on more sums with carries; the accuracy is that of the rule.",
-                rule=rule,
-                agree=agree,
-                contradicted=count,
-                n=n,
-            )
-    return _last_digit_only(seen, right) or fine(f"{', '.join(rules)}: explains none of {n} answers.", n=n)
+    verdicts = [_followed(seen, rule) for rule in rules]
+    found = [verdict for verdict in verdicts if verdict is not None and verdict.level != "fine"]
+    n = len(seen.sample)
+    names = ", ".join(rule.does for rule in rules if rule.part is None)
+    fallback = fine(f"{names}: explains none of {n} answers.", n=n)
+    return found[0] if found else verdicts[0] or fallback
 
 
-def _ends_only(seen: Examination) -> Verdict:
-    """A warning where comparing the first and the last element explains a classifier's answers of both classes."""
-    answers, source, n = np.asarray(seen.answers), seen.sample.source, len(seen.sample)
-    last = source[np.arange(n), (source != seen.pad).sum(1) - 1]
-    rule = (last >= source[:, 0]).astype(np.int64)
-    agree = [float((answers == label)[rule == label].mean()) if (rule == label).any() else 0.0 for label in (0, 1)]
-    contradicted = int((rule != seen.target).sum())
-    numbers = {"agree_unsorted": agree[0], "agree_sorted": agree[1], "contradicted": contradicted, "n": n}
-    words = f"comparing the first and the last element gives {agree[0]:.1%} and {agree[1]:.1%} of the answers 0 and 1"
-    if min(agree) < EXPLAINS or contradicted < FEWEST:
-        return fine(f"No simpler rule explains {n} answers: {words} that it foretells.", **numbers)
-    return warning(
-        f"In {n} answers {words} that it foretells, though {contradicted} of them are wrong.",
-        "Train longer, or on negatives whose ends are in order.",
-        **numbers,
+def _followed(seen: Examination, rule: SimpleRule) -> Verdict | None:
+    if seen.is_class:
+        return _follows_classes(seen, rule)
+    return _follows_tokens(seen, rule) if rule.part is None else _only_a_part(seen, rule)
+
+
+def _follows_tokens(seen: Examination, rule: SimpleRule) -> Verdict | None:
+    """An error where the rule gives nearly all answers in which it contradicts the truth."""
+    assert seen.answers is not None
+    answer, eos = rule.answer(seen.sample.source), seen.task.vocabulary.eos
+    pad, width = seen.task.vocabulary.pad, answer.shape[1]
+    differs = (answer != widened(seen.target, width, pad)[:, :width]).any(1)
+    alike = (widened(seen.answers, width, pad)[:, :width] == answer) | (answer == pad) | (answer == eos)
+    count, agree = int(differs.sum()), int((alike.all(1) & differs).sum())
+    if count < FEWEST or agree < EXPLAINS * count:
+        return None
+    return error(
+        f"The model {rule.does}: that rule gives {agree} of the {count} answers where it contradicts the truth.",
+        rule.fix,
+        rule=rule.does,
+        agree=agree,
+        contradicted=count,
+        n=len(seen.sample),
     )
 
 
-def _without_carries(seen: Examination) -> np.ndarray:
-    """The sums column by column with every carry dropped, written as the task writes its targets."""
-    base = getattr(seen.task, "base", 10)
-    a, b = operands(seen.sample.source, base, seen.operands_falling)
-    dropped = (a + b) % base
-    total, _ = add(a, b, base)
-    columns = _columns_of_target(seen, total)
-    digits = np.take_along_axis(np.pad(dropped, ((0, 0), (0, 1))), np.maximum(columns, 0), axis=1)
-    return np.where(columns >= 0, digits, seen.target)
-
-
-def _columns_of_target(seen: Examination, total: np.ndarray) -> np.ndarray:
-    """The column of the sum that each target token stands for; -1 for the end and padding."""
-    specials = (seen.task.vocabulary.pad, seen.task.vocabulary.eos)
-    is_digit = ~np.isin(seen.target, [token for token in specials if token is not None])
-    place = np.cumsum(is_digit, axis=1) - 1
-    count = is_digit.sum(1, keepdims=True)
-    columns = count - 1 - place if getattr(seen.task, "falling", True) else place
-    return np.where(is_digit, np.minimum(columns, total.shape[1] - 1), -1)
-
-
-def _last_digit_only(seen: Examination, right: np.ndarray) -> Verdict | None:
-    """A warning where the units are right and every other digit is near chance."""
+def _only_a_part(seen: Examination, rule: SimpleRule) -> Verdict | None:
+    """A warning where the part that the rule settles is right and the rest is near chance."""
     assert seen.answers is not None
-    base = getattr(seen.task, "base", 10)
-    columns = _columns_of_target(seen, add(*operands(seen.sample.source, base, seen.operands_falling), base)[0])
+    pad, eos, n = seen.task.vocabulary.pad, seen.task.vocabulary.eos, len(seen.sample)
+    answer = widened(rule.answer(seen.sample.source), seen.target.shape[1], pad)[:, : seen.target.shape[1]]
+    settled = (answer != pad) & (answer != eos)
+    rest = ~settled & (seen.target != pad) & (seen.target != eos)
     good = seen.answers == seen.target
-    units, others = float(good[columns == 0].mean()), float(good[columns > 0].mean()) if (columns > 0).any() else 1.0
-    if units < EXPLAINS or others > 0.5 or len(seen.sample) < FEWEST:
+    part, others = float(good[settled].mean()), float(good[rest].mean()) if rest.any() else 1.0
+    if part < EXPLAINS or others > 0.5:
         return None
     return warning(
-        f"The last digit is right in {units:.1%} of {len(seen.sample)} answers, all other digits in {others:.1%}: "
-        "the rule that adds the units alone explains it.",
-        "Train longer; the rest has not been learned yet.",
-        units=units,
-        others=others,
-        right=float(right.mean()),
-        n=len(seen.sample),
+        f"The {rule.part} is right in {part:.1%} of {n} answers, all else in {others:.1%}: "
+        f"the rule that {rule.does} explains it.",
+        rule.fix,
+        **dict(zip(rule.keys or ("part", "others"), (part, others), strict=True)),
+        right=float(_truly_right(seen).mean()),
+        n=n,
+    )
+
+
+def _follows_classes(seen: Examination, rule: SimpleRule) -> Verdict:
+    """A warning where the rule explains a classifier's answers of every class."""
+    answers, said, n = np.asarray(seen.answers), rule.answer(seen.sample.source), len(seen.sample)
+    classes = range(seen.task.n_classes)
+    agree = [float((answers == label)[said == label].mean()) if (said == label).any() else 0.0 for label in classes]
+    contradicted = int((said != seen.target).sum())
+    keys = rule.keys or tuple(f"agree_{label}" for label in classes)
+    numbers = {**dict(zip(keys, agree, strict=True)), "contradicted": contradicted, "n": n}
+    shares, labels = (" and ".join(map(str, some)) for some in ([f"{share:.1%}" for share in agree], classes))
+    words = f"the rule that {rule.does} gives {shares} of the answers {labels}"
+    if min(agree) < EXPLAINS or contradicted < FEWEST:
+        return fine(f"No simpler rule explains {n} answers: {words} that it foretells.", **numbers)
+    return warning(
+        f"In {n} answers {words} that it foretells, though {contradicted} of them are wrong.", rule.fix, **numbers
     )
 
 
 def ignores_an_operand(seen: Examination) -> Verdict | None:
     """Another number in place of either operand changes the answer."""
-    decode = seen.subject.decode
-    if decode is None or not isinstance(seen.task, Addition | AdditionText) or len(seen.sample) < FEWEST:
+    decode, others = seen.subject.decode, seen.task.with_other_parts(seen.few.source)
+    if decode is None or not others or len(seen.sample) < FEWEST:
         return None
     before, n, same = decode(seen.few, True), len(seen.few), {}
-    for name, place in (("first", 0), ("second", 1)):
-        after = decode(_other_digits(seen, place), True)
+    for name, source in others.items():
+        after = decode(Examples(source, seen.task.answer(source)), True)
         width = max(before.shape[1], after.shape[1])
         alike = widened(after, width, seen.pad) == widened(before, width, seen.pad)
         same[name] = float(alike.all(1).mean())
-    worst, other = sorted(same, key=lambda name: -same[name])
+    worst, *rest = sorted(same, key=lambda name: -same[name])
     if same[worst] < EXPLAINS:
-        words = f"With other digits in either operand at least {1 - same[worst]:.1%} of {n} answers change."
+        words = f"With another {' or '.join(others)} at least {1 - same[worst]:.1%} of {n} answers change."
         return fine(words, same=same[worst], n=n)
-    if same[other] > HARDLY_READ:
-        return None  # neither operand is read much: it has not learned, which is another check's finding
+    if any(same[other] > HARDLY_READ for other in rest):
+        return None  # no part is read much: it has not learned, which is another check's finding
     return error(
-        f"{same[worst]:.1%} of {n} answers stay the same with other digits in the {worst} operand: it is not read.",
+        f"{same[worst]:.1%} of {n} answers stay the same with another {worst}: it is not read.",
         "Check that the source reaches the model whole: truncation, masks, positions.",
-        operand=worst,
+        operand=worst.removesuffix(" operand"),
         same=same[worst],
         n=n,
     )
-
-
-def _other_digits(seen: Examination, place: int) -> Examples:
-    """The few examples with every digit of one operand moved up by one; a 9 becomes a 1, so that no zero leads."""
-    source, base = seen.few.source, getattr(seen.task, "base", 10)
-    second = np.cumsum(source == base, axis=1) > 0
-    digit = (digit_columns(source, base) >= 0) & (second == bool(place))
-    moved = np.where(source == base - 1, 1, source + 1)
-    changed = np.where(digit, moved, source)
-    return Examples(changed, seen.task.answer(changed))
 
 
 def memorised(seen: Examination) -> Verdict | None:

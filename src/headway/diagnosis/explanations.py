@@ -38,10 +38,8 @@ class Share:
 
 
 def candidates_of(task: Task) -> list[Candidate]:
-    """What is tried for a task."""
-    if task.kind == "class":
-        return CLASS
-    return SUMS if task.name == "addition" else SUMS_AS_TEXT
+    """What is tried for one of the tasks that files from elsewhere can be of; nothing for any other."""
+    return {"addition": SUMS, "addition-text": SUMS_AS_TEXT, "sortedness": CLASS}.get(task.name, [])
 
 
 def _same_class(label: int) -> Holds:

@@ -32,20 +32,11 @@ MOST_CONTRASTS = 24
 LONGEST_CONTRASTED = 16
 """Digits of the longest sums of which pairs are made: their number grows with the square."""
 
-POOLED: dict[str, dict[str, Any]] = {
-    "mean": {"features": ["mean"]},
-    "max": {"features": ["max"]},
-    "min": {"features": ["min"]},
-    "first": {"features": ["first"]},
-    "last": {"features": ["last"]},
-    "detector": {"read": "pooling.detect", "features": ["max"], "project": "pooling.project"},
-    "attention": {"score": "pooling.score", "features": ["weighted"]},
-    "multi-feature": {
-        "features": ["min", "smallest step", "mean step", "first", "last"],
-        "project": "pooling.project",
-    },
-}
-"""Every pooling as what the page does: read off numbers, take features over the sequence, project them."""
+VIEWS = ("tokens", "bars", "sum")
+RULES = ("same", "ascending", "is ascending", "odd ones")
+"""What a task may name in `Task.page`: page/app-tasks.js has a function for each rule."""
+FEATURES = ("mean", "max", "min", "first", "last", "smallest step", "mean step", "weighted")
+"""What a pooling may name in `Pooling.PAGE`: page/engine-passes.js has a function for each."""
 
 
 def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore) -> dict[str, Any]:
@@ -90,10 +81,17 @@ def _check_size(model: Transformer) -> None:
 def _pooling(model: Transformer) -> dict[str, Any] | None:
     if model.config.pooling is None:
         return None
-    name = model.config.pooling.name
-    if name not in POOLED:
-        raise InputError(f"the page cannot compute pooling {name!r}; it knows: {', '.join(POOLED)}")
-    return POOLED[name]
+    cls = type(model.pooling)
+    found = vars(cls).get("PAGE")  # of the class itself: one that derives from it may compute something else
+    if found is None:
+        name = model.config.pooling.name
+        raise InputError(f"the page cannot compute pooling {name!r}: class {cls.__name__} defines no PAGE")
+    strange = [name for name in found["features"] if name not in FEATURES]
+    if strange:
+        raise InputError(
+            f"PAGE of {cls.__name__} has the feature {strange[0]!r}; the page knows: {', '.join(FEATURES)}"
+        )
+    return dict(found)
 
 
 # What the page can show
@@ -169,8 +167,11 @@ def _task(task: Task, span: Span) -> dict[str, Any]:
     return {
         "name": task.name,
         "kind": task.kind,
+        "page": _page(task),
         "options": asdict(task.options),
         "classes": task.n_classes,
+        "parts": list(task.PARTS),
+        "class_names": list(task.class_names()),
         "answer_names": task.answer_names(span.answer),
         "token_names": task.token_names(span.longest),
         "shortest": span.shortest,
@@ -179,6 +180,21 @@ def _task(task: Task, span: Span) -> dict[str, Any]:
         "longest_answer": span.answer,
         "longest_answers": [task.longest_answer(length) for length in range(span.shortest, span.longest + 1)],
     }
+
+
+def _page(task: Task) -> dict[str, Any]:
+    """How the task is shown; a view or rule that the page does not have is refused."""
+    page = dict(task.page())
+    if page["view"] not in VIEWS:
+        raise InputError(f"task {task.name!r} names the view {page['view']!r}; the page has: {', '.join(VIEWS)}")
+    numbers = tuple(map(str, range(page.get("values", 0))))
+    if task.vocabulary.tokens[: len(numbers)] != numbers:
+        raise InputError(
+            f"task {task.name!r} lets 0 to {len(numbers) - 1} be typed, and its first tokens are no such numbers"
+        )
+    if page.get("rule") not in (None, *RULES):
+        raise InputError(f"task {task.name!r} names the rule {page['rule']!r}; the page knows: {', '.join(RULES)}")
+    return page
 
 
 def _settings(trained: Trained) -> list[list[Any]]:

@@ -23,10 +23,13 @@ from headway.explorer.packing import Pack
 from headway.model.encodings.base import Encoding
 from headway.model.transformer import Inputs, Transformer
 from headway.tasks import Task
+from headway.tasks.base import PositionKind
 
 MOST_CELLS = 1 << 20
 """Numbers of one table, at most: 2 MB in half precision."""
 MOST_OFFSETS = 1 << 15
+CHECKED_EXAMPLES = 64
+"""Examples whose positions are compared with what the page takes for them."""
 CHECKED_ROWS = 96
 """Queries, spread over the rows, at which a bias by distance is compared with the bias itself."""
 
@@ -61,6 +64,7 @@ def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[s
     """Put all tables into the pack, and say what is there."""
     rows = find_rows(task, model, span)
     position = torch.from_numpy(rows.positions)[None]
+    _check_rows_alone(model, position)
     pack.add("rows", rows.positions.astype(np.float32))
     if rows.placement is not None:
         pack.add("placement", rows.placement, "u16")
@@ -82,19 +86,32 @@ def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[s
 def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
     """How the task gives positions: by the index, from a fixed row of them, or by the digits of each number."""
     kind = model.encoding.position_kind
-    if kind == "index":
-        return {"by": "index"}
-    if task.name == "addition":
-        tokens = torch.zeros(1, span.longest, dtype=torch.long), torch.zeros(1, span.answer, dtype=torch.long)
-        source, prefix = task.positions(kind, *tokens)
-        assert prefix is not None
-        return {"by": "place", "source": source[0].tolist(), "prefix": prefix[0].tolist()}
-    if task.name == "addition-text":
-        from_left = kind == "abacus" or task.options.operand_order == "least-significant-first"
-        return {"by": "digits", "from": "left" if from_left else "right", "answer": int(kind == "coupled")}
-    raise InputError(
-        f"the page has no {kind} positions of task {task.name!r}; model.encoding with plain positions needed"
-    )
+    rule = dict(task.position_rule(kind))
+    if rule["by"] == "digits":
+        return rule
+    rows = _fixed_rows(task, kind, span) if rule["by"] == "place" else [range(span.longest), range(span.answer)]
+    fixed = [np.array(row, dtype=np.int64) for row in rows]
+    if not _are_fixed(task, kind, fixed):
+        raise InputError(
+            f"the page cannot compute the {kind} positions of task {task.name!r}: they depend on more than the index"
+        )
+    return rule | ({"source": fixed[0].tolist(), "prefix": fixed[1].tolist()} if rule["by"] == "place" else {})
+
+
+def _fixed_rows(task: Task, kind: PositionKind, span: Span) -> list[list[int]]:
+    """The positions of the longest source and answer, whatever their tokens are."""
+    source, prefix = (torch.zeros(1, width, dtype=torch.long) for width in (span.longest, span.answer))
+    found = task.positions(kind, source, prefix if task.kind == "sequence" else None)
+    return [[] if row is None else row[0].tolist() for row in found]
+
+
+def _are_fixed(task: Task, kind: PositionKind, fixed: list[Int[np.ndarray, " place"]]) -> bool:
+    """Whether the positions of examples, which have tokens of all kinds, are the first of these rows."""
+    some = task.draw(np.random.default_rng(0), CHECKED_EXAMPLES)
+    source = torch.from_numpy(some.source[:, : len(fixed[0])])
+    prefix = torch.from_numpy(some.target[:, : len(fixed[1])]) if task.kind == "sequence" else None
+    pairs = zip(task.positions(kind, source, prefix), fixed, strict=True)
+    return all(row is None or bool((row.numpy() == own[: row.shape[1]]).all()) for row, own in pairs)
 
 
 def find_rows(task: Task, model: Transformer, span: Span) -> Rows:
@@ -125,6 +142,28 @@ def _placed(model: Transformer, length: int, span: Span) -> Int[np.ndarray, " pl
     moved = model.placed(Inputs(source, places[0], None, *prefix))
     found = [moved.source_positions[0], *([] if moved.prefix_positions is None else [moved.prefix_positions[0]])]
     return torch.cat(found).numpy()
+
+
+@torch.inference_mode()
+def _check_rows_alone(model: Transformer, position: Int[Tensor, "1 row"]) -> None:
+    """Raise where a hook gives a row something else when more rows stand beside it: no table can say that."""
+    few, d_head = position[:, : min(CHECKED_ROWS, position.shape[1])], model.config.d_head
+    half = few[:, : -(-few.shape[1] // 2)]
+    n = half.shape[1]
+    probe = torch.ones(1, 1, few.shape[1], d_head or 1)
+    hooks = [
+        (model.encoding.embed(few), model.encoding.embed(half), (slice(None), slice(n))),
+        (model.encoding.rotate(probe, few), model.encoding.rotate(probe[:, :, :n], half), (..., slice(n), slice(None))),
+        *(
+            (model.encoding.bias(few, few, kind), model.encoding.bias(half, half, kind), (..., slice(n), slice(n)))
+            for kind in model.kinds
+        ),
+    ]
+    for of_all, of_half, place in hooks:
+        # The same operations on fewer numbers: a few units in the last place, at most.
+        if of_all is not None and (of_half is None or not torch.allclose(of_all[place], of_half, atol=1e-5)):
+            name = model.config.encoding.name
+            raise InputError(f"encoding {name!r} depends on more than two positions at a time; no table can say it")
 
 
 @torch.inference_mode()

@@ -2,7 +2,7 @@
 
 from headway.config import Choice, options_of
 from headway.registry import Registry
-from headway.tasks.base import Contrast, Examples, Task, Vocabulary
+from headway.tasks.base import Contrast, Examples, SimpleRule, Task, Vocabulary
 
 TASKS: Registry[Task] = Registry(
     "task",
@@ -24,4 +24,4 @@ def make_task(choice: Choice) -> Task:
     return cls(options_of(cls.Options, choice, "task"))
 
 
-__all__ = ["TASKS", "Contrast", "Examples", "Task", "Vocabulary", "make_task"]
+__all__ = ["TASKS", "Contrast", "Examples", "SimpleRule", "Task", "Vocabulary", "make_task"]

@@ -4,7 +4,7 @@
 507 + 159  ->  source 5 0 7 + 1 5 9, target 0 6 6 6 EOS   (the sum is padded to n + 1 digits)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -16,7 +16,19 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
-from headway.tasks.base import Answer, Contrast, Examples, Keys, Part, PositionKind, Prefix, Rows, Task, Vocabulary
+from headway.tasks.base import (
+    Answer,
+    Contrast,
+    Examples,
+    Keys,
+    Part,
+    PositionKind,
+    Prefix,
+    Rows,
+    SimpleRule,
+    Task,
+    Vocabulary,
+)
 from headway.tasks.columns import (
     ChainSampler,
     add,
@@ -28,6 +40,7 @@ from headway.tasks.columns import (
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
+from headway.tasks.sum_rules import other_operands, sum_rules
 
 LARGEST_DOMAIN = 20_000_000
 SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -205,6 +218,22 @@ class Addition(Task):
         """
         pairs = SumPairs(self.digits, self.base, lowest_top=0 if self.options.leading_zeros else 1, overflow=True)
         return sum_contrasts(random, n, pairs, self._encode, self._written())
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        return sum_rules(self, self.base, falling=self.falling, operands_falling=True)
+
+    def with_other_parts(self, source: Rows) -> dict[str, Rows]:
+        return other_operands(source, self.base)
+
+    def page(self) -> Mapping[str, Any]:
+        return {
+            "view": "sum",
+            "base": self.base,
+            "digits": self.digits,
+            "falling": self.falling,
+            "operands_falling": True,
+            "leading_zeros": self.options.leading_zeros,
+        }
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(self.vocabulary.tokens[token] for token in source)

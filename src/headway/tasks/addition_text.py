@@ -9,6 +9,7 @@ Two n-digit numbers make 2n + 6 characters: 13 digits at 32, 29 at 64, 61 at 128
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from headway.tasks.base import (
     PositionKind,
     Prefix,
     Rows,
+    SimpleRule,
     Task,
     Vocabulary,
     check_set,
@@ -48,6 +50,7 @@ from headway.tasks.columns import (
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.ripples import FAMILIES
+from headway.tasks.sum_rules import other_operands, sum_rules
 
 CHARACTERS = "0123456789+= "
 EOS = len(CHARACTERS) + 1
@@ -246,6 +249,29 @@ class AdditionText(Task):
         written = written_columns(lengths[:1], digits, self.falling)[0].tolist()
         pairs = SumPairs(digits, 10, lowest_top=int(digits > 1), overflow=False)
         return sum_contrasts(random, n, pairs, lambda a, b: self._encode(a, b, lengths, lengths), written)
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        return sum_rules(self, 10, falling=self.falling, operands_falling=self.operands_falling)
+
+    def with_other_parts(self, source: Rows) -> dict[str, Rows]:
+        return other_operands(source, 10)
+
+    def page(self) -> Mapping[str, Any]:
+        """Numbers have as many digits as they need: there is no `digits`."""
+        return {
+            "view": "sum",
+            "base": 10,
+            "digits": None,
+            "falling": self.falling,
+            "operands_falling": self.operands_falling,
+            "leading_zeros": False,
+        }
+
+    def position_rule(self, kind: PositionKind) -> Mapping[str, Any]:
+        if kind == "index":
+            return super().position_rule(kind)
+        from_left = kind == "abacus" or not self.operands_falling
+        return {"by": "digits", "from": "left" if from_left else "right", "answer": int(kind == "coupled")}
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = self._text(source)

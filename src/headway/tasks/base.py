@@ -1,7 +1,7 @@
 """What every task offers; `tests/contracts/test_tasks.py` holds each registered task to it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -102,6 +102,22 @@ class Contrast:
         pool = Examples(np.concatenate([one.source, other.source]), np.concatenate([one.target, other.target]))
         row, turned = np.arange(n), n * (np.arange(n) % 2)
         return Contrast(name, about, token, base=pool.take(row + turned), donor=pool.take(row + n - turned))
+
+
+@dataclass(frozen=True)
+class SimpleRule:
+    """A rule simpler than the task, which a model that learned too little may follow: it `adds without carrying`.
+
+    `answer` gives its answers to sources, in the form of the task's own; padding where it says nothing of a token. One
+    that settles only a `part` of an answer, such as the last digit, is a finding where that part alone is right.
+    `keys` names the shares of a finding: of each class, or of the part and of the rest.
+    """
+
+    does: str
+    answer: Callable[[Rows], Int[np.ndarray, "batch *answer"]]
+    fix: str
+    part: str | None = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -303,12 +319,42 @@ class Task(ABC):
         """A name for each of the first `width` places of a source, whatever stands there: `0`, `1`, ..."""
         return [str(index) for index in range(width)]
 
+    def class_names(self) -> tuple[str, ...]:
+        """What a person calls each class: `not sorted`, `sorted`; its number, unless the task has a word for it."""
+        return tuple(map(str, range(self.n_classes)))
+
+    def page(self) -> Mapping[str, Any]:
+        """How the explorer's page shows the task, as plain values.
+
+        `view` is what stands for an example: its `tokens`; `bars` of the elements' values, which can be dragged; or a
+        `sum` on paper. With `values`, a person may type sequences of 0 to values - 1. `rule` is how the page finds the
+        right answer to what was typed: `same`, `ascending` (the elements in order), `is ascending` or `odd ones` (both
+        classes). Without `rule` an answer is judged by the oracle's answers to the stored examples, and not judged
+        elsewhere; without `values` only those can be asked.
+        """
+        return {"view": "tokens"}
+
+    def position_rule(self, kind: PositionKind) -> Mapping[str, Any]:
+        """How the page finds positions of this kind: by the `index`, or from a fixed row (by `place`).
+
+        Text addition has a third, by the `digits` of each number. What `positions` gives otherwise is refused.
+        """
+        return {"by": "index" if kind == "index" else "place"}
+
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
         """Each with `n` pairs, half of them the reverse way; sources and answers of one contrast are of one length.
 
         A contrast that no pair can show, such as a carry between leading ones in base 2, is left out.
         """
         return []
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        """Rules by which a model can be right without having learned the task; the doctor looks for each."""
+        return ()
+
+    def with_other_parts(self, source: Rows) -> dict[str, Rows]:
+        """Sources in which one part is another (`first operand`); an answer that never changes did not read it."""
+        return {}
 
     def correct(
         self, predicted: Int[Tensor, "batch *answer"], target: Int[Tensor, "batch *answer"]

@@ -20,6 +20,7 @@ class Copy(SequenceTask):
 
     name = "copy"
     kind = "sequence"
+    RULE = "same"
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform, "two-values": two_values}
     PARTS: ClassVar[Mapping[str, str]] = {
         **SequenceTask.PARTS,

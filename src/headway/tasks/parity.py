@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from headway.config import setting
-from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, seen_by_all
+from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, SimpleRule, seen_by_all
 from headway.tasks.sequences import Family, SequenceTask, uniform
 
 
@@ -41,6 +41,7 @@ class Parity(SequenceTask):
     Options = ParityOptions
     kind = "class"
     n_classes = 2
+    RULE = "odd ones"
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform, "few-ones": few_ones, "mostly-ones": mostly_ones}
     PARTS: ClassVar[Mapping[str, str]] = {
         **SequenceTask.PARTS,
@@ -50,6 +51,13 @@ class Parity(SequenceTask):
     @property
     def values(self) -> int:
         return 2
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        fix = "Train longer, or on sequences of more lengths."
+        return (SimpleRule("answers with the first element", lambda source: source[:, 0], fix),)
+
+    def class_names(self) -> tuple[str, ...]:
+        return ("even", "odd")
 
     def answer_of(self, source: Rows, present: np.ndarray) -> Int[np.ndarray, " batch"]:
         return ((source == 1).sum(1) % 2).astype(np.int64)

@@ -54,6 +54,8 @@ class SequenceTask(Task):
     Options: ClassVar[type] = SequenceOptions
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform}
     """The sets of `headway lengths`. Training draws from the first."""
+    RULE: ClassVar[str | None] = None
+    """How the explorer's page finds the right answer to what was typed; see `Task.page`."""
     PARTS: ClassVar[Mapping[str, str]] = {
         **Task.PARTS,
         "previous_element": "the element right before the query's. For the 7 of 2 7 31 that is the 2.",
@@ -151,6 +153,10 @@ class SequenceTask(Task):
 
     def longest_answer(self, source_width: int) -> int:
         return 0 if self.kind == "class" else source_width + 1
+
+    def page(self) -> Mapping[str, Any]:
+        """Sequences can be typed; `RULE` names how the page answers them, where it knows how."""
+        return {"view": "tokens", "values": self.values} | ({"rule": self.RULE} if self.RULE else {})
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(str(value) for value in source if value != self.vocabulary.pad)

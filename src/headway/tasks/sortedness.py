@@ -22,6 +22,7 @@ from headway.tasks.base import (
     Part,
     Prefix,
     Rows,
+    SimpleRule,
     Task,
     Vocabulary,
     check_set,
@@ -232,6 +233,21 @@ class Sortedness(Task):
 
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        fix = "Train longer, or on negatives whose ends are in order."
+        keys = ("agree_unsorted", "agree_sorted")
+        return (SimpleRule("compares the first and the last element", self._ends_rise, fix, keys=keys),)
+
+    def _ends_rise(self, source: Rows) -> Int[np.ndarray, " batch"]:
+        last = source[np.arange(len(source)), (source != self.vocabulary.pad).sum(1) - 1]
+        return (last >= source[:, 0]).astype(np.int64)
+
+    def class_names(self) -> tuple[str, ...]:
+        return ("not sorted", "sorted")
+
+    def page(self) -> Mapping[str, Any]:
+        return {"view": "bars", "values": self.options.values, "rule": "is ascending"}
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(str(value) for value in source if value != self.vocabulary.pad)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Int
 
-from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows
+from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, SimpleRule
 from headway.tasks.sequences import Family, SequenceTask, two_values, uniform
 
 
@@ -22,6 +23,7 @@ class Sorting(SequenceTask):
 
     name = "sorting"
     kind = "sequence"
+    RULE = "ascending"
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform, "two-values": two_values, "falling": falling}
     PARTS: ClassVar[Mapping[str, str]] = {
         **SequenceTask.PARTS,
@@ -30,6 +32,14 @@ class Sorting(SequenceTask):
 
     def answer_of(self, source: Rows, present: np.ndarray) -> np.ndarray:
         return np.sort(source, axis=1)  # padding has the highest id
+
+    def simple_rules(self) -> tuple[SimpleRule, ...]:
+        fix = "Train longer; the accuracy is that of sequences in order."
+        return (SimpleRule("copies the sequence as it stands", self._copied, fix),)
+
+    def _copied(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
+        answer = self.answer(source)
+        return np.where(answer < self.values, np.pad(source, ((0, 0), (0, 1)))[:, : answer.shape[1]], answer)
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
         found = super().parts(source, prefix)

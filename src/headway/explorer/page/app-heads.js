@@ -297,7 +297,8 @@ const PageHeads = (() => {
       document.getElementById("scores-fold").hidden = !found;
       if (!found) return this.findings.replaceChildren();
       const { definitions = {}, n } = this.page.run.analysis;
-      const shares = SHARES.filter((name) => typeof found.scores?.[name] === "number").map((name) => [name, found.scores[name]]);
+      const names = [...new Set([...SHARES, ...this.page.run.task.parts])];
+      const shares = names.filter((name) => typeof found.scores?.[name] === "number").map((name) => [name, found.scores[name]]);
       const scores = shares.flatMap(([name, share]) => [
         make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), PageDraw.rod(share), make("dd", {}, share.toFixed(2)),
       ]);

@@ -1,5 +1,5 @@
 "use strict";
-// A sum on paper with its carries, and the steps in which the model writes its answer.
+// A sum on paper with its carries, or the tokens of another question, and the steps in which the model writes its answer.
 const PagePaper = (() => {
   const { make, percent } = PageDraw;
   const MOST_STEPS = 12;
@@ -64,11 +64,36 @@ const PagePaper = (() => {
     return `${sum}. Carries into: ${carried.join(", ") || "none"}. The model wrote, from the left: ${wrote.join(", ")}.`;
   };
 
+  // Tokens
+
+  const chipsOf = (name, chips) => make("div", { class: "chips" }, make("span", { class: "label" }, name), ...chips);
+  const chip = (run, id, classes = "") => make("span", { class: "chip-token " + classes }, PageTasks.tokenName(run, id));
+
+  /** The question as a line of tokens. */
+  const askedLine = (run, source) => chipsOf("asked", source.map((id) => chip(run, id)));
+
+  /** Draw a question into an element as its tokens, those that the model wrote, and the right ones where they differ. */
+  const drawTokens = (element, run, source, tokens, { step = null, shown = Infinity, moved }) => {
+    const right = PageTasks.rightAnswer(run, source);
+    const isWrong = (id, index) => right !== null && id !== right[index];
+    const classes = (id, index) => [isWrong(id, index) && "wrong", moved?.has(index) && "moved", index === step && "column"];
+    const wrote = tokens.slice(0, shown).map((id, index) => chip(run, id, classes(id, index).filter(Boolean).join(" ")));
+    const told = wrote.length ? [chipsOf("wrote", wrote)] : [];
+    if (shown >= tokens.length && PageTasks.isRight(run, source, tokens) === false && tokens.length)
+      told.push(chipsOf("right", right.map((id) => chip(run, id))));
+    element.classList.add("tokens");
+    const names = tokens.slice(0, shown).map((id) => PageTasks.tokenName(run, id));
+    element.setAttribute("aria-label", `${PageTasks.showSource(run, source)}. The model wrote: ${names.join(", ") || "nothing yet"}.`);
+    element.replaceChildren(askedLine(run, source), ...told);
+  };
+
   /**
-   * Draw a sum into an element: carries above the columns, and below the line what the model wrote.
+   * Draw a question into an element: a sum with carries above the columns, and below the line what the model wrote.
    * @param {{step?: number | null, shown?: number, moved?: Set<number>}} options
    */
   const draw = (element, run, source, tokens, options = {}) => {
+    if (!PageTasks.isSum(run)) return drawTokens(element, run, source, tokens, options);
+    element.classList.remove("tokens");
     const cells = cellsOf(run, source, tokens, options.shown ?? Infinity);
     options = { ...options, narrow: cells.length > WIDEST };
     element.classList.toggle("narrow", options.narrow);
@@ -80,28 +105,27 @@ const PagePaper = (() => {
     element.replaceChildren(...sign, ...cells.flatMap((cell, index) => columnCells(run, cell, index + first, options)), ...extra);
   };
 
-  const readable = (run, tokens) => {
-    const digits = tokens.filter((id) => id !== run.vocabulary.eos);
-    return (PageTasks.isFalling(run) ? digits : [...digits].reverse()).map((id) => PageTasks.tokenName(run, id)).join(PageTasks.gapOf(run));
-  };
-  const isRight = (run, source, tokens) => {
-    const right = PageTasks.rightAnswer(run, source);
-    return right.length === tokens.length && right.every((id, index) => id === tokens[index]);
-  };
-
   /** Whether the answer is right, in words and with a mark. */
   const verdictOf = (run, source, tokens) => {
-    if (isRight(run, source, tokens)) return { right: true, text: "✓ right" };
-    const right = readable(run, PageTasks.rightAnswer(run, source));
-    return { right: false, text: `✗ wrong: ${right} is right` };
+    const right = PageTasks.isRight(run, source, tokens);
+    if (right === null) return { kind: "", text: PageTasks.UNJUDGED };
+    if (right) return { kind: "right", text: "✓ right" };
+    return { kind: "wrong", text: `✗ wrong: ${PageTasks.written(run, PageTasks.rightAnswer(run, source))} is right` };
   };
 
   // Steps
 
   const nameOfStep = (run, source, step) => {
+    if (!PageTasks.isSum(run)) return run.task.answer_names[step] ?? `token ${step}`;
     const { columns } = PageTasks.workOut(run, source);
     if (step >= columns) return step === columns ? "end" : "after the end";
     return PageTasks.columnName(run, PageTasks.columnOfStep(run, columns, step));
+  };
+
+  /** The token of a step within a sentence: the tens digit, token 3. */
+  const tokenOfStep = (run, source, step) => {
+    const name = nameOfStep(run, source, step);
+    return PageTasks.isSum(run) ? `the ${name} digit` : name;
   };
 
   const odds = (run, probabilities, right, before) =>
@@ -113,7 +137,7 @@ const PagePaper = (() => {
       ];
     });
 
-  /** A view of the sum: paper, verdict and steps. */
+  /** A view of an answer that is written: paper or tokens, verdict and steps. */
   class Sum {
     constructor(page) {
       this.page = page;
@@ -142,7 +166,7 @@ const PagePaper = (() => {
       return this.page.result && !this.page.result.stale;
     }
 
-    /** The sum without an answer: a long one is still being answered. */
+    /** The question without an answer: a long one is still being answered. */
     wait() {
       const { run, source } = this.page;
       draw(this.paper, run, source, []);
@@ -157,7 +181,7 @@ const PagePaper = (() => {
       const shown = step === null ? Infinity : step + 1;
       draw(this.paper, run, source, result.tokens, { step, shown });
       const verdict = verdictOf(run, source, result.tokens);
-      this.verdict.className = "verdict " + (step !== null ? "" : verdict.right ? "right" : "wrong");
+      this.verdict.className = "verdict " + (step === null ? verdict.kind : "");
       this.verdict.textContent = step === null ? verdict.text : "";
       this.words.textContent = step === null ? "the whole answer" : `step ${step + 1} of ${result.tokens.length}`;
       this.showSteps(step, shown);
@@ -175,8 +199,8 @@ const PagePaper = (() => {
 
     card(one, index, step, shown, right) {
       const { run, source, result } = this.page;
-      const wrong = one.token !== right[index];
-      const mark = make("span", { class: wrong ? "wrong" : "" }, wrong ? "✗" : "✓");
+      const wrong = right !== null && one.token !== right[index];
+      const mark = make("span", { class: wrong ? "wrong" : "" }, right === null ? "" : wrong ? "✗" : "✓");
       const title = make("span", { class: "title" }, `${index + 1} · ${nameOfStep(run, source, index)}`, mark);
       const button = make(
         "button",
@@ -184,11 +208,11 @@ const PagePaper = (() => {
           type: "button", "aria-current": index === step ? "step" : null, class: index < shown ? "" : "later",
           onclick: () => this.go(index),
         },
-        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right[index], this.page.whole?.steps[index]?.probabilities))
+        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right?.[index], this.page.whole?.steps[index]?.probabilities))
       );
       return make("li", { "data-step": index }, button);
     }
   }
 
-  return { Sum, draw, readable, verdictOf, isRight, nameOfStep };
+  return { Sum, draw, askedLine, verdictOf, tokenOfStep };
 })();

@@ -45,8 +45,9 @@ const PagePatch = (() => {
       this.from.placeholder = names.length ? PageTasks.showSource(run, run.contrasts[0].donor) : PageTasks.exampleOf(run);
       [this.from.value, this.shownFrom, this.turn] = ["", "", -1];
       this.section.hidden = !PageState.headsOf(run).length;
-      const what = PageTasks.isSum(run) ? "whether the carry moves with it" : "whether the verdict moves with it";
-      this.lead.textContent = `The model works on B, but one head gives what it gave on A. See ${what}.`;
+      const what = PageTasks.isSum(run) ? "the carry" : PageTasks.writes(run) ? "the answer" : "the verdict";
+      this.lead.textContent = `The model works on B, but one head gives what it gave on A. See whether ${what} moves with it.`;
+      this.from.readOnly = !PageTasks.canType(run);
     }
 
     /** From the large view: choose this head, and a pair if there is none yet. */
@@ -129,7 +130,7 @@ const PagePatch = (() => {
       const { run, source, result } = this.page;
       const sentence = told(this.sentence(given, result, patched));
       const title = `B with A’s ${this.page.state.head}`;
-      if (!PageTasks.isSum(run)) {
+      if (!PageTasks.writes(run)) {
         const sure = ({ tokens: [id], steps: [step] }) => `${PageTasks.answerName(run, id)}, ${percent(step.probabilities[id])}`;
         const line = (name, found) => make("p", {}, `${name}: ${sure(found)}`);
         return this.result.replaceChildren(sentence, line("A alone", given), line("B alone", result), line(title, patched));
@@ -153,19 +154,14 @@ const PagePatch = (() => {
         const place = firstDifference(given.tokens, before.tokens);
         const share = place === null ? null : after.steps[place]?.probabilities[given.tokens[place]];
         const sure = share === null || share === undefined ? "" : ` It gives A’s ${name(given.tokens[place])} there ${percent(share)}.`;
-        return `Nothing moved: with ${state.head} from A the answer to B stays ${this.written(before)}.${sure}`;
+        return `Nothing moved: with ${state.head} from A the answer to B stays ${PageTasks.written(run, before.tokens)}.${sure}`;
       }
       const whole = firstDifference(given.tokens, after.tokens) === null ? " That is A’s whole answer." : "";
       const way = `from ${name(before.tokens[change])} to ${name(after.tokens[change])}`;
-      if (!PageTasks.isSum(run)) return `The verdict moved ${way} with ${state.head}.${whole}`;
+      if (!PageTasks.writes(run)) return `The verdict moved ${way} with ${state.head}.${whole}`;
       const same = after.tokens[change] === given.tokens[change];
-      const as = same ? ", as in A: it moved with this head" : ", which is neither A’s digit nor B’s";
-      return `It moved: the ${PagePaper.nameOfStep(run, source, change)} digit goes ${way}${as}.${whole}`;
-    }
-
-    written(found) {
-      const { run } = this.page;
-      return PageTasks.isSum(run) ? PagePaper.readable(run, found.tokens) : PageTasks.answerName(run, found.tokens[0]);
+      const as = same ? ", as in A: it moved with this head" : `, which is neither A’s ${PageTasks.isSum(run) ? "digit" : "token"} nor B’s`;
+      return `It moved: ${PagePaper.tokenOfStep(run, source, change)} goes ${way}${as}.${whole}`;
     }
 
     /** Patch every head in turn, a few at a time so that the page stays awake, and rank them. */
@@ -190,7 +186,7 @@ const PagePatch = (() => {
 
     showRanking(rows, token, place) {
       const { run, source } = this.page;
-      const where = PageTasks.isSum(run) ? ` as the ${PagePaper.nameOfStep(run, source, place)} digit` : "";
+      const where = PageTasks.writes(run) ? ` as ${PagePaper.tokenOfStep(run, source, place)}` : "";
       const name = PageTasks.answerName(run, token);
       const title = make("li", { class: "aside" }, `Probability of A’s ${name}${where}, with each head from A alone:`);
       title.style.gridColumn = "1 / -1";

@@ -1,5 +1,5 @@
 "use strict";
-// A sequence that can be dragged, disturbed and lengthened, what the model says of it, and how sure it is at each length.
+// What a model says of a sequence. One of values in order can be dragged, disturbed and lengthened, and has a chart over lengths.
 const PageSequence = (() => {
   const { make, makeSvg, percent } = PageDraw;
   const FEW = 40;
@@ -73,6 +73,7 @@ const PageSequence = (() => {
       const at = (id) => document.getElementById(id);
       [this.elements, this.words, this.slider, this.length] = ["elements", "element-words", "length", "length-words"].map(at);
       [this.verdict, this.bars] = ["class-verdict", "class-bars"].map(at);
+      [this.frame, this.tokens, this.figure] = ["elements-frame", "class-tokens", "chart-frame"].map(at);
       at("sort").addEventListener("click", () => this.put([...page.source].sort((one, other) => one - other)));
       at("invert").addEventListener("click", () => this.invert());
       at("shuffle").addEventListener("click", () => this.put(shuffled(page.source)));
@@ -82,6 +83,12 @@ const PageSequence = (() => {
       this.elements.addEventListener("pointermove", (event) => this.drag(event));
       ["pointerup", "pointercancel", "lostpointercapture"].forEach((name) => this.elements.addEventListener(name, () => this.drop()));
       this.elements.addEventListener("keydown", (event) => this.press(event));
+    }
+
+    /** Elements as bars and the chart over lengths are for sequences in order; any other has its tokens. */
+    build() {
+      const bars = PageTasks.isBars(this.page.run);
+      [this.frame.hidden, this.figure.hidden, this.tokens.hidden] = [!bars, !bars, bars];
     }
 
     put(values, more = {}) {
@@ -154,7 +161,7 @@ const PageSequence = (() => {
         if (event.shiftKey && to !== from) this.put(moved(values, from, to));
         else this.show();
       } else if (up) {
-        const most = this.page.run.task.options.values - 1;
+        const most = this.page.run.task.page.values - 1;
         const value = Math.max(0, Math.min(most, values[this.chosen] + up * (event.shiftKey ? 10 : 1)));
         this.put(values.with ? values.with(this.chosen, value) : Object.assign([...values], { [this.chosen]: value }));
       } else return;
@@ -166,6 +173,12 @@ const PageSequence = (() => {
     // Showing
 
     show() {
+      if (PageTasks.isBars(this.page.run)) this.showElements();
+      else this.tokens.replaceChildren(PagePaper.askedLine(this.page.run, this.page.source));
+      this.showAnswer();
+    }
+
+    showElements() {
       const { source, run } = this.page;
       this.chosen = Math.min(this.chosen, source.length - 1);
       const down = new Set(PageTasks.descents(source).flatMap((index) => [index, index + 1]));
@@ -180,11 +193,10 @@ const PageSequence = (() => {
       this.words.textContent = count ? some : "In order. Drag an element, or use the arrow keys.";
       [this.slider.min, this.slider.max, this.slider.value] = ["2", String(run.task.longest), String(source.length)];
       this.length.textContent = `${source.length}${source.length > run.task.trained[1] ? " (longer than trained)" : ""}`;
-      this.showAnswer();
     }
 
     element(button, index, value, down, many) {
-      const most = this.page.run.task.options.values - 1;
+      const most = this.page.run.task.page.values - 1;
       button.className = [down ? "down" : "", this.dragged && index === this.chosen ? "dragged" : ""].filter(Boolean).join(" ");
       button.tabIndex = index === this.chosen ? 0 : -1;
       button.setAttribute("aria-label", `Place ${index + 1}: ${value}${down ? ", in an inversion" : ""}`);
@@ -195,19 +207,21 @@ const PageSequence = (() => {
     showAnswer() {
       const { result, run, source } = this.page;
       if (!result || result.stale) return;
-      const right = PageTasks.rightAnswer(run, source)[0];
+      const right = PageTasks.rightAnswer(run, source)?.[0];
       const said = result.tokens[0];
       const name = (id) => PageTasks.answerName(run, id);
-      this.verdict.className = "verdict " + (said === right ? "right" : "wrong");
+      const known = right !== undefined;
+      this.verdict.className = "verdict " + (!known ? "" : said === right ? "right" : "wrong");
       const wrong = `✗ wrong: it says ${name(said)}, and it is ${name(right)}`;
-      this.verdict.textContent = said === right ? `✓ right: it says ${name(said)}` : wrong;
+      const judged = said === right ? `✓ right: it says ${name(said)}` : wrong;
+      this.verdict.textContent = known ? judged : `It says ${name(said)}; ${PageTasks.UNJUDGED}`;
       const before = this.page.whole?.steps[0].probabilities;
       const rows = [...result.steps[0].probabilities].flatMap((share, id) => [
         make("span", {}, name(id) + (id === right ? " ✓" : "")), PageDraw.rod(share, before?.[id]),
         make("span", { class: "share" }, percent(share)),
       ]);
       this.bars.replaceChildren(...rows);
-      this.chart.show(this.base?.result === source.join(" ") ? this.base.values : source);
+      if (PageTasks.isBars(run)) this.chart.show(this.base?.result === source.join(" ") ? this.base.values : source);
     }
   }
 
@@ -264,7 +278,7 @@ const PageSequence = (() => {
       const width = this.element.clientWidth;
       const height = this.element.clientHeight;
       const { run, source } = this.page;
-      if (!width || this.run !== run) return;
+      if (!width || this.run !== run || !PageTasks.isBars(run)) return;
       const box = { left: 34, right: width - 14, top: 8, bottom: height - 20 };
       const most = Math.log2(run.task.longest);
       const x = (length) => box.left + ((Math.log2(length) - 1) / (most - 1)) * (box.right - box.left);

@@ -20,8 +20,9 @@ const PageState = (() => {
     };
   };
 
-  /** An example that shows something: the sum with most carries, the sorted sequence with the widest range. */
+  /** An example that shows something: the sum with most carries, the sorted sequence with the widest range; else the first. */
   const firstInput = (run) => {
+    if (!PageTasks.isSum(run) && !PageTasks.isBars(run)) return PageTasks.exampleOf(run);
     const carries = (source) => PageTasks.workOut(run, source).carries.reduce((sum, one) => sum + one, 0);
     const range = (source) => (PageTasks.isSorted(source) ? source.at(-1) - source[0] : -1);
     const worth = PageTasks.isSum(run) ? carries : range;
@@ -111,7 +112,7 @@ const PageState = (() => {
       input: readInput(run, words, "input", first.input, ignored),
       off: readHeads(run, words, "off", ignored),
       fill: readFill(words, ignored),
-      step: PageTasks.isSum(run) ? readStep(run, words, ignored) : null,
+      step: PageTasks.writes(run) ? readStep(run, words, ignored) : null,
       head: readHeads(run, words, "head", ignored)[0] || first.head,
       pins: readHeads(run, words, "pin", ignored).slice(0, MOST_PINS),
       from: readInput(run, words, "from", "", ignored),

@@ -60,17 +60,18 @@ const PageSwitches = (() => {
 
     showAnswer() {
       const { result, run, source } = this.page;
-      if (!result || (result.stale && !PageTasks.isSum(run))) return;
-      const sum = PageTasks.isSum(run) ? PageTasks.showSource(run, source) : "";
-      const asked = sum.length > LONGEST_ASKED ? "this sum" : sum || `${source.length} elements`;
+      if (!result || (result.stale && !PageTasks.writes(run))) return;
+      const question = PageTasks.showSource(run, source);
+      const long = PageTasks.isSum(run) ? "this sum" : `${source.length} elements`;
+      const asked = question.length > LONGEST_ASKED || PageTasks.isBars(run) ? long : question;
       if (result.stale) return void (this.said.textContent = `${asked} → …`);
-      const right = PageTasks.rightAnswer(run, source);
-      const good = PageTasks.isSum(run) ? PagePaper.isRight(run, source, result.tokens) : result.tokens[0] === right[0];
-      const answer = PageTasks.isSum(run) ? PagePaper.readable(run, result.tokens) : PageTasks.answerName(run, result.tokens[0]);
+      const good = PageTasks.isRight(run, source, result.tokens);
+      const answer = PageTasks.written(run, result.tokens);
       const { whole } = this.page;
-      const before = whole && (PageTasks.isSum(run) ? PagePaper.readable(run, whole.tokens) : PageTasks.answerName(run, whole.tokens[0]));
+      const before = whole && PageTasks.written(run, whole.tokens);
       const was = before !== null && before !== answer ? `, was ${before}` : "";
-      const text = `${asked} → ${answer || "nothing"} ${good ? "✓ right" : "✗ wrong"}${was}`;
+      const verdict = good === null ? "(not judged)" : good ? "✓ right" : "✗ wrong";
+      const text = `${asked} → ${answer || "nothing"} ${verdict}${was}`;
       if (this.said.textContent !== text) this.said.textContent = text;
     }
 

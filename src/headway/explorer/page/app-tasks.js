@@ -14,13 +14,21 @@ const PageTasks = (() => {
     const letters = [...text];
     return "“" + (letters.length > LONGEST_QUOTE ? letters.slice(0, LONGEST_QUOTE).join("") + "…" : text) + "”";
   };
-  const isSum = (run) => run.task.name === "addition" || run.task.name === "addition-text";
-  const baseOf = (run) => (run.task.name === "addition" ? run.task.options.base : 10);
+  // How a task is shown and judged it says itself: run.task.page, from Task.page().
+  const isSum = (run) => run.task.page.view === "sum";
+  const isBars = (run) => run.task.page.view === "bars";
+  /** Whether the model writes an answer token by token; else it chooses a class. */
+  const writes = (run) => run.task.kind === "sequence";
+  /** Whether a question can be typed; else only the stored examples can be asked. */
+  const canType = (run) => isSum(run) || Boolean(run.task.page.values);
+  /** A sum whose numbers all have one width, filled up with zeros. */
+  const isPadded = (run) => Boolean(run.task.page.digits);
+  const baseOf = (run) => run.task.page.base;
   /** What stands between two digits: a space where one digit takes several characters. */
   const gapOf = (run) => (baseOf(run) > SYMBOLS.length ? " " : "");
   /** Whether the model reads its operands most significant digit first; a person types them so in any case. */
-  const areOperandsFalling = (run) => run.task.options.operand_order !== "least-significant-first";
-  const isFalling = (run) => run.task.options.order !== "least-significant-first";
+  const areOperandsFalling = (run) => run.task.page.operands_falling;
+  const isFalling = (run) => run.task.page.falling;
 
   // Sums
 
@@ -28,7 +36,7 @@ const PageTasks = (() => {
   const exampleOf = (run) => showSource(run, run.examples[0].source);
 
   /** The most digits an operand may have. */
-  const mostDigits = (run) => (run.task.name === "addition" ? run.task.options.digits : Math.floor((run.task.longest - 6) / 2));
+  const mostDigits = (run) => run.task.page.digits ?? Math.floor((run.task.longest - 6) / 2);
 
   const wrongSymbol = (run, text) => {
     const base = baseOf(run);
@@ -61,7 +69,7 @@ const PageTasks = (() => {
     const base = baseOf(run);
     const large = operands.flat().find((digit) => digit >= base);
     if (large !== undefined) return `${large} is not a digit in base ${base}.`;
-    if (run.task.name === "addition-text" && operands.some((digits) => digits.length > 1 && digits[0] === 0))
+    if (!isPadded(run) && operands.some((digits) => digits.length > 1 && digits[0] === 0))
       return "A number does not begin with 0 here, unless it is 0.";
     return null;
   };
@@ -69,11 +77,11 @@ const PageTasks = (() => {
   /** Numbers as the task writes them: padded to its width, or as text with its spaces. */
   const encodeSum = (run, operands) => {
     const ids = new Map(run.vocabulary.tokens.map((token, id) => [token, id]));
-    if (run.task.name === "addition-text") {
+    if (!isPadded(run)) {
       const [a, b] = operands.map((digits) => (areOperandsFalling(run) ? digits : [...digits].reverse()).join(""));
       return [...`${a} + ${b} = `].map((letter) => ids.get(letter));
     }
-    const width = run.task.options.digits;
+    const width = run.task.page.digits;
     const [a, b] = operands.map((digits) => [...Array(width - digits.length).fill(0), ...digits]);
     return [...a, ids.get("+"), ...b];
   };
@@ -83,8 +91,8 @@ const PageTasks = (() => {
       const [a, b] = operands.map((digits) => [...digits].reverse().join(""));
       return `The model reads each number with its units first: ${a} + ${b}.`;
     }
-    if (run.task.name !== "addition" || run.task.options.leading_zeros) return "";
-    const short = operands.some((digits) => digits.length < run.task.options.digits || digits[0] === 0);
+    if (!isPadded(run) || run.task.page.leading_zeros) return "";
+    const short = operands.some((digits) => digits.length < run.task.page.digits || digits[0] === 0);
     return short ? "It never saw a number that begins with 0: there is no promise here." : "";
   };
 
@@ -123,16 +131,41 @@ const PageTasks = (() => {
       total.push(sum % base);
       carries.push(sum >= base ? 1 : 0);
     }
-    if (run.task.name === "addition" || carries[width]) total.push(carries[width]);
+    if (isPadded(run) || carries[width]) total.push(carries[width]);
     return { operands, carries, total, columns: total.length };
   };
 
-  /** The right answer as the model should write it, with its end. */
+  /** The right answers that a task may name as its rule. */
+  const RULES = {
+    "same": (source, end) => [...source, end],
+    "ascending": (source, end) => [...[...source].sort((one, other) => one - other), end],
+    "is ascending": (source) => [isSorted(source) ? 1 : 0],
+    "odd ones": (source) => [source.filter((value) => value === 1).length % 2],
+  };
+
+  const answersOf = new WeakMap();
+
+  /** The oracle's answer to a stored example; null for any other question. */
+  const storedAnswer = (run, source) => {
+    if (!answersOf.has(run)) answersOf.set(run, new Map(run.examples.map((one) => [one.source.join(), [one.target].flat()])));
+    return answersOf.get(run).get(source.join()) ?? null;
+  };
+
+  /** The right answer as the model should write it, with its end, or the right class; null where nobody stored it. */
   const rightAnswer = (run, source) => {
-    if (!isSum(run)) return [isSorted(source) ? 1 : 0];
+    const { rule } = run.task.page;
+    if (!isSum(run)) return rule ? RULES[rule](source, run.vocabulary.eos) : storedAnswer(run, source);
     const { total } = workOut(run, source);
     return [...(isFalling(run) ? [...total].reverse() : total), run.vocabulary.eos];
   };
+
+  /** Whether this is the right answer; null where the page does not know. */
+  const isRight = (run, source, tokens) => {
+    const right = rightAnswer(run, source);
+    return right && right.length === tokens.length && right.every((id, index) => id === tokens[index]);
+  };
+
+  const UNJUDGED = "not judged: no answer is stored for this question";
 
   /** The column into which the step-th token is written. */
   const columnOfStep = (run, columns, step) => (isFalling(run) ? columns - 1 - step : step);
@@ -150,15 +183,17 @@ const PageTasks = (() => {
   const descents = (values) => values.flatMap((value, index) => (index + 1 < values.length && values[index + 1] < value ? [index] : []));
 
   const complaintAboutSequence = (run, words) => {
-    const like = `type numbers from 0 to ${run.task.options.values - 1} with spaces between, such as 2 7 31 90.`;
+    const { values } = run.task.page;
+    const like = `type numbers from 0 to ${values - 1} with spaces between, such as ${isBars(run) ? "2 7 31 90" : exampleOf(run)}.`;
     if (!words.length) return "Nothing was typed: " + like;
     const negative = words.find((word) => /^[-−–]\d+$/.test(word));
     if (negative) return `${quote(negative)} is below 0: ${like}`;
     const strange = words.find((word) => !/^\d+$/.test(word));
     if (strange !== undefined) return `${quote(strange)} is not a whole number: ${like}`;
-    const large = words.find((word) => word.length > 9 || Number(word) >= run.task.options.values);
+    const large = words.find((word) => word.length > 9 || Number(word) >= values);
     if (large) return `${quote(large)} is too large: ${like}`;
-    if (words.length < 2) return "One element is always in order: type two or more.";
+    if (words.length < run.task.shortest)
+      return isBars(run) ? "One element is always in order: type two or more." : `That is ${words.length} elements; at least ${run.task.shortest} needed.`;
     if (words.length > run.task.longest) return `That is ${words.length} elements; this page shows ${run.task.longest} at most.`;
     return null;
   };
@@ -168,7 +203,20 @@ const PageTasks = (() => {
     const problem = complaintAboutSequence(run, words);
     if (problem) return { problem };
     const source = words.map(Number);
-    return { source, text: source.join(" "), note: "" };
+    return { source, text: source.join(" "), note: run.task.page.rule ? "" : STORED_ONLY };
+  };
+
+  // Tokens
+
+  const STORED_ONLY = "Right and wrong are by the oracle’s answers to the stored examples: the page does not know this task’s rule.";
+
+  /** A question of a task that gives the page nothing to read it with: one of those that are stored. */
+  const readStored = (run, typed) => {
+    const plain = (text) => text.trim().replace(/\s+/g, " ");
+    const pairs = (run.contrasts || []).flatMap((pair) => [pair.base, pair.donor]);
+    const source = [...run.examples.map((one) => one.source), ...pairs].find((one) => plain(showSource(run, one)) === plain(typed));
+    if (!source) return { problem: "No such example is stored, and this task has no form to type one in: press Another." };
+    return { source, text: showSource(run, source), note: STORED_ONLY };
   };
 
   // Either
@@ -183,11 +231,11 @@ const PageTasks = (() => {
   const read = (run, typed) => {
     if (typed.length > SHORTEST_LIMIT && typed.length > mostCharacters(run))
       return { problem: `That is ${typed.length} characters; ${mostCharacters(run)} at most.` };
-    return isSum(run) ? readSum(run, typed) : readSequence(run, typed);
+    return isSum(run) ? readSum(run, typed) : canType(run) ? readSequence(run, typed) : readStored(run, typed);
   };
 
   const showSource = (run, source) => {
-    if (!isSum(run)) return source.join(" ");
+    if (!isSum(run)) return source.map((id) => tokenName(run, id)).join(" ");
     const text = (ids) => ids.map((id) => run.vocabulary.tokens[id]).join(gapOf(run));
     const [a, b] = operandsOf(run, source).map((digits) => text(digits.reverse()));
     return `${a} + ${b}`;
@@ -200,10 +248,17 @@ const PageTasks = (() => {
     const token = run.vocabulary.tokens[id];
     return token === " " ? "␣" : token;
   };
-  const className = (id) => ["not sorted", "sorted"][id] ?? String(id);
 
   /** The names of the answers that a step chooses among. */
-  const answerName = (run, id) => (isSum(run) ? tokenName(run, id) : className(id));
+  const answerName = (run, id) => (writes(run) ? tokenName(run, id) : run.task.class_names[id]);
+
+  /** A whole answer as a person reads it, without its end. */
+  const written = (run, tokens) => {
+    if (!writes(run)) return answerName(run, tokens[0]);
+    const found = tokens.filter((id) => id !== run.vocabulary.eos);
+    if (!isSum(run)) return found.map((id) => tokenName(run, id)).join(" ");
+    return (isFalling(run) ? found : [...found].reverse()).map((id) => tokenName(run, id)).join(gapOf(run));
+  };
 
   /** The tokens along both sides of a site's map: queries and keys. */
   const axes = (run, site, source, tokens) => {
@@ -222,7 +277,7 @@ const PageTasks = (() => {
   };
 
   return {
-    read, showSource, exampleOf, rightAnswer, workOut, gapOf, columnOfStep, columnName, isSum, isFalling, isSorted, descents,
-    tokenName, answerName, axes, rowOfStep,
+    read, showSource, exampleOf, rightAnswer, isRight, UNJUDGED, workOut, gapOf, columnOfStep, columnName, isSum, isBars, isPadded,
+    writes, canType, isFalling, isSorted, descents, tokenName, answerName, written, axes, rowOfStep,
   };
 })();

@@ -54,15 +54,21 @@ const PageTour = (() => {
     const { run } = page;
     const { n, right } = run.accuracy || { n: 0, right: 0 };
     const how = n ? ` It answers ${right} of ${n} stored examples right.` : "";
-    const text = PageTasks.isSum(run)
-      ? "The model writes the sum one token at a time; the carries stand above the columns as on paper." +
-        `${how} Step through it and watch the probabilities and the maps.`
-      : `The model reads the whole sequence and says whether it is in order.${how} Drag an element and it reads again.`;
-    const act = PageTasks.isSum(run) ? () => page.go({ step: 0 }) : () => document.getElementById("invert").click();
+    const start = { at: ["#question"], enter: { off: [], from: "", step: null, input: firstInput(page) } };
+    if (PageTasks.writes(run)) {
+      const [what, paper] = PageTasks.isSum(run) ? ["sum", "; the carries stand above the columns as on paper"] : ["answer", ""];
+      return {
+        title: `It writes, one ${PageTasks.isSum(run) ? "digit" : "token"} after another`, ...start,
+        text: `The model writes the ${what} one token at a time${paper}.${how} Step through it and watch the probabilities and the maps.`,
+        action: "Go to the first step", act: () => page.go({ step: 0 }),
+      };
+    }
+    const bars = PageTasks.isBars(run);
+    const [what, then] = bars ? ["whether it is in order", "Drag an element"] : ["which class it is of", "Ask for another example"];
     return {
-      title: PageTasks.isSum(run) ? "It writes, one digit after another" : "It reads, and judges", text, at: ["#question"],
-      enter: { off: [], from: "", step: null, input: firstInput(page) }, act,
-      action: PageTasks.isSum(run) ? "Go to the first step" : "Insert an inversion",
+      title: "It reads, and judges", text: `The model reads the whole sequence and says ${what}.${how} ${then} and it reads again.`, ...start,
+      action: bars ? "Insert an inversion" : "Another example",
+      act: () => document.getElementById(bars ? "invert" : "another").click(),
     };
   };
 
@@ -180,7 +186,7 @@ const PageTour = (() => {
   /** @returns {((page) => Stop)[]} the five stops of a run's task */
   const stopsOf = (run) => {
     const last = [idleStop, enoughStop];
-    return PageTasks.isSum(run) ? [askStop, dearestStop, carryStop, ...last] : [askStop, lengthStop, dearestStop, ...last];
+    return PageTasks.isBars(run) ? [askStop, lengthStop, dearestStop, ...last] : [askStop, dearestStop, carryStop, ...last];
   };
 
   class Tour {

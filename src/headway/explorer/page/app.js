@@ -146,10 +146,12 @@
       at("name").textContent = run.name;
       at("about").textContent = aboutRun(run);
       at("made-by").textContent = `${this.data.made_by || "headway"}. ${run.examples.length} test examples are stored here.`;
-      at("sum").hidden = !PageTasks.isSum(run);
-      at("sequence").hidden = PageTasks.isSum(run);
-      at("ask").classList.toggle("long", !(run.task.name === "addition" && run.task.options.digits <= 5));
-      at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : "A sequence";
+      at("sum").hidden = !PageTasks.writes(run);
+      at("sequence").hidden = PageTasks.writes(run);
+      at("ask").classList.toggle("long", !(PageTasks.isPadded(run) && run.task.page.digits <= 5));
+      at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : PageTasks.canType(run) ? "A sequence" : "A stored example";
+      at("input").readOnly = at("ask-now").hidden = !PageTasks.canType(run);
+      this.sequence.build();
       this.grid.build();
       this.patching.build();
     }
@@ -161,7 +163,7 @@
       if (this.shownInput !== state.input || document.activeElement !== at("input")) at("input").value = state.input;
       this.shownInput = state.input;
       this.complain("", PageTasks.read(run, state.input).note);
-      if (PageTasks.isSum(run)) this.sum.show();
+      if (PageTasks.writes(run)) this.sum.show();
       else this.sequence.show();
       if (this.result) {
         [this.grid, this.large, this.pins, this.bar].forEach((view) => view.show());
@@ -216,7 +218,7 @@
     /** While it is typed: a whole sum is answered at once, half of one is not complained about, and the field stays as it is. */
     type(typed) {
       const read = PageTasks.read(this.run, typed);
-      if (this.run.task.name !== "addition" || read.problem || read.note) return this.complain("");
+      if (!PageTasks.isPadded(this.run) || read.problem || read.note) return this.complain("");
       this.shownInput = read.text;
       this.go({ input: read.text, step: null });
     }
@@ -305,8 +307,8 @@
     shortcuts() {
       return [
         ["/", "type a question", () => at("input").select()],
-        ["[", "one step back", () => PageTasks.isSum(this.run) && this.sum.move(-1)],
-        ["]", "one step on", () => PageTasks.isSum(this.run) && this.sum.move(1)],
+        ["[", "one step back", () => PageTasks.writes(this.run) && this.sum.move(-1)],
+        ["]", "one step on", () => PageTasks.writes(this.run) && this.sum.move(1)],
         ["x", "switch the head that is enlarged off or on", () => this.state.head && this.toggle(this.state.head)],
         ["p", "pin it", () => this.state.head && this.pin(this.state.head)],
         ["k", "keep only the smallest sufficient set", () => this.bar.keepSufficient()],

@@ -1,7 +1,8 @@
 """Attention pooling: one trained query looks at the whole sequence."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -11,6 +12,8 @@ from headway.model.poolings.base import Pooling
 
 class AttentionPooling(Pooling):
     """weight = softmax over visible places of (score . hidden); the pooled vector is the weighted mean."""
+
+    PAGE: ClassVar[Mapping[str, Any]] = {"score": "pooling.score", "features": ["weighted"]}
 
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)

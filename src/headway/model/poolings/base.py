@@ -1,5 +1,6 @@
 """What every pooling offers."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
@@ -12,6 +13,13 @@ class Pooling(nn.Module):
     """`forward(hidden, visible)` -> one vector an example; every row has at least one visible place."""
 
     Options: ClassVar[type] = NoOptions
+    PAGE: ClassVar[Mapping[str, Any] | None] = None
+    """What the explorer's page does instead of `forward`, for this very class and not for one that derives from it.
+
+    `features` are taken over the sequence and put side by side: `mean`, `max`, `min`, `first`, `last`, `smallest step`,
+    `mean step` or `weighted`. `read` names a linear layer that is applied to every place before, `score` the one that
+    gives the weights, `project` one that is applied to the features. None: the page cannot compute it.
+    """
 
     def __init__(self, options: Any, d_model: int):
         super().__init__()

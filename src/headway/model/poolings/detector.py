@@ -1,7 +1,8 @@
 """Detector pooling: has any place what a trained detector looks for?"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ class Detector(Pooling):
     """
 
     Options = DetectorOptions
+    PAGE: ClassVar[Mapping[str, Any]] = {"read": "pooling.detect", "features": ["max"], "project": "pooling.project"}
 
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)

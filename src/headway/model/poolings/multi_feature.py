@@ -1,6 +1,7 @@
 """The multi-feature pooling of one course report: what a person would look at to judge order."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,6 +16,11 @@ class MultiFeature(Pooling):
 
     A sequence of one element has no differences; theirs count as 0.
     """
+
+    PAGE: ClassVar[Mapping[str, Any]] = {
+        "features": ["min", "smallest step", "mean step", "first", "last"],
+        "project": "pooling.project",
+    }
 
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)

@@ -1,6 +1,8 @@
 """Poolings without parameters."""
 
 import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -37,25 +39,35 @@ def last(hidden: Hidden, visible: Visible) -> Pooled:
 
 
 class Mean(Pooling):
+    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["mean"]}
+
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return mean(hidden, visible)
 
 
 class Max(Pooling):
+    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["max"]}
+
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return highest(hidden, visible)
 
 
 class Min(Pooling):
+    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["min"]}
+
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return lowest(hidden, visible)
 
 
 class First(Pooling):
+    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["first"]}
+
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return hidden[:, 0]
 
 
 class Last(Pooling):
+    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["last"]}
+
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return last(hidden, visible)

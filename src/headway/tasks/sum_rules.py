@@ -1,0 +1,54 @@
+"""Rules simpler than addition that a model may follow, and sums with another operand, for every task of sums."""
+
+import numpy as np
+from jaxtyping import Int
+
+from headway.tasks.base import Rows, SimpleRule, Task
+from headway.tasks.columns import digit_columns, operands
+
+
+def sum_rules(task: Task, base: int, *, falling: bool, operands_falling: bool) -> tuple[SimpleRule, ...]:
+    """Adding without carrying, and adding the units alone.
+
+    126 + 137 = 263  ->  253 without its carry; of the units alone only the 3 is told
+    """
+
+    def columns(source: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """The right answers, and the column of the sum that each token stands for; -1 for the end and padding."""
+        target = task.answer(source)
+        is_digit = target < base
+        step = np.cumsum(is_digit, axis=1) - 1
+        return target, np.where(is_digit, is_digit.sum(1, keepdims=True) - 1 - step if falling else step, -1)
+
+    def without_carries(source: Rows) -> Int[np.ndarray, "batch answer"]:
+        a, b = operands(source, base, operands_falling)
+        target, column = columns(source)
+        dropped = np.pad((a + b) % base, ((0, 0), (0, 1)))
+        return np.where(column >= 0, np.take_along_axis(dropped, np.maximum(column, 0), axis=1), target)
+
+    def units_alone(source: Rows) -> Int[np.ndarray, "batch answer"]:
+        target, column = columns(source)
+        return np.where(column == 0, target, task.vocabulary.pad)
+
+    carries = "Train longer, or on more sums with carries; the accuracy is that of the rule."
+    return (
+        SimpleRule("adds without carrying", without_carries, carries),
+        SimpleRule(
+            "adds the units alone",
+            units_alone,
+            "Train longer; the rest has not been learned yet.",
+            part="last digit",
+            keys=("units", "others"),
+        ),
+    )
+
+
+def other_operands(source: Rows, base: int) -> dict[str, Rows]:
+    """Every digit of either operand moved up by one; a 9 becomes a 1, so that no zero leads."""
+    second = np.cumsum(source == base, axis=1) > 0
+    digit = digit_columns(source, base) >= 0
+    moved = np.where(source == base - 1, 1, source + 1)
+    return {
+        "first operand": np.where(digit & ~second, moved, source),
+        "second operand": np.where(digit & second, moved, source),
+    }
