@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from headway.config import Choice
+from headway.errors import InputError
 from headway.model.attention import _attend_unrolled, attend
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
@@ -161,7 +162,9 @@ def test_an_unknown_layer_is_refused_by_name() -> None:
             super().__init__(*arguments)
             self.scale = Scale()
 
-    with pytest.raises(TypeError, match=r"scale: a stack knows no Scale; give model/stack\.py one"):
+    with pytest.raises(
+        InputError, match=r"scale of class Scale holds weights of its own, and several seeds at once need"
+    ):
         stack_models([Odd(models[0].config, 9, 3)], CPU)
 
 

@@ -122,8 +122,6 @@ def test_columns_far_above_do_not_change_a_sum_below(shape: str) -> None:
 def test_windows_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InputError, match=r"model\.window and model\.log_length_scale exclude each other"):
         ModelConfig(window=3, log_length_scale=True)
-    with pytest.raises(InputError, match=r"model\.window counts places, and model\.encoding = 'randomized'"):
-        ModelConfig(window=3, encoding=Choice(name="randomized"))
     with pytest.raises(InputError, match=r"model\.window = -1"):
         build(ModelConfig, {"window": -1}, "model")
 
@@ -168,3 +166,11 @@ def test_without_a_window_for_all_the_other_kinds_see_everything() -> None:
     assert all((weights > 0).all() for name, weights in record.items() if "cross" in name or "encoder" in name)
     own = next(weights for name, weights in record.items() if name == "decoder.0.self")
     assert torch.equal((own > 0)[0, 0], torch.eye(7, dtype=torch.bool))
+
+
+def test_a_window_and_an_encoding_that_moves_neighbours_apart_exclude_each_other() -> None:
+    config = ModelConfig(shape="encoder", window=2, encoding=Choice(name="randomized"), pooling=Choice(name="mean"))
+    with pytest.raises(
+        InputError, match=r"model.window counts positions, and model.encoding = 'randomized' moves them"
+    ):
+        Transformer(config, 9, 2)

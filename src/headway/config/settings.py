@@ -94,8 +94,6 @@ class ModelConfig:
             return
         if self.log_length_scale:
             raise InputError("model.window and model.log_length_scale exclude each other: a window has one length")
-        if self.encoding.name == "randomized":
-            raise InputError("model.window counts places, and model.encoding = 'randomized' moves them apart")
 
     def _settle_layers(self, stack: str, *, used: bool) -> None:
         key = f"{stack}_layers"

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from headway.errors import InputError
 from headway.model.encodings.fire import Number
 from headway.model.noise import share_noise
 from headway.model.transformer import Transformer
@@ -200,13 +201,16 @@ def _leaves(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 def _stacked(leaf: nn.Module, path: str, blocks: dict[str, Tensor]) -> nn.Module:
     own = [blocks[f"{path}.{name}"] for name, _ in leaf.named_parameters(recurse=False)]
-    if isinstance(leaf, nn.Linear):
+    if type(leaf) is nn.Linear:  # one that derives from it may compute something else
         return StackedLinear(*own)
-    if isinstance(leaf, nn.LayerNorm):
+    if type(leaf) is nn.LayerNorm:
         weight, bias = own
         return StackedLayerNorm(weight, bias, leaf.eps)
-    if isinstance(leaf, nn.Embedding):
+    if type(leaf) is nn.Embedding:
         return StackedEmbedding(*own)
-    if isinstance(leaf, Number):
+    if type(leaf) is Number:
         return StackedNumber(*own)
-    raise TypeError(f"{path}: a stack knows no {type(leaf).__name__}; give model/stack.py one")
+    raise InputError(
+        f"{path} of class {type(leaf).__name__} holds weights of its own, and several seeds at once need them in "
+        "nn.Linear, nn.LayerNorm or nn.Embedding; train one seed at a time"
+    )

@@ -12,7 +12,7 @@ from headway.errors import InputError
 from headway.model.attention import Place, Visibility
 from headway.model.blocks import Block, Hidden, LayerCache, View
 from headway.model.encodings import Sizes, make_encoding
-from headway.model.encodings.base import for_rows
+from headway.model.encodings.base import Encoding, for_rows
 from headway.model.noise import Dropout, share_noise
 from headway.model.poolings import make_pooling
 from headway.model.sites import sites_of
@@ -65,6 +65,9 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(n_tokens, config.d_model)
         sizes = Sizes(config.d_model, config.n_heads, config.d_head, self.kinds)
         self.encoding = make_encoding(config.encoding, sizes)
+        if self.encoding.spreads and any(config.window_of(kind) is not None for kind in self.kinds):
+            name = config.encoding.name
+            raise InputError(f"model.window counts positions, and model.encoding = {name!r} moves them apart")
         self.dropout = Dropout(config.dropout)
         self.sites = sites_of(config)
         at = {site.name: site for site in self.sites}
@@ -211,13 +214,13 @@ def initialise(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.weight.numel():  # an attention may have lost all its heads
             nn.init.xavier_uniform_(module.weight)
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight)
-    for name, parameter in model.named_parameters():
-        if name.startswith("encoding.") and ".tables." in f".{name}":
-            nn.init.zeros_(parameter)
+    for module in model.modules():
+        if isinstance(module, Encoding):
+            module.initialise()
 
 
 def count_parameters(model: nn.Module) -> int:

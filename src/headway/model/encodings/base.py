@@ -45,11 +45,16 @@ class Encoding(nn.Module):
 
     Options: ClassVar[type] = NoOptions
     position_kind: PositionKind = "index"
+    spreads: ClassVar[bool] = False
+    """Whether `place` moves neighbours apart, so that a window over positions would not hold its neighbours."""
 
     def __init__(self, options: Any, sizes: Sizes):
         super().__init__()
         self.position_kind = getattr(options, "positions", self.position_kind)
         self.options, self.sizes, self.noise = options, sizes, Noise()
+
+    def initialise(self) -> None:
+        """Give parameters their first values, after every linear layer and embedding of the model has its own."""
 
     def place(
         self, source: Positions, target: Int[Tensor, "#other prefix"] | None, length: Int[Tensor, "#batch 1"]

@@ -28,6 +28,11 @@ class Clipped(Encoding):
         rows = 2 * options.clip + 1
         self.tables = nn.ModuleDict({kind: nn.Embedding(rows, sizes.n_heads) for kind in sizes.kinds})
 
+    def initialise(self) -> None:
+        """Tables start at 0, so that attention starts flat."""
+        for table in self.tables.parameters():
+            nn.init.zeros_(table)
+
     def bias(
         self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
     ) -> Float[Tensor, "#batch head query key"]:

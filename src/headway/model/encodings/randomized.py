@@ -26,6 +26,7 @@ class Randomized(Encoding):
     """
 
     Options = RandomizedOptions
+    spreads = True
 
     def __init__(self, options: Any, sizes: Sizes):
         from headway.model.encodings import make_encoding

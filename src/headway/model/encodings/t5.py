@@ -30,6 +30,11 @@ class T5(Encoding):
         super().__init__(options, sizes)
         self.tables = nn.ModuleDict({kind: nn.Embedding(options.buckets, sizes.n_heads) for kind in sizes.kinds})
 
+    def initialise(self) -> None:
+        """Tables start at 0, so that attention starts flat."""
+        for table in self.tables.parameters():
+            nn.init.zeros_(table)
+
     def bias(
         self, query: Int[Tensor, "#batch query"], key: Int[Tensor, "#batch key"], kind: str
     ) -> Float[Tensor, "#batch head query key"]:
