@@ -158,10 +158,10 @@ def told_lengths(study: LengthStudy) -> list[str]:
     found = [tables.mastery_table(cells)]
     found += [accuracy_table(cells, name) for name in SHOWN_SETS if name in sets]
     found += [tables.held_table(cells, sets), tables.reach_table(cells)]
-    if (ripples := tables.ripple_table(cells)).rows:
+    if len((ripples := tables.ripple_table(cells)).columns) > 1:  # carries were measured, whether or not any is right
         found += [ripples, *(tables.seed_table(cells, name) for name in sets)]
     found.append(tables.repair_table(cells))
-    lines = [line for one in found if one.rows for line in (f"{one.caption}:", *one.lines(), "")]
+    lines = [line for one in found if one.rows or one is ripples for line in (f"{one.caption}:", *one.lines(), "")]
     for arm in study.arms:
         lines += [f"{arm.name}: {name} is refused: {why}" for name, why in arm.refused.items()]
     lines += [str(cost_of(cost)) for cost in study.costs]
