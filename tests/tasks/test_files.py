@@ -23,9 +23,33 @@ GOOD = {
     "addition": {"input": [3, 7, 10, 8, 1], "target": [1, 1, 8]},
     "addition-text": {"input": "95 + 7 = ", "target": "102"},
     "sortedness": {"sequence": [2, 7, 31, 7, 90], "is_sorted": 0, "length": 5},
+    "copy": {"input": [5, 3, 3, 5], "target": [5, 3, 3, 5]},
+    "sorting": {"input": [5, 3, 3, 9], "target": [3, 3, 5, 9]},
+    "parity": {"input": [1, 0, 1, 1], "target": 1},
 }
+ELEMENTS = [
+    ("input", "53", "input is '53'; a list of whole numbers needed"),
+    ("input", [], "input is []; a list of whole numbers needed"),
+    ("input", [1, True], "input is [1, True]; a list of whole numbers needed"),
+]
 
 BAD_VALUES = {
+    "copy": [
+        *ELEMENTS,
+        ("input", [5, 10], "input holds 10; values lie in 0..9"),
+        ("target", [5, 3, 3], "target is [5, 3, 3]; [5, 3, 3, 5] is right"),
+    ],
+    "sorting": [
+        *ELEMENTS,
+        ("input", [-1], "input holds -1; values lie in 0..9"),
+        ("target", [5, 3, 3, 9], "target is [5, 3, 3, 9]; [3, 3, 5, 9] is right"),
+    ],
+    "parity": [
+        *ELEMENTS,
+        ("input", [1, 2], "input holds 2; values lie in 0..1"),
+        ("target", 0, "target is 0; 1 is right"),
+        ("target", True, "target is True; 1 is right"),
+    ],
     "addition": [
         ("input", "37+81", "input is '37+81'; a list of whole numbers needed"),
         ("input", None, "input is None; a list of whole numbers needed"),
