@@ -25,7 +25,7 @@ def with_kept_keys(trained: Trained, examples: Examples, size: int) -> float:
 
 
 def whole_domain(settings: Settings) -> Iterator[Row]:
-    """headway's evaluation, with its share of answers decoded for real, against decoding all of them."""
+    """headway's evaluation, with its share of answers decoded greedily, against decoding all of them."""
     trained = half_trained(settings)
     everything = Examples.join(list(trained.task.domain()), trained.task.vocabulary.pad)
     total = len(everything)
@@ -37,10 +37,12 @@ def whole_domain(settings: Settings) -> Iterator[Row]:
         found = evaluate_examples(trained, "all", iter([sums]), len(sums), decoded=decoded)
         assert isinstance(found, SequenceEvaluation)
         if found.real_disagreements:
-            raise SystemExit(f"{found.real_disagreements} decoded answers are not what the parallel pass foresaw")
+            raise SystemExit(
+                f"{found.real_disagreements} decoded answers are not what the teacher-forced pass predicted"
+            )
         return found.accuracy
 
-    ways = {"greedy decoding": by_decoding, "greedy decoding with kept keys": with_kept_keys}
+    ways = {"greedy decoding": by_decoding, "greedy decoding with a KV cache": with_kept_keys}
     few = sums.take(slice(0, settings.pick(20, 2_048, 65_536)))
     for name, way in ways.items():
         size = best_batch(settings, lambda size, way=way: way(trained, few, size), len(few))  # type: ignore[misc]

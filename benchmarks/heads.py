@@ -1,7 +1,7 @@
-"""Zero ablation of every head, and of every set of some heads: one walk against a hook and a pass for each.
+"""Zero ablation of every head, and of every set of some heads: one shared pass against a hook and a pass for each.
 
 The plain way is what a careful script does: a forward hook that zeroes heads, one after another, and then either a full
-greedy decode (without kept keys, the source read once) or one parallel pass. All ways must find the same accuracies.
+greedy decode (without a KV cache, the source read once) or one teacher-forced pass. All must find the same accuracies.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from benchmarks.measuring import Row, Settings, compare, fastest
 from benchmarks.subject import half_trained
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained
-from headway.head_analysis.together import all_subsets
+from headway.head_analysis.joint_ablation import all_subsets
 from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.model.sites import Head
 from headway.model.transformer import Inputs
@@ -27,7 +27,7 @@ SIZES = (64, 128, 256, 512, 1_024, 4_096)
 
 
 def sweep(trained: Trained, examples: Examples, plan: np.ndarray) -> list[float]:
-    """headway's way: one walk that branches where variants part."""
+    """headway's way: one shared pass that branches where variants part."""
     return run_variants(trained, examples, plan, [zero]).accuracy.tolist()
 
 
@@ -119,7 +119,9 @@ def zero_sweep(settings: Settings) -> Iterator[Row]:
         f"hook and greedy decoding, batches of {COURSE_BATCH}": partial(
             plain, batch=COURSE_BATCH, accuracy=by_decoding
         ),
-        f"hook and one parallel pass, batches of {size} (its best)": partial(plain, batch=size, accuracy=by_one_pass),
+        f"hook and one teacher-forced pass, batches of {size} (its best)": partial(
+            plain, batch=size, accuracy=by_one_pass
+        ),
     }
     for name, way in ways.items():
         theirs = partial(way, trained, examples, plan)
@@ -138,7 +140,7 @@ def subsets(settings: Settings) -> Iterator[Row]:
     size = best_batch(settings, lambda size: by_one_pass(trained, examples, size), len(examples))
     ours = partial(sweep, trained, examples, plan)
     theirs = partial(plain, trained, examples, some, by_one_pass, size)
-    name = f"hook and one parallel pass, batches of {size} (its best)"
+    name = f"hook and one teacher-forced pass, batches of {size} (its best)"
     check_equal(name, ours()[:: len(plan) // sample], theirs())
     yield compare(
         settings,

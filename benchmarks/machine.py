@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headway.training.preparation import describe_circumstances
+from headway.training.preparation import describe_environment
 
 CPU_INFORMATION = Path("/proc/cpuinfo")
 
@@ -36,6 +36,6 @@ def processor() -> str:
 
 def circumstances(device: torch.device, command: list[str], commit: str | None) -> dict[str, Any]:
     """Versions, commit, device, threads and command; a `commit` that is told counts more than what git finds."""
-    found = describe_circumstances(device, 0, command)
+    found = describe_environment(device, 0, command)
     del found["seed"]
     return {**found, "processor": processor(), "commit": f"{commit}, as told" if commit else found["commit"]}

@@ -13,7 +13,7 @@ true drops. Then `samples` samples of `size` examples are drawn from it, each ju
 - null: sweeps in which before and after are exchanged at random example by example, so that no head has an effect;
   how often any difference is found in a whole sweep.
 
-What the means and the donors are is fixed beforehand (means of the test split, one donor a sum), so that each
+Means and patch sources are fixed beforehand (means of the test split, one patch source for each sum), so that each
 ablation is one definite change of the model.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from headway.evaluation import Trained, load
 from headway.head_analysis.ablation import KINDS
-from headway.head_analysis.variants import donor, heads_of, means, run_variants, zero
+from headway.head_analysis.variants import heads_of, means, patch_source, run_variants, zero
 from headway.head_analysis.verdicts import CRITICAL, IMPORTANT, judge
 from headway.randomness import generator
 from headway.statistics import holm, mcnemar
@@ -40,12 +40,12 @@ def ablate_population(trained: Trained) -> tuple[list[str], np.ndarray]:
     """Names of all ablations, and which sums are right: as the model is (row 0), then under each ablation."""
     examples = Examples.join(list(trained.task.domain()), trained.task.vocabulary.pad)
     mean, position_mean = means(trained, trained.examples("test"))
-    donors = generator(trained.config.data.seed, "population donors").permutation(len(examples))
-    fillings = [zero, mean, position_mean, donor(trained, examples.take(donors))]
+    patch_sources = generator(trained.config.data.seed, "population patch_sources").permutation(len(examples))
+    replacements = [zero, mean, position_mean, patch_source(trained, examples.take(patch_sources))]
     heads = heads_of(trained)
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([0 * alone[:1], *(alone * (kind + 1) for kind in range(len(KINDS)))])
-    right = run_variants(trained, examples, plan, fillings).right
+    right = run_variants(trained, examples, plan, replacements).right
     return [f"{head} {kind}" for kind in KINDS for head in heads], right
 
 

@@ -33,7 +33,7 @@ from headway.tasks import make_task
 from headway.tasks.files import make_splits
 from headway.training import train, train_stack
 from headway.training.data import TrainingData
-from headway.training.preparation import describe_circumstances, resolve
+from headway.training.preparation import describe_environment, resolve
 
 
 class Clock:
@@ -193,7 +193,7 @@ def main() -> None:
     result = {
         **(found[0] if arguments.encodings is None else {"cells": found}),
         "precision": f"{precision} in stacks, full in one at a time" if cuda else "full",
-        **describe_circumstances(torch.device("cuda" if cuda else "cpu"), 0, ["benchmarks/stack.py"]),
+        **describe_environment(torch.device("cuda" if cuda else "cpu"), 0, ["benchmarks/stack.py"]),
     }
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")

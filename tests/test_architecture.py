@@ -27,12 +27,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
-    "reports": BASE | {"config", "narration", "pages", "results", "runs", "statistics"},
+    "reports": BASE | {"config", "narration", "self_contained_html", "results", "runs", "statistics"},
     "explorer": BASE
-    | {"batches", "evaluation", "head_analysis", "model", "origin", "pages", "results", "runs", "storage", "tasks"}
+    | {
+        "batches",
+        "evaluation",
+        "head_analysis",
+        "model",
+        "origin",
+        "self_contained_html",
+        "results",
+        "runs",
+        "storage",
+        "tasks",
+    }
     | {"narration"}
     | {"__init__"},
-    "pages": set(),
+    "self_contained_html": set(),
     "head_analysis": BASE
     | {"config", "narration", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs"},
     "length_analysis": BASE

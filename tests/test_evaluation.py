@@ -1,4 +1,4 @@
-"""Accuracy that can be trusted: decoding equals the parallel pass, and a planted fault is seen."""
+"""Accuracy that can be trusted: decoding equals the teacher-forced pass, and a planted fault is seen."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def untrained(base: dict, tmp_path: Path, **tables: dict) -> Trained:
 
 
 def check_equality(trained: Trained) -> tuple[int, int]:
-    """Every test example decoded for real, with and without kept keys, against the parallel pass."""
+    """Every test example decoded greedily, with and without a KV cache, against the teacher-forced pass."""
     found = evaluate(trained, "test")
     assert found.decoded_n == found.n
     assert found.decoded_wrong == found.wrong

@@ -11,9 +11,9 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.explorer.export import export_run
 from headway.head_analysis.analysis import analyse_and_keep, settings_of
-from headway.reports.gathering import gather
+from headway.reports.documents import gather
 from headway.runs import RunDirectory
-from headway.studies.pieces import Heads
+from headway.studies.jobs import Heads
 from headway.studies.plan import Study
 from headway.training import train
 from tests.tiny import ADDITION, config

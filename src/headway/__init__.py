@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.api import prune, sweep, train
-    from headway.diagnosis.visit import doctor
+    from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
     from headway.head_analysis.analysis import analyse as heads
@@ -35,7 +35,7 @@ _PUBLIC = {
     "heads": "headway.head_analysis.analysis:analyse",
     "prune": "headway.api:prune",
     "lengths": "headway.length_analysis.measure:measure_lengths",
-    "doctor": "headway.diagnosis.visit:doctor",
+    "doctor": "headway.diagnosis.examine:doctor",
     "report": "headway.reports.writing:report",
     "explore": "headway.explorer.writing:explore",
     "sweep": "headway.api:sweep",

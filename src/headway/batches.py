@@ -31,10 +31,10 @@ def make_batch(task: Task, model: Transformer, examples: Examples, device: torch
     if cut:
         source, target = _cut(source, pad), target if task.kind == "class" else _cut(target, pad)
     padded = bool((source[:, -1] == pad).any())
-    return lay_out(task, model, send(source, device), send(target, device), padded=padded)
+    return collate(task, model, send(source, device), send(target, device), padded=padded)
 
 
-def lay_out(
+def collate(
     task: Task,
     model: Transformer,
     source: Int[Tensor, "batch position"],

@@ -1,8 +1,8 @@
-"""Accuracy on examples: one parallel pass over all, and real decoding of a sample to check it.
+"""Accuracy on examples: one teacher-forced pass over all, and greedy decoding of a sample to check it.
 
 Greedy decoding gets a whole answer right exactly when the parallel (teacher-forced) pass does: up to the
-first wrong token both have read the same, right prefix. So the parallel pass counts, and the sample that is
-decoded for real must agree with it token by token, up to and including the first wrong one.
+first wrong token both have read the same, right prefix. So the teacher-forced pass counts, and the sample that is
+decoded greedily must agree with it token by token, up to and including the first wrong one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ Observer = Callable[[Examples, np.ndarray], None]
 """Told of some examples and, for each, whether it was answered rightly."""
 
 DECODED = 20_000
-"""How many examples are decoded for real, at most."""
+"""How many examples are decoded greedily, at most."""
 SHOWN = 20
 """How many wrong answers and disagreements are kept in full, at most."""
 NEAR_TIE = 1e-3
@@ -264,7 +264,7 @@ class ClassCount(Count):
 
 
 class SequenceCount(Count):
-    """Whole answers, and the sample of them that is decoded for real."""
+    """Whole answers, and the sample of them that is decoded greedily."""
 
     def __init__(self, trained: Trained, shown: int, size: int, decoded: int):
         super().__init__(trained, shown)
@@ -283,7 +283,7 @@ class SequenceCount(Count):
         return right
 
     def answers(self, batch: Batch) -> Tensor:
-        # Past the first wrong token the parallel pass has read what the model did not write; so decode.
+        # Past the first wrong token the teacher-forced pass has read what the model did not write; so decode.
         return decode(self.trained.model, self.task, batch)
 
     def result(self, name: str) -> SequenceEvaluation:
@@ -304,7 +304,7 @@ class SequenceCount(Count):
         )
 
     def _decode(self, examples: Examples, foreseen: Int[Tensor, "batch answer"]) -> None:
-        """Decode some examples and compare with what the counted pass foresaw."""
+        """Decode some examples and compare with what the counted pass predicted."""
         pad = self.task.vocabulary.pad
         batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
         written = decode(self.trained.model, self.task, batch)
@@ -340,7 +340,7 @@ def disagreeing(
     target: Int[Tensor, "batch answer"],
     pad: int,
 ) -> Bool[Tensor, "batch answer"]:
-    """Where decoding differs from the parallel pass although both had read the same, right prefix."""
+    """Where decoding differs from the teacher-forced pass although both had read the same, right prefix."""
     counts = target != pad
     wrong = (predicted != target) & counts
     wrong_before = wrong.cumsum(1) - wrong.long()

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, a lock for one writer, and the mark of a file that headway wrote."""
+"""Atomic writes, a lock for one writer, and the mark of a file that headway wrote."""
 
 import fcntl
 import json

@@ -13,7 +13,7 @@ import torch
 from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
-from headway.head_analysis import analysis, capture, checks, together, verdicts
+from headway.head_analysis import analysis, capture, checks, verdicts
 from headway.narration import head_sets
 from headway.narration import heads as narrated
 from headway.narration.text import Missing
@@ -472,7 +472,7 @@ def interrupt(*arguments: Any, **options: Any) -> Any:
         "ablation.ablate",
         "joint.eliminate",
         "joint.measure_pairs",
-        "anatomy.dissect",
+        "anatomy.analyse_errors",
         "checks.check_instruments",
     ],
 )

@@ -180,7 +180,7 @@ def test_a_decoder_that_disagrees_gives_exit_code_1(here: Path, shell: Shell, mo
     decode = evaluation.decode
     monkeypatch.setattr(evaluation, "decode", lambda *given, **how: (decode(*given, **how) + 1) % 10)
     text = shell("lengths text --at 16 --n 20 --no-figures --quiet", code=1)
-    assert "decoding and the parallel pass disagree; these accuracies cannot be trusted" in text
+    assert "decoding and the teacher-forced pass disagree; these accuracies cannot be trusted" in text
 
 
 def test_progress_goes_to_stderr(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

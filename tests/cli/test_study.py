@@ -261,11 +261,11 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 STOPS = {
     "headway.training.train": "stopped in stage 1 of 5, train (0 of 1 runs are trained)",
-    "headway.studies.pieces.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 pieces are done); "
+    "headway.studies.jobs.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 pieces are done); "
     "done before it: train",
-    "headway.studies.pieces.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 pieces are done); "
+    "headway.studies.jobs.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 pieces are done); "
     "done before it: train",
-    "headway.studies.pieces.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 pieces are done); "
+    "headway.studies.jobs.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 pieces are done); "
     "done before it: train, lengths and heads",
     "headway.reports.writing.report": "stopped in stage 4 of 5, report; "
     "done before it: train, lengths and heads, doctor",
@@ -296,7 +296,7 @@ def test_heads_or_a_report_that_fail_cost_nothing_else(
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("it rained")
 
-    monkeypatch.setattr("headway.studies.pieces.Heads.do", fail)
+    monkeypatch.setattr("headway.studies.jobs.Heads.do", fail)
     monkeypatch.setattr("headway.reports.writing.report", fail)
     assert run([*HARD, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

@@ -123,7 +123,7 @@ def test_the_contract(name, options, check):
 def test_the_oracle_agrees_with_the_reference(name, options):
     task = task_of(name, options)
     parsed = options_of(type(task).Options, Choice(name=name, options=options), "task")
-    sides = [side for one in task.contrasts(np.random.default_rng(3), 12) for side in (one.base, one.donor)]
+    sides = [side for one in task.contrasts(np.random.default_rng(3), 12) for side in (one.base, one.patch_source)]
     for examples in (drawn(task, 200), *sides):
         for record in records(task, examples):
             assert record == REFERENCES[name](parsed, record)

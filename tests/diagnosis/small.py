@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from headway.diagnosis.examination import Examination
+from headway.diagnosis.examine import CHECKS, examine
 from headway.diagnosis.findings import Finding, run_checks
 from headway.diagnosis.subject import Subject, subject_of
-from headway.diagnosis.visit import CHECKS, examine
 from headway.evaluation import Trained, load
 from headway.training import train
 from tests.head_analysis.small import ADDITION, SORTEDNESS

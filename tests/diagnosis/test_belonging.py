@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from headway.diagnosis.examine import examine
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.subject import subject_of
-from headway.diagnosis.visit import examine
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.results.heads import HeadAnalysis
@@ -18,8 +18,8 @@ from headway.results.lengths import Checkpoint
 from headway.tasks import Examples
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
-from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
+from tests.results.replacement import typed
 from tests.tiny import SORTEDNESS, config
 
 NEW = (

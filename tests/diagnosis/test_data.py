@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headway.diagnosis.examine import examine
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.subject import Subject, subject_of
-from headway.diagnosis.visit import examine
 from headway.tasks import Examples
 from headway.tasks.base import Vocabulary
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, untrained

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headway.batches import make_batch
-from headway.diagnosis.visit import examine
+from headway.diagnosis.examine import examine
 from headway.tasks import Examples
 from tests.diagnosis.small import first_error, found, run, subject
 

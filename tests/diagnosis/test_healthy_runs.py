@@ -10,7 +10,7 @@ import pytest
 import headway as hw
 from headway.api import read_recipe, recipe_folder
 from headway.config import DataConfig, RunConfig
-from headway.diagnosis.visit import CHECKS
+from headway.diagnosis.examine import CHECKS
 from headway.evaluation import Trained, load
 from headway.model.encodings import ENCODINGS
 from headway.results.doctor import Diagnosis

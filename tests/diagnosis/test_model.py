@@ -11,8 +11,8 @@ import torch
 
 import headway as hw
 from headway.config import Choice, options_of
+from headway.diagnosis.examine import examine
 from headway.diagnosis.subject import Subject, subject_of
-from headway.diagnosis.visit import examine
 from headway.errors import InputError
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
@@ -23,8 +23,8 @@ from headway.tasks import Examples
 from headway.tasks.columns import operands
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
-from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
+from tests.results.replacement import typed
 from tests.tiny import config
 
 
@@ -261,7 +261,7 @@ def test_heads_that_look_at_all_or_at_one_place_are_a_warning() -> None:
 INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("hook-silent", {"fired": lambda examples: {"encoder.0.self": 1, "decoder.0.self": 0}}),
     ("weights-off-one", {"attention": lambda examples: {"dec0.self.h1": torch.full((2, 4, 5), 0.3)}}),
-    ("walk-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
+    ("partial-forward-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
     ("pruned-differs", {"pruned": lambda examples: {"enc0.self.h0": torch.zeros(len(examples), 4, 14)}}),
     ("hook-misplaced", {"hooked": lambda examples: {}}),
     ("sweep-misplaced", {"masked": lambda examples: {}}),
@@ -338,7 +338,7 @@ def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
 
 
 def test_every_check_has_a_name_of_its_own_and_says_what_it_holds() -> None:
-    from headway.diagnosis.visit import CHECKS
+    from headway.diagnosis.examine import CHECKS
 
     names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names)

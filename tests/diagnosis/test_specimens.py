@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import headway
+from headway.diagnosis.examine import CHECKS
 from headway.diagnosis.specimens import SPECIMENS
-from headway.diagnosis.visit import CHECKS
 from headway.results.doctor import Diagnosis, Exhibit, Finding
 
 NAMES = [specimen.name for specimen in SPECIMENS]

@@ -14,8 +14,8 @@ from headway.explorer.export import export_run
 from headway.explorer.packing import unpack
 from headway.explorer.writing import engine_text
 from headway.head_analysis.handles import edits_of, intervene
-from headway.pages import script_json
 from headway.runs import RunDirectory
+from headway.self_contained_html import script_json
 from headway.tasks import Examples, make_task
 
 TASKS: dict[str, dict[str, Any]] = {

@@ -207,10 +207,10 @@ def test_decoding_writes_what_pytorch_writes_and_shows_its_weights(tab: Any, run
             assert len(found["outputs"][str(head)]) == shape[0] * trained.model.config.d_head
 
 
-PATCH = """({ index, base, donor, head }) => {
+PATCH = """({ index, base, patch_source, head }) => {
   const engine = Headway.open(runsOf()[index]);
   const prefix = (example) => [engine.run.vocabulary.bos, ...example.target.slice(0, -1)];
-  const taken = engine.read(donor.source, prefix(donor)).outputs[head];
+  const taken = engine.read(patch_source.source, prefix(patch_source)).outputs[head];
   const found = engine.read(base.source, prefix(base), { patch: { [head]: taken } });
   return found.steps.map((step) => Array.from(step.logits));
 }"""
@@ -218,10 +218,12 @@ PATCH = """({ index, base, donor, head }) => {
 
 def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str, Any]) -> None:
     trained, _ = runs["decoder"]
-    base, donor = (draw(trained, np.random.default_rng(seed), 1) for seed in (4, 5))
+    base, patch_source = (draw(trained, np.random.default_rng(seed), 1) for seed in (4, 5))
     site = trained.model.sites[0]
     outputs: list[torch.Tensor] = []
-    donors, bases = (make_batch(trained.task, trained.model, one, torch.device("cpu")) for one in (donor, base))
+    patch_sources, bases = (
+        make_batch(trained.task, trained.model, one, torch.device("cpu")) for one in (patch_source, base)
+    )
 
     def keep(heads: torch.Tensor) -> torch.Tensor:
         outputs.append(heads.clone())
@@ -234,10 +236,10 @@ def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str,
 
     with torch.inference_mode():
         with intervene(trained.model, {site.name: keep}):
-            trained.model(donors.inputs)
+            trained.model(patch_sources.inputs)
         with intervene(trained.model, {site.name: put}):
             wanted = trained.model(bases.inputs)[0].numpy()
-    pair = {"base": as_json(trained, base)[0], "donor": as_json(trained, donor)[0]}
+    pair = {"base": as_json(trained, base)[0], "patch_source": as_json(trained, patch_source)[0]}
     found = tab.evaluate(PATCH, {"index": list(MODELS).index("decoder"), "head": str(site.heads[1]), **pair})
     np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
 

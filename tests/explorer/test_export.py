@@ -22,13 +22,13 @@ from headway.explorer.tables import Span, find_rows
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
-from headway.pages import digest
 from headway.results.lengths import Checkpoint, TrainingRange
 from headway.runs import RunDirectory
+from headway.self_contained_html import digest
 from headway.training import train
 from tests.explorer.parity import untrained
-from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of
+from tests.results.replacement import typed
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b</script>\u2028'

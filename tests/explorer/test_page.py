@@ -380,15 +380,15 @@ def test_a_head_is_patched_from_one_sum_into_another(tab: Any) -> None:
     tab.select_option("#patch-pair", index=1)
     pair = tab.evaluate("explorerPage.run.contrasts[0]")
     found = state(tab)
-    assert tab.evaluate("PageTasks.read(explorerPage.run, explorerPage.state.from).source") == pair["donor"]
+    assert tab.evaluate("PageTasks.read(explorerPage.run, explorerPage.state.from).source") == pair["patch_source"]
     assert tab.evaluate("explorerPage.source") == pair["base"]
     for head in tab.evaluate("PageState.headsOf(explorerPage.run)"):
         tab.select_option("#patch-head", head)
         moved = tab.evaluate(
-            """([head, donor]) => { const { engine, source, result } = explorerPage;
-              const patch = { [head]: engine.answer(donor, {}).outputs[head] };
+            """([head, patch_source]) => { const { engine, source, result } = explorerPage;
+              const patch = { [head]: engine.answer(patch_source, {}).outputs[head] };
               return engine.answer(source, { patch }).tokens.join() !== result.tokens.join(); }""",
-            [head, pair["donor"]],
+            [head, pair["patch_source"]],
         )
         told = tab.text_content("#patch-result .told")
         assert told.startswith("It moved: " if moved else "Nothing moved: "), told

@@ -1,4 +1,4 @@
-"""Ablation against independent routes to the same numbers: other code, slow counts, real decoding."""
+"""Ablation against independent routes to the same numbers: other code, slow counts, greedy decoding."""
 
 import json
 from copy import deepcopy
@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from headway.batches import make_batch
 from headway.evaluation import decode, evaluate
 from headway.head_analysis import verdicts
-from headway.head_analysis.ablation import KINDS, ablate, ablate_together, make_fillings, measure_drops
+from headway.head_analysis.ablation import KINDS, ablate, ablate_together, make_replacements, measure_drops
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants, zero
 from headway.head_analysis.verdicts import Claims, claims_of, decide, judge, n_to_decide, overall, share_under
-from headway.head_analysis.walk import Walk, run_tree
 from headway.results.schema import write
 from headway.statistics import drop_above, equivalence, paired_interval, ratio_interval, wilson_interval
 from tests.head_analysis.numpy_transformer import NumpyTransformer
@@ -53,8 +53,10 @@ def test_a_zero_ablation_is_the_same_by_sweep_by_weights_and_in_numpy(norm, acti
     )
     arrays = inputs.source.numpy(), lengths, inputs.prefix.numpy()
     swept: dict[int, Tensor] = {}
-    walk = Walk(model, inputs)
-    run_tree(walk, one_at_a_time(18), [zero(walk, slice(None))], lambda alike, found: swept.update({alike[0]: found}))
+    forward = PartialForward(model, inputs)
+    run_tree(
+        forward, one_at_a_time(18), [zero(forward, slice(None))], lambda alike, found: swept.update({alike[0]: found})
+    )
     whole = numbers.logits(*arrays)
     close = {"rtol": 1e-12, "atol": 1e-12}  # fp64 sums of a few dozen terms, six layers deep
     np.testing.assert_allclose(swept[0].numpy(), whole, **close)
@@ -384,7 +386,7 @@ def test_an_ablation_names_every_head_in_every_kind() -> None:
     assert found.family == 2 * 4 * 9
     for head, verdict in found.verdicts.items():
         assert verdict == overall([found.drops[kind][head].verdict for kind in KINDS])
-    outcomes = run_variants(trained, examples, one_at_a_time(9, 4), make_fillings(trained, examples)[0])
+    outcomes = run_variants(trained, examples, one_at_a_time(9, 4), make_replacements(trained, examples)[0])
     for kind, row in zip(KINDS, outcomes.accuracy[1:].reshape(4, 9), strict=True):
         assert [found.drops[kind][head].accuracy for head in heads] == row.tolist()
 

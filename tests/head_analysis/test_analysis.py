@@ -15,7 +15,7 @@ import torch
 import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.head_analysis import analysis, capture, joint, together, verdicts
+from headway.head_analysis import analysis, capture, joint, verdicts
 from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes
 from headway.head_analysis.instrument import Subject
@@ -311,7 +311,7 @@ def test_choosing_and_reporting_never_share_an_example(monkeypatch: pytest.Monke
     seen: list[set[bytes]] = []
 
     def spy(chosen_on: Any, reported_on: Any, *rest: Any) -> Any:
-        seen.extend({row.tobytes() for row in ground.examples.source} for ground in (chosen_on, reported_on))
+        seen.extend({row.tobytes() for row in context.examples.source} for context in (chosen_on, reported_on))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(joint, "eliminate", spy)

@@ -17,14 +17,14 @@ from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.narration.places import placed
 from headway.reports import writing
 from headway.reports.bars import bars
+from headway.reports.documents import gather
 from headway.reports.figures import planned
-from headway.reports.gathering import gather
 from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.schema import write
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.reports.made_up_runs import make_run
-from tests.results.filling import filled
+from tests.results.replacement import filled
 
 
 def examples_of(trained: Trained, n: int = 17) -> Examples:

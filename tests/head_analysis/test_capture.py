@@ -1,4 +1,4 @@
-"""Captured weights and outputs are those of real decoding, step by step and without kept keys."""
+"""Captured weights and outputs are those of greedy decoding, step by step and without a KV cache."""
 
 import json
 from collections import defaultdict
@@ -25,7 +25,7 @@ WRITERS = {name: base for name, base in SHAPES.items() if name != "sortedness"}
 
 
 class Steps:
-    """Greedy decoding without kept keys: what every head saw and brought at each step, noted by plain hooks."""
+    """Greedy decoding without a KV cache: what every head saw and brought at each step, noted by plain hooks."""
 
     def __init__(self, trained: Trained, source: np.ndarray):
         self.trained = trained

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from headway.errors import InstrumentError
 from headway.evaluation import Trained
-from headway.head_analysis import checks, handles, walk
+from headway.head_analysis import checks, handles
 from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.checks import check_instruments
+from headway.head_analysis.partial_forward import PartialForward, Replacement
 from headway.head_analysis.variants import heads_of
-from headway.head_analysis.walk import Filling, Walk
 from headway.model import attention
 from headway.model.attention import Visibility
 from headway.tasks.addition_text import AdditionText
@@ -80,8 +80,8 @@ def corrupted(change: Callable[[Tensor], Tensor]) -> Callable[[pytest.MonkeyPatc
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = checks.run_tree
 
-        def run_tree(way: Walk, plan: np.ndarray, fillings: list[Filling], emit) -> None:  # type: ignore[no-untyped-def]
-            right(way, plan, [{site: change(f[site]) for site in f} for f in fillings], emit)
+        def run_tree(way: PartialForward, plan: np.ndarray, replacements: list[Replacement], emit) -> None:  # type: ignore[no-untyped-def]
+            right(way, plan, [{site: change(f[site]) for site in f} for f in replacements], emit)
 
         monkeypatch.setattr(checks, "run_tree", run_tree)
 
@@ -90,15 +90,15 @@ def corrupted(change: Callable[[Tensor], Tensor]) -> Callable[[pytest.MonkeyPatc
 
 def wrong_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that replaces the head beside the one meant."""
-    right = walk.put_in
-    monkeypatch.setattr(walk, "put_in", lambda heads, site, way, f: right(heads, site, np.roll(way, 1), f))
+    right = forward.patch_heads
+    monkeypatch.setattr(forward, "patch_heads", lambda heads, site, way, f: right(heads, site, np.roll(way, 1), f))
 
 
 def wrong_site(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that loses count of the columns: the heads of a site are the plan's first ones."""
-    right = walk._Tree.grow
+    right = forward._Tree.grow
     monkeypatch.setattr(
-        walk._Tree, "grow", lambda tree, state, step, column, groups: right(tree, state, step, 0, groups)
+        forward._Tree, "grow", lambda tree, state, step, column, groups: right(tree, state, step, 0, groups)
     )
 
 
@@ -135,24 +135,24 @@ def test_a_fault_as_small_as_rounding_is_no_real_disagreement(monkeypatch: pytes
 
 @pytest.mark.parametrize("off", [2e-4, -5.0, float("nan")])
 def test_a_walk_that_is_not_the_models_pass_is_refused(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Walk.logits
-    monkeypatch.setattr(Walk, "logits", lambda self, state: right(self, state) + off)
+    right = PartialForward.logits
+    monkeypatch.setattr(PartialForward, "logits", lambda self, state: right(self, state) + off)
     trained = randomised(SHAPES["addition"])
     with pytest.raises(
-        InstrumentError, match=r"with every head kept, the walk differs from the model by (0.0002|5|nan)"
+        InstrumentError, match=r"with every head kept, the forward differs from the model by (0.0002|5|nan)"
     ):
         check_instruments(trained, some(trained))
 
 
 def test_a_walk_that_leaves_out_a_layer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Walk.go_on
+    right = PartialForward.continue_from
 
     def skip(self, state, site, heads):  # type: ignore[no-untyped-def]
         return state if site.name == "decoder.1.cross" else right(self, state, site, heads)
 
-    monkeypatch.setattr(Walk, "go_on", skip)
+    monkeypatch.setattr(PartialForward, "continue_from", skip)
     trained = randomised(SHAPES["addition"])
-    with pytest.raises(InstrumentError, match="the walk differs from the model by"):
+    with pytest.raises(InstrumentError, match="the forward differs from the model by"):
         check_instruments(trained, some(trained))
 
 
@@ -171,7 +171,7 @@ def exchanged_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are recorded under the name of the other layer."""
     right = attention.MultiHeadAttention.look
 
-    def look(self, x, key, value, place, visibility, record=None, name=""):  # type: ignore[no-untyped-def]
+    def head_outputs_at(self, x, key, value, place, visibility, record=None, name=""):  # type: ignore[no-untyped-def]
         if record is not None:
             stack, layer, looks = name.split(".")
             name = f"{stack}.{1 - int(layer)}.{looks}"

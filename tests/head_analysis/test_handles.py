@@ -12,7 +12,7 @@ from headway.cli.main import run
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import decode
 from headway.head_analysis.handles import attention_at, intervene
-from headway.head_analysis.walk import Walk, head_outputs
+from headway.head_analysis.partial_forward import PartialForward, head_outputs
 from headway.model.blocks import Block
 from headway.model.transformer import Transformer
 from headway.training import train
@@ -92,7 +92,7 @@ def test_an_edit_is_given_batch_query_head_and_width_of_a_head(name: str) -> Non
     answer = 0 if batch.inputs.prefix is None else batch.inputs.prefix.shape[1]
     assert len({2, source, answer, 3, 7}) == 5
     queries = {"encoder": source, "decoder": answer if trained.model.config.shape != "decoder" else source + answer}
-    expected = head_outputs(Walk(trained.model, batch.inputs))
+    expected = head_outputs(PartialForward(trained.model, batch.inputs))
     seen: dict[str, Tensor] = {}
     edits = {site.name: lambda heads, at=site.name: seen.update({at: heads}) or heads for site in trained.model.sites}
     with intervene(trained.model, edits), torch.inference_mode():

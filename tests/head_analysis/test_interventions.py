@@ -1,4 +1,4 @@
-"""Outputs carried over from donors: flips against plain passes with hooks, one pair at a time."""
+"""Outputs carried over from patch_sources: flips against plain passes with hooks, one pair at a time."""
 
 import doctest
 from typing import Any
@@ -12,7 +12,7 @@ from headway.batches import make_batch
 from headway.evaluation import Trained
 from headway.head_analysis import interventions
 from headway.head_analysis.handles import intervene
-from headway.head_analysis.interventions import Groups, carry_over, groups_of, intervene_on_contrasts
+from headway.head_analysis.interventions import Groups, groups_of, intervene_on_contrasts, patching_flip_rates
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
 from headway.statistics import paired_interval, wilson_interval
@@ -61,15 +61,15 @@ def patched_answer(trained: Trained, base: Examples, brought: dict[str, Tensor],
 
 
 def count_flips(trained: Trained, contrast: Contrast, groups: Groups) -> tuple[list[int], dict[str, list[int]]]:
-    """The rows of usable pairs, and for each group of those whose answer token becomes the donor's."""
+    """The rows of usable pairs, and for each group of those whose answer token becomes the patch_source's."""
     usable: list[int] = []
     flips: dict[str, list[int]] = {who: [] for who in groups}
     for row in range(len(contrast.base)):
-        base, donor = contrast.base.take([row]), contrast.donor.take([row])
-        if not (answer_of(trained, base)[1] and answer_of(trained, donor)[1]):
+        base, patch_source = contrast.base.take([row]), contrast.patch_source.take([row])
+        if not (answer_of(trained, base)[1] and answer_of(trained, patch_source)[1]):
             continue
         usable.append(row)
-        wanted, brought = int(donor.target.reshape(-1)[contrast.token]), outputs_of(trained, donor)
+        wanted, brought = int(patch_source.target.reshape(-1)[contrast.token]), outputs_of(trained, patch_source)
         for who, heads in groups.items():
             if int(patched_answer(trained, base, brought, heads)[contrast.token]) == wanted:
                 flips[who].append(row)
@@ -89,7 +89,7 @@ def test_flips_are_those_of_plain_passes_with_hooks(task: str, which: list[int])
     contrasts = trained.task.contrasts(np.random.default_rng(4), 16)
     rates = set()
     for contrast in (contrasts[index] for index in which):
-        found = carry_over(trained, contrast, groups)
+        found = patching_flip_rates(trained, contrast, groups)
         usable, flips = count_flips(trained, contrast, groups)
         assert 0 < len(usable) < 16  # pairs of both sorts are there, and the wrong ones do not count
         assert (found.name, found.about) == (contrast.name, contrast.about)
@@ -124,11 +124,11 @@ def test_all_heads_of_every_site_at_once_leave_nothing_of_the_base_but_its_own_t
     heads = heads_of(trained)
     contrasts = trained.task.contrasts(np.random.default_rng(7), 60)
     (carry,) = [one for one in contrasts if one.name == "carry into column 2 from column 1"]
-    found = carry_over(trained, carry, {"all": heads, "none": []})
+    found = patching_flip_rates(trained, carry, {"all": heads, "none": []})
     everything, nothing = found.rows
     assert everything.heads == tuple(map(str, heads))
     assert len(heads) == 3 * 3
-    # The answer starts with this token: in both passes the decoder has read BOS alone, so the donor decides.
+    # The answer starts with this token: in both passes the decoder has read BOS alone, so the patch_source decides.
     assert everything.flips == found.usable > 0
     assert everything.rate == 1
     assert (nothing.heads, nothing.flips, nothing.rate) == ((), 0, 0.0)
@@ -138,36 +138,38 @@ def test_a_donor_that_is_the_base_changes_nothing_and_flips_nothing() -> None:
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(1), 30)[0]
     same = Contrast(contrast.name, contrast.about, contrast.token, contrast.base, contrast.base)
-    found = carry_over(trained, same, groups_of(trained))
-    # The answers do not differ, so there is nothing that could turn into the donor's.
+    found = patching_flip_rates(trained, same, groups_of(trained))
+    # The answers do not differ, so there is nothing that could turn into the patch_source's.
     assert found.usable == 0
     assert all((row.flips, row.rate) == (0, 0.0) for row in found.rows)
 
 
 def test_outputs_of_the_base_itself_under_the_donors_answer_flip_nothing() -> None:
-    """The donor's source is the base's: its right answer is another, so the pair is wrong on one side."""
+    """The patch_source's source is the base's: its right answer is another, so the pair is wrong on one side."""
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(1), 30)[3]
-    donor = Examples(contrast.base.source, contrast.donor.target)
-    found = carry_over(
-        trained, Contrast(contrast.name, contrast.about, contrast.token, contrast.base, donor), groups_of(trained)
+    patch_source = Examples(contrast.base.source, contrast.patch_source.target)
+    found = patching_flip_rates(
+        trained,
+        Contrast(contrast.name, contrast.about, contrast.token, contrast.base, patch_source),
+        groups_of(trained),
     )
     assert found.usable == 0
     assert all(row.flips == 0 for row in found.rows)
 
 
-@pytest.mark.parametrize("side", ["base", "donor"])
+@pytest.mark.parametrize("side", ["base", "patch_source"])
 def test_a_pair_that_is_wrong_on_either_side_does_not_count(side: str) -> None:
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(2), 30)[0]
     groups = {"all": heads_of(trained)}
-    sides = {"base": contrast.base, "donor": contrast.donor}
+    sides = {"base": contrast.base, "patch_source": contrast.patch_source}
     right = [all(answer_of(trained, one.take([row]))[1] for one in sides.values()) for row in range(30)]
-    assert carry_over(trained, contrast, groups).usable == sum(right)
+    assert patching_flip_rates(trained, contrast, groups).usable == sum(right)
     target = sides[side].target.copy()
     target[np.flatnonzero(right)[:3], -1] = 0  # an end that no model writes
     sides[side] = Examples(sides[side].source, target)
-    found = carry_over(trained, Contrast("", "", contrast.token, **sides), groups)
+    found = patching_flip_rates(trained, Contrast("", "", contrast.token, **sides), groups)
     assert found.usable == sum(right) - 3
 
 
@@ -234,7 +236,7 @@ def test_controls_are_those_of_plain_passes_with_hooks() -> None:
     trained = half_trained("addition")
     groups = {who: heads for who, heads in groups_of(trained).items() if who.startswith(("all", "enc0.self.h0"))}
     contrast = trained.task.contrasts(np.random.default_rng(4), 80)[0]
-    found = carry_over(trained, contrast, groups)
+    found = patching_flip_rates(trained, contrast, groups)
     usable, flips = count_flips(trained, contrast, groups)
     counted = count_controls(trained, contrast, groups)
     assert contrast.control is not None
@@ -262,7 +264,7 @@ def test_a_control_counts_pairs_that_are_right_on_both_sides_though_their_token_
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(1), 60)[0]
     groups = {"none": [], "all": heads_of(trained)}
-    found = carry_over(trained, contrast, groups).control
+    found = patching_flip_rates(trained, contrast, groups).control
     assert found.usable > 0
     nothing = found.rows[0]
     assert (nothing.changed, nothing.digits.flips) == (0, 0)
@@ -282,7 +284,7 @@ def test_the_strongest_head_is_chosen_on_one_half_and_measured_on_the_other() ->
     trained = half_trained("addition")
     groups = groups_of(trained)
     contrast = trained.task.contrasts(np.random.default_rng(4), 40)[0]
-    found = carry_over(trained, contrast, groups)
+    found = patching_flip_rates(trained, contrast, groups)
     usable, flips = count_flips(trained, contrast, groups)
 
     def chooses(row: int) -> bool:

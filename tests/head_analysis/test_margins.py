@@ -8,7 +8,7 @@ from scipy import stats
 from headway.batches import make_batch
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import KINDS, ablate
-from headway.head_analysis.anatomy import zeroing
+from headway.head_analysis.error_analysis import zeroing
 from headway.head_analysis.handles import intervene
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import heads_of

@@ -19,7 +19,7 @@ from headway.head_analysis.seeds import VERDICTS, rates_over_seeds
 from headway.results.heads_study import HeadsTogether
 from headway.results.schema import read, write
 from headway.statistics import ENOUGH_SEEDS
-from tests.results.filling import typed
+from tests.results.replacement import typed
 
 SITES = {"encoder.0.self": 3, "decoder.0.self": 2, "decoder.0.cross": 4}
 KIND = {"encoder.0.self": "encoder", "decoder.0.self": "decoder", "decoder.0.cross": "cross"}
@@ -28,9 +28,9 @@ ROLES = ("diagonal", "carry", "spread")
 CONTRASTS = (("carry into column 1 from column 0", "carry"), ("digits of column 0", "digits"))
 
 
-def put_together(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summarise_seeds(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """As JSON has it; read again it is the same."""
-    together = seeds.put_together([typed(document) for document in documents])
+    together = seeds.summarise_seeds([typed(document) for document in documents])
     found: dict[str, Any] = json.loads(json.dumps(write(together), allow_nan=False))
     assert read(HeadsTogether, found, "heads.json") == together
     return found
@@ -85,7 +85,7 @@ def make_control(random: np.random.Generator, groups: list[str]) -> dict[str, An
 
 
 def make_document(seed: int) -> dict[str, Any]:
-    """What put_together reads of a heads.json, made up."""
+    """What summarise_seeds reads of a heads.json, made up."""
     random = np.random.default_rng([7, seed])
     rows = [make_head(random, site, index) for site, count in SITES.items() for index in range(count)]
     heads = [row["head"] for row in rows]
@@ -184,7 +184,7 @@ def test_the_index_of_a_head_says_nothing(count: int, seed: int, which: int) -> 
     documents = [make_document(index) for index in range(count)]
     changed = list(documents)
     changed[which % count] = shuffled(documents[which % count], seed)
-    assert_same(put_together(documents), put_together(changed))
+    assert_same(summarise_seeds(documents), summarise_seeds(changed))
 
 
 @settings(max_examples=20)
@@ -193,7 +193,7 @@ def test_the_order_of_the_seeds_only_orders_the_values(count: int, random: Any) 
     documents = [make_document(index) for index in range(count)]
     order = list(range(count))
     random.shuffle(order)
-    here, there = put_together(documents), put_together([documents[index] for index in order])
+    here, there = summarise_seeds(documents), summarise_seeds([documents[index] for index in order])
     back = [order.index(index) for index in range(count)]
     # Values of a role come only from the seeds that have it, so they are compared as they stand in either order.
     roles, other_roles = here.pop("by_role"), there.pop("by_role")
@@ -206,7 +206,7 @@ def test_the_order_of_the_seeds_only_orders_the_values(count: int, random: Any) 
 
 @pytest.mark.parametrize("count", range(1, 9))
 def test_fewer_than_six_seeds_are_descriptive(count: int) -> None:
-    found = put_together([make_document(seed) for seed in range(count)])
+    found = summarise_seeds([make_document(seed) for seed in range(count)])
     assert found["descriptive"] == (count < 6)
     assert ENOUGH_SEEDS == 6
     assert found["seeds"] == count == len(found["runs"]) == len(found["exact_match"]["values"])
@@ -246,7 +246,7 @@ def test_intervals_of_examples_reach_the_seeds_of_a_study() -> None:
         document["prunable"]["zero"]["under_1_point_interval"] = [0.0, 1.0]
         for row in document["joint"]["removable"]:
             row["interval"], row["drop_interval"] = [0.5, 0.6], [row["drop"] - 1, row["drop"] + 1]
-    found = put_together(documents)
+    found = summarise_seeds(documents)
     assert found["exact_match"]["errors"] == ["seeds", "examples"]
     assert found["prunable"]["zero"]["under_1_point"]["interval"] == [0.0, 1.0]
     assert found["prunable"]["zero"]["under_1_percent_of_loss"]["errors"] == ["seeds"]
@@ -270,7 +270,7 @@ def zero_drops(document: dict[str, Any], **wanted: str) -> list[float]:
 
 
 def test_ranks_are_the_sorted_drops_within_a_kind_of_attention() -> None:
-    found = put_together(TWO)["by_rank"]
+    found = summarise_seeds(TWO)["by_rank"]
     assert {kind: len(rows) for kind, rows in found.items()} == {"encoder": 3, "decoder": 2, "cross": 4}
     for kind, rows in found.items():
         for seed, document in enumerate(TWO):
@@ -279,7 +279,7 @@ def test_ranks_are_the_sorted_drops_within_a_kind_of_attention() -> None:
 
 
 def test_verdicts_are_counted_in_each_seed() -> None:
-    found = put_together(TWO)["verdicts"]
+    found = summarise_seeds(TWO)["verdicts"]
     assert found.keys() == {"overall", *KINDS}
     for name, counts in found.items():
         for seed, document in enumerate(TWO):
@@ -292,7 +292,7 @@ def test_verdicts_are_counted_in_each_seed() -> None:
 
 
 def test_roles_count_heads_and_average_their_drops_in_the_seeds_that_have_them() -> None:
-    found = put_together(TWO)["by_role"]
+    found = summarise_seeds(TWO)["by_role"]
     assert set(found) == {row["role"] for document in TWO for row in document["heads"]}
     for role, row in found.items():
         drops = [zero_drops(document, role=role) for document in TWO]
@@ -301,12 +301,12 @@ def test_roles_count_heads_and_average_their_drops_in_the_seeds_that_have_them()
 
 
 def test_sites_have_the_largest_drop_of_their_heads() -> None:
-    for site, row in put_together(TWO)["by_layer"].items():
+    for site, row in summarise_seeds(TWO)["by_layer"].items():
         assert row["values"] == [max(zero_drops(document, site=site)) for document in TWO]
 
 
 def test_sets_are_counted_by_size_and_by_what_they_cost() -> None:
-    found = put_together(TWO)
+    found = summarise_seeds(TWO)
     sets = [document["joint"]["removable"] for document in TWO]
     for index, row in enumerate(found["removable"]):
         assert row["limit"] == (1.0, 5.0)[index]
@@ -328,7 +328,7 @@ def test_the_examples_in_docstrings_hold() -> None:
 
 
 def test_interventions_have_the_strongest_head_of_a_kind_and_the_groups() -> None:
-    found = put_together(TWO)["interventions"]
+    found = summarise_seeds(TWO)["interventions"]
     assert [(row["name"], row["about"]) for row in found] == list(CONTRASTS)
     for index, contrast in enumerate(found):
         assert contrast["seeds"] == 2
@@ -346,12 +346,12 @@ def test_rates_of_seeds_are_counted_and_not_averaged() -> None:
     documents = [make_document(seed) for seed in range(4)]
     for document, rate in zip(documents, (0.02, 0.1, 0.9, 0.97), strict=True):
         document["interventions"]["contrasts"][0]["strongest"]["cross"]["rate"] = rate
-    found = put_together(documents)["interventions"][0]["strongest"]["cross"]
+    found = summarise_seeds(documents)["interventions"][0]["strongest"]["cross"]
     assert found == {"values": [0.02, 0.1, 0.9, 0.97], "above": 1, "between": 2, "below": 1, "limits": [0.1, 0.9]}
 
 
 def test_controls_are_put_together_where_there_are_some() -> None:
-    first, second = put_together(TWO)["interventions"]
+    first, second = summarise_seeds(TWO)["interventions"]
     assert "control" not in second
     assert first["control"]["seeds"] == 2
     for who, found in first["control"]["together"].items():
@@ -370,7 +370,7 @@ def test_documents_of_earlier_versions_are_read() -> None:
         for contrast in document["interventions"]["contrasts"]:
             contrast.pop("strongest")
             contrast.pop("control", None)
-    found = put_together(documents)["interventions"]
+    found = summarise_seeds(documents)["interventions"]
     for index, contrast in enumerate(found):
         assert "control" not in contrast
         for kind, row in contrast["strongest"].items():
@@ -385,15 +385,15 @@ def test_a_seed_that_gets_no_pair_right_has_no_rate() -> None:
     for document in documents:
         document["interventions"]["contrasts"][1]["usable"] = 0
     documents[1]["interventions"]["contrasts"][0]["usable"] = 0
-    first, second = put_together(documents)["interventions"]
-    whole = put_together([documents[0], documents[2]])["interventions"][0]
+    first, second = summarise_seeds(documents)["interventions"]
+    whole = summarise_seeds([documents[0], documents[2]])["interventions"][0]
     assert (first["seeds"], second["seeds"]) == (2, 0)
     assert first == whole
     assert second["strongest"] == second["together"] == {}
 
 
 def test_correlations_are_those_of_the_ranks_within_a_seed() -> None:
-    found = put_together(TWO)["correlations"]
+    found = summarise_seeds(TWO)["correlations"]
     assert found.keys() == {*SCORES, "within"}
     found.pop("within")
     for score, row in found.items():
@@ -415,7 +415,7 @@ def test_a_score_that_is_the_same_everywhere_correlates_with_nothing() -> None:
             row["scores"]["carry"] = None
     for row in documents[1]["heads"]:
         row["scores"]["diagonal"] = 1.0
-    found = put_together(documents)["correlations"]
+    found = summarise_seeds(documents)["correlations"]
     assert "entropy" not in found
     assert "carry" not in found
     assert len(found["diagonal"]["values"]) == 1  # only the seed where it varies
@@ -423,7 +423,7 @@ def test_a_score_that_is_the_same_everywhere_correlates_with_nothing() -> None:
 
 
 def test_correlations_within_a_kind_of_attention_are_scipys() -> None:
-    within = put_together(TWO)["correlations"]["within"]
+    within = summarise_seeds(TWO)["correlations"]["within"]
     assert within.keys() == {"encoder", "decoder", "cross"}
     assert within["decoder"] == {}, "two heads correlate with 1 or -1, whatever they do"
     assert within["encoder"].keys() == set(SCORES)
@@ -446,6 +446,6 @@ def test_a_score_can_rank_kinds_and_no_head_within_one() -> None:
         above = 10 * (row["kind"] == "cross")
         row["scores"]["carry"] = above + row["index"]
         row["ablation"]["zero"]["drop"] = float(above - row["index"])
-    found = put_together([document])["correlations"]
+    found = summarise_seeds([document])["correlations"]
     assert found["carry"]["values"][0] > 0.3
     assert found["within"]["cross"]["carry"]["values"] == found["within"]["encoder"]["carry"]["values"] == [-1.0]

@@ -22,9 +22,9 @@ from headway.head_analysis import variants
 from headway.head_analysis.ablation import (
     KINDS,
     ablate,
-    make_fillings,
+    make_replacements,
 )
-from headway.head_analysis.variants import heads_of, pick_donors, run_variants
+from headway.head_analysis.variants import heads_of, pick_patch_sources, run_variants
 from headway.model import attention
 from headway.model.transformer import Transformer
 from headway.randomness import generator
@@ -45,10 +45,10 @@ def randomised(base: dict[str, Any], *, dtype: torch.dtype = torch.float32, **mo
     return trained
 
 
-def one_at_a_time(heads: int, fillings: int = 1) -> np.ndarray:
-    """A plan: nothing, then each head alone with the first filling, then with the second, ..."""
+def one_at_a_time(heads: int, replacements: int = 1) -> np.ndarray:
+    """A plan: nothing, then each head alone with the first replacement, then with the second, ..."""
     alone = np.eye(heads, dtype=np.int64)
-    return np.concatenate([0 * alone[:1], *(alone * (code + 1) for code in range(fillings))])
+    return np.concatenate([0 * alone[:1], *(alone * (code + 1) for code in range(replacements))])
 
 
 def projections(model: Transformer) -> dict[str, nn.Linear]:
@@ -74,9 +74,9 @@ def test_a_head_whose_output_weights_are_zero_is_not_missed_by_a_single_bit(name
             module.weight[:, 5:10] = 0
         assert any(head.site == site and head.index == 1 for head in heads)
     examples = trained.examples("test")
-    fillings, _ = make_fillings(trained, examples)
+    replacements, _ = make_replacements(trained, examples)
     plan = one_at_a_time(len(heads), len(KINDS))
-    found = run_variants(trained, examples, plan, fillings, keep_predicted=True)
+    found = run_variants(trained, examples, plan, replacements, keep_predicted=True)
     silent = [row for row in range(1, len(plan)) if heads[(row - 1) % len(heads)].index == 1]
     assert len(silent) == len(KINDS) * len(trained.model.sites)
     for row in silent:
@@ -86,7 +86,7 @@ def test_a_head_whose_output_weights_are_zero_is_not_missed_by_a_single_bit(name
     assert all((found.loss[row] != found.loss[0]).any() for row in loud)
 
 
-# Means and donors, example by example
+# Means and patch_sources, example by example
 
 
 @contextmanager
@@ -148,8 +148,8 @@ class Slowly:
         return np.stack([np.mean(at[self.place(row, site, query)], axis=0) for query in queries])
 
     def resample(self, row: int, site: str, head: int) -> np.ndarray:
-        random = generator(self.trained.config.data.seed, "donors")
-        return self.outputs[pick_donors(self.trained, self.examples, random)[row]][site][:, head]
+        random = generator(self.trained.config.data.seed, "patch_sources")
+        return self.outputs[pick_patch_sources(self.trained, self.examples, random)[row]][site][:, head]
 
 
 @pytest.mark.parametrize("kind", ["mean", "position-mean", "resample"])
@@ -160,7 +160,7 @@ def test_what_is_put_in_a_heads_place_is_what_slow_loops_find(name: str, kind: s
     slowly = Slowly(trained, examples)
     heads = heads_of(trained)
     plan = one_at_a_time(len(heads))
-    found = run_variants(trained, examples, plan, make_fillings(trained, examples, [kind])[0], keep_predicted=True)
+    found = run_variants(trained, examples, plan, make_replacements(trained, examples, [kind])[0], keep_predicted=True)
     value_of = getattr(slowly, kind.replace("-", "_"))
     for row in range(len(examples)):
         there = found.counted[row]
@@ -186,9 +186,11 @@ def test_outcomes_do_not_depend_on_the_size_of_a_batch(name: str, monkeypatch: p
     for tokens in (1_000_000, 60):  # all at once, three to ten together
         monkeypatch.setattr(evaluation, "TOKENS_A_BATCH", {"cpu": tokens})
         steps: list[tuple[int, int]] = []
-        fillings, _ = make_fillings(trained, examples)
+        replacements, _ = make_replacements(trained, examples)
         outcomes.append(
-            run_variants(trained, examples, plan, fillings, lambda *now, s=steps: s.append(now), keep_predicted=True)
+            run_variants(
+                trained, examples, plan, replacements, lambda *now, s=steps: s.append(now), keep_predicted=True
+            )
         )
         done.append(steps)
     assert done[0] == [(11, 11)]
@@ -209,12 +211,12 @@ def test_outcomes_do_not_depend_on_how_many_branches_are_computed_together(name:
     examples = trained.examples("test").take(slice(0, 7))
     plan = one_at_a_time(len(heads_of(trained)), len(KINDS))
     plan = np.concatenate([plan, plan[3:6]])
-    fillings, _ = make_fillings(trained, examples)
+    replacements, _ = make_replacements(trained, examples)
     outcomes = []
     for together, rows in ((1, 1), (7, 1), (7, 7)):
         monkeypatch.setattr(variants, "branches_at_once", lambda batch, count=together: count)
         monkeypatch.setattr(attention, "rows_side_by_side", side_by_side(rows))
-        outcomes.append(run_variants(trained, examples, plan, fillings, keep_predicted=True, keep_margin=True))
+        outcomes.append(run_variants(trained, examples, plan, replacements, keep_predicted=True, keep_margin=True))
     one = outcomes[0]
     for other in outcomes[1:]:
         assert (one.right == other.right).all()
@@ -234,7 +236,7 @@ def test_a_margin_is_the_right_tokens_smallest_lead(name: str) -> None:
     trained = randomised(SHAPES[name])
     examples = trained.examples("test").take(slice(0, 12))
     plan = one_at_a_time(len(heads_of(trained)))
-    found = run_variants(trained, examples, plan, make_fillings(trained, examples, ["zero"])[0], keep_margin=True)
+    found = run_variants(trained, examples, plan, make_replacements(trained, examples, ["zero"])[0], keep_margin=True)
     assert found.margin is not None
     assert ((found.margin > 0) == found.right).all()
     with torch.inference_mode():
@@ -265,13 +267,13 @@ NUMBERS = st.one_of(st.integers(0, 9), st.integers(10, 99))
 def test_a_donor_is_another_example_of_the_same_lengths_where_there_is_one(pairs, seed) -> None:
     trained, examples = untrained(TEXT_ACROSS), sums_as_text(pairs)
     pad = trained.task.vocabulary.pad
-    donors = pick_donors(trained, examples, np.random.default_rng(seed))
+    patch_sources = pick_patch_sources(trained, examples, np.random.default_rng(seed))
     rows = zip(examples.source, examples.target, strict=True)
     lengths = [(int((source != pad).sum()), int((target != pad).sum())) for source, target in rows]
-    for row, other in enumerate(donors):
+    for row, other in enumerate(patch_sources):
         assert lengths[other] == lengths[row]
         assert (other == row) == (lengths.count(lengths[row]) == 1)
-    assert (donors == pick_donors(trained, examples, np.random.default_rng(seed))).all()
+    assert (patch_sources == pick_patch_sources(trained, examples, np.random.default_rng(seed))).all()
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -283,7 +285,7 @@ def test_every_other_example_of_its_lengths_can_be_the_donor(name: str) -> None:
     lengths = [tuple(row) for row in (tokens != pad).tolist()]
     common = Counter(lengths).most_common(1)[0][0]
     three = examples.take([row for row, length in enumerate(lengths) if length == common][:3])
-    found = {tuple(pick_donors(trained, three, np.random.default_rng(seed)).tolist()) for seed in range(200)}
+    found = {tuple(pick_patch_sources(trained, three, np.random.default_rng(seed)).tolist()) for seed in range(200)}
     assert found == set(product((1, 2), (0, 2), (0, 1)))
 
 
@@ -293,7 +295,7 @@ def test_donors_are_fixed_by_the_data_seed_and_by_nothing_else() -> None:
     plan = one_at_a_time(len(heads_of(trained)))
 
     def losses(one: Trained) -> np.ndarray:
-        return run_variants(one, examples, plan, make_fillings(one, examples, ["resample"])[0]).loss
+        return run_variants(one, examples, plan, make_replacements(one, examples, ["resample"])[0]).loss
 
     other_seed = replace(trained, config=replace(trained.config, seed=trained.config.seed + 1))
     other_data = replace(trained, config=replace(trained.config, data=replace(trained.config.data, seed=1)))
@@ -305,9 +307,9 @@ def test_donors_are_fixed_by_the_data_seed_and_by_nothing_else() -> None:
 def test_examples_without_a_donor_are_counted_and_left_as_they_are() -> None:
     trained = randomised(TEXT_ACROSS)
     examples = sums_as_text([(1, 2), (45, 32)])
-    fillings, without = make_fillings(trained, examples, ["resample"])
+    replacements, without = make_replacements(trained, examples, ["resample"])
     assert without == 2
-    found = run_variants(trained, examples, one_at_a_time(len(heads_of(trained))), fillings)
+    found = run_variants(trained, examples, one_at_a_time(len(heads_of(trained))), replacements)
     np.testing.assert_allclose(found.loss[1:], np.broadcast_to(found.loss[0], found.loss[1:].shape), rtol=1e-6)
     assert ablate(trained, examples).without_source == 2
-    assert make_fillings(trained, examples, ["zero", "mean"])[1] == 0
+    assert make_replacements(trained, examples, ["zero", "mean"])[1] == 0

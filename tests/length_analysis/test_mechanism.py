@@ -12,8 +12,8 @@ import torch
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained
+from headway.head_analysis.partial_forward import PartialForward, State
 from headway.head_analysis.variants import heads_of
-from headway.head_analysis.walk import State, Walk
 from headway.length_analysis import behaviour
 from headway.length_analysis.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
 from headway.length_analysis.changes import Observed, _change, compare, has_changed, in_order, size_of
@@ -305,28 +305,28 @@ def test_what_sets_classes_apart_is_not_chance() -> None:
 # Repairs
 
 
-def batch_and_walk(trained: Trained, length: int) -> tuple[Walk, State]:
+def batch_and_walk(trained: Trained, length: int) -> tuple[PartialForward, State]:
     examples = length_set(trained, trained.task.length_plan().sets[0], length, 6)
-    walk = Walk(trained.model, make_batch(trained.task, trained.model, examples, trained.device).inputs)
-    return walk, walk.start()
+    forward = PartialForward(trained.model, make_batch(trained.task, trained.model, examples, trained.device).inputs)
+    return forward, forward.start()
 
 
 def test_the_reach_of_training_changes_nothing_at_that_length_and_something_past_it() -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
     with torch.inference_mode():
         for length, alike in ((6, True), (12, False)):
-            walk, state = batch_and_walk(trained, length)
-            site = walk.sites[0]
-            assert torch.equal(within_reach(5, walk, state, site), walk.look(state, site)) == alike
+            forward, state = batch_and_walk(trained, length)
+            site = forward.sites[0]
+            assert torch.equal(within_reach(5, forward, state, site), forward.head_outputs_at(state, site)) == alike
 
 
 def test_reach_hides_what_is_further_away() -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
     with torch.inference_mode():
-        walk, state = batch_and_walk(trained, 12)
-        site, hidden = walk.sites[0], state.hidden.clone()
+        forward, state = batch_and_walk(trained, 12)
+        site, hidden = forward.sites[0], state.hidden.clone()
         hidden[:, 9:] += 1.0
-        seen = within_reach(3, walk, State(hidden), site) - within_reach(3, walk, state, site)
+        seen = within_reach(3, forward, State(hidden), site) - within_reach(3, forward, state, site)
     moved = seen.abs().amax((0, 2, 3)) > 0
     assert moved.tolist() == [False] * 6 + [True] * 6
 
@@ -347,9 +347,9 @@ def test_a_profile_is_the_mean_weight_at_each_offset_and_is_looked_by(norm: str)
     torch.testing.assert_close(profile, torch.tensor(expected, dtype=torch.float64) / sum(expected), atol=1e-6, rtol=0)
 
     with torch.inference_mode():
-        walk, state = batch_and_walk(trained, 9)
-        site, block = walk.sites[0], walk.block(walk.sites[0])
-        brought = by_offset(profiles, walk, state, site)[:, :, head.index]
+        forward, state = batch_and_walk(trained, 9)
+        site, block = forward.sites[0], forward.block(forward.sites[0])
+        brought = by_offset(profiles, forward, state, site)[:, :, head.index]
         read = block.own_norm(state.hidden) if norm == "pre" else state.hidden
         value = block.own.split(block.own.value(read))[:, head.index]
     for q in range(9):
@@ -365,9 +365,9 @@ def test_a_profile_is_the_mean_weight_at_each_offset_and_is_looked_by(norm: str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_sham_hides_as_many_keys_as_the_reach_and_keeps_the_nearest(causal: bool) -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
-    walk, _ = batch_and_walk(trained, 40)
-    assert walk.encoder_view is not None
-    place = walk.encoder_view.place
+    forward, _ = batch_and_walk(trained, 40)
+    assert forward.encoder_view is not None
+    place = forward.encoder_view.place
     everything = range(40)
     q, k = np.indices((40, 40))
     visible = k <= q if causal else np.ones((40, 40), dtype=bool)
@@ -388,9 +388,9 @@ def test_a_sham_of_the_reach_changes_nothing_at_the_training_length() -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
     with torch.inference_mode():
         for length, alike in ((6, True), (12, False)):
-            walk, state = batch_and_walk(trained, length)
-            site = walk.sites[0]
-            assert torch.equal(at_random(5, walk, state, site), walk.look(state, site)) == alike
+            forward, state = batch_and_walk(trained, length)
+            site = forward.sites[0]
+            assert torch.equal(at_random(5, forward, state, site), forward.head_outputs_at(state, site)) == alike
 
 
 def test_a_sham_of_the_profile_has_the_same_weights_elsewhere() -> None:

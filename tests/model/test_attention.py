@@ -198,7 +198,7 @@ def test_with_copied_weights_it_is_torch_multihead_attention(dtype: torch.dtype,
     place = nowhere(5, memory.shape[1])
     for record in (None, {}):
         key, value = ours.keys_and_values(memory, place.rotate_key)
-        heads = ours.look(x, key, value, place, Visibility(visible, causal), record, "site")
+        heads = ours.head_outputs_at(x, key, value, place, Visibility(visible, causal), record, "site")
         found = ours.output(heads.flatten(2))
         torch.testing.assert_close(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
         if record is not None:
@@ -240,7 +240,7 @@ def test_logits_are_scaled_by_the_log_of_the_visible_keys() -> None:
     records: list[dict[str, Tensor]] = [{}, {}]
     for module, record in zip((plain, scaled), records, strict=True):
         key, value = module.keys_and_values(x, place.rotate_key)
-        module.look(x, key, value, place, Visibility(visible), record, "site")
+        module.head_outputs_at(x, key, value, place, Visibility(visible), record, "site")
     before, after = (record["site"].log() for record in records)
     factor = torch.tensor([5.0, 3.0], dtype=torch.float64).log()[:, None, None]
     difference = (before[..., 0] - before[..., 1]) * factor

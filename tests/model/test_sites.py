@@ -236,7 +236,7 @@ def test_an_attention_without_heads_adds_the_bias_of_its_output_alone(dtype: tor
         block = model.decoder[0]
         short = replace(view, visibility=Visibility(None, causal=True))
         place = replace(view.place, query_positions=torch.arange(5)[None], key_positions=torch.arange(5)[None])
-        heads = block.look_at_self(x, replace(short, place=place))
+        heads = block.self_attention_outputs(x, replace(short, place=place))
         assert heads.shape == (2, 5, 0, 4)
         assert torch.equal(block.add_own(x, heads), x + block.own.output.bias)
 
@@ -292,7 +292,7 @@ def test_a_kept_head_keeps_its_own_bias(encoding: str, kind: str, kept: set[int]
     for attention in (whole, fewer):
         key, value = attention.keys_and_values(memory, place.rotate_key)
         record: dict[str, Tensor] | None = {} if recorded else None
-        found.append(attention.look(x, key, value, place, visibility, record, "here"))
+        found.append(attention.head_outputs_at(x, key, value, place, visibility, record, "here"))
     assert found[1].shape == (2, 6, len(some), 5)
     torch.testing.assert_close(found[1], found[0][:, :, list(some)], rtol=1e-12, atol=1e-12)
     bias = place.bias(range(6), torch.float64)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from headway.batches import lay_out, make_model
+from headway.batches import collate, make_model
 from headway.config import Choice, ModelConfig, build
 from headway.errors import InputError
 from headway.model import attention
@@ -109,7 +109,7 @@ def test_columns_far_above_do_not_change_a_sum_below(shape: str) -> None:
     def first_logits(a: str, b: str) -> Tensor:
         source, _ = task.from_record({"input": f"{a} + {b} = ", "target": str(int(a) + int(b))[::-1]})
         rows = np.array([source])
-        batch = lay_out(task, model, *(torch.from_numpy(x) for x in (rows, task.answer(rows))), padded=False)
+        batch = collate(task, model, *(torch.from_numpy(x) for x in (rows, task.answer(rows))), padded=False)
         return model(batch.inputs)[0, 0]
 
     base = first_logits("9123", "4456")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.reports.gathering import gather
+from headway.reports.documents import gather
 from headway.reports.writing import compose
 from tests.reports.made_up_runs import make_run
 

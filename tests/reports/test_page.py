@@ -13,12 +13,12 @@ import pytest
 from headway import pages
 from headway.cli.main import run as cli
 from headway.errors import InputError
-from headway.length_analysis.together import together
+from headway.length_analysis.seed_summary import together
 from headway.narration import method
 from headway.narration.tables import Table
 from headway.reports import page, writing
 from headway.reports.blocks import Figure
-from headway.reports.gathering import gather
+from headway.reports.documents import gather
 from headway.reports.page import blocks_of
 from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import RowOverSeeds, SetOverSeeds
@@ -320,7 +320,7 @@ def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_pa
 
 
 def put_together_small(heads: list[Any]) -> dict[str, Any]:
-    """The form of `headway.head_analysis.seeds.put_together`, of what the report reads."""
+    """The form of `headway.head_analysis.seeds.summarise_seeds`, of what the report reads."""
     counts = [sum(head["verdict"] == "redundant" for head in one["heads"]) for one in heads]
     redundant = {"values": counts, "mean": sum(counts) / len(counts), "median": 3.5, "interval": [1.25, 7.5]}
     removable = [{"limit": 1.0, "heads": {"values": [1, 1], "mean": 1.0, "interval": None}}]

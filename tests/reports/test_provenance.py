@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway.reports.blocks import Command
-from headway.reports.gathering import Documents, RunDocuments, StudyDocuments, documents_of, gather
+from headway.reports.documents import Documents, RunDocuments, StudyDocuments, documents_of, gather
 from headway.reports.sections import provenance
 from headway.results.doctor import Diagnosis
 from headway.results.evaluation import Evaluations, SequenceEvaluation

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from headway.length_analysis.together import together
+from headway.length_analysis.seed_summary import together
 from headway.narration.head_sets import control_table, going, moves
 from headway.narration.heads import costliest
 from headway.narration.tables import Table
 from headway.reports import page, writing
 from headway.reports.answer import answer, asked
 from headway.reports.blocks import Listing, Paragraph, Report, Terms
-from headway.reports.gathering import Documents, RunDocuments, StudyDocuments, documents_of, gather
+from headway.reports.documents import Documents, RunDocuments, StudyDocuments, documents_of, gather
 from headway.reports.page import blocks_of
 from headway.reports.sections import setup
 from headway.reports.sections.methods import errors_allowed

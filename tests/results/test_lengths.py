@@ -7,7 +7,7 @@ import pytest
 
 from headway.errors import InputError
 from headway.length_analysis.measure import measure_lengths
-from headway.length_analysis.together import together
+from headway.length_analysis.seed_summary import together
 from headway.results.lengths import Lengths, SeedSummary
 from headway.results.mechanism import Mechanism
 from headway.results.schema import described, read, write

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway.length_analysis.held import by_set, constant_answer, held_from_shortest
-from headway.length_analysis.together import together
+from headway.length_analysis.seed_summary import together
 from headway.narration.study import furthest
 from headway.narration.study_tables import held_table, reach_table, repair_table, ripple_table, seed_table
 from headway.narration.tables import Table

@@ -13,7 +13,7 @@ import torch
 
 from headway.runs import RunDirectory
 from headway.studies import pool
-from headway.studies.pieces import Lengths, Piece, Tell
+from headway.studies.jobs import Lengths, RunAnalysis, Tell
 from headway.studies.plan import Arm, Study
 from headway.training import train
 from tests.tiny import SORTEDNESS, config
@@ -22,7 +22,7 @@ STUDY = Study(arms=(Arm(name="tiny", recipe="nowhere.toml"),), seeds=(0,), at=(7
 
 
 @dataclass(frozen=True)
-class Sleep(Piece[dict[str, Any]]):
+class Sleep(RunAnalysis[dict[str, Any]]):
     """Takes long, and leaves a mark when it was done to the end."""
 
     what: ClassVar[str] = "sleep"
@@ -81,59 +81,61 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "available_cores", lambda: 2)
 
 
-def work_off(pieces: Sequence[Piece], note: pool.Note = lambda piece, share: None) -> list[tuple[Piece, str | None]]:
-    """The pieces in the order in which they end, and why they failed."""
-    ended: list[tuple[Piece, str | None]] = []
-    pool.work_off(pieces, device="cpu", note=note, done=lambda piece, error: ended.append((piece, error)))
+def run_analyses(
+    analyses: Sequence[RunAnalysis], note: pool.Note = lambda analysis, share: None
+) -> list[tuple[RunAnalysis, str | None]]:
+    """The analyses in the order in which they end, and why they failed."""
+    ended: list[tuple[RunAnalysis, str | None]] = []
+    pool.run_analyses(analyses, device="cpu", note=note, done=lambda analysis, error: ended.append((analysis, error)))
     return ended
 
 
 @pytest.mark.usefixtures("two_processes")
 def test_processes_measure_what_this_process_would(runs: list[RunDirectory]) -> None:
-    pieces = [Lengths(run, STUDY) for run in runs]
-    expected = [piece.do(device="cpu", tell=lambda share: None) for piece in pieces]
+    analyses = [Lengths(run, STUDY) for run in runs]
+    expected = [analysis.do(device="cpu", tell=lambda share: None) for analysis in analyses]
     for path in runs[0].path.glob("checkpoints/*/model.safetensors"):
         path.write_bytes(b"")
     for run in runs[:2]:
         (run.path / "analysis" / "lengths.json").unlink()
     heard: dict[str, float] = {}
-    ended = work_off(pieces, note=lambda piece, share: heard.update({piece.run.name: share}))
-    assert ended[0] == (pieces[2], None)  # it was measured before
-    errors = {piece.run.name: error for piece, error in ended}
+    ended = run_analyses(analyses, note=lambda analysis, share: heard.update({analysis.run.name: share}))
+    assert ended[0] == (analyses[2], None)  # it was measured before
+    errors = {analysis.run.name: error for analysis, error in ended}
     assert errors["seed1"] is None
     assert errors["seed0"] is not None
     assert "has no checkpoint to read" in errors["seed0"]
-    assert pieces[1].known() == expected[1]
-    assert pieces[0].known() is None
+    assert analyses[1].known() == expected[1]
+    assert analyses[0].known() is None
 
 
 @pytest.mark.usefixtures("two_processes")
 def test_the_last_piece_gets_all_cores(runs: list[RunDirectory]) -> None:
-    pieces = [LastAlone(run, STUDY) for run in runs[:2]]
-    assert {error for _, error in work_off(pieces)} == {None}
-    assert [piece.known() for piece in pieces] == [{"threads": [1]}, {"threads": [1, 2]}]
+    analyses = [LastAlone(run, STUDY) for run in runs[:2]]
+    assert {error for _, error in run_analyses(analyses)} == {None}
+    assert [analysis.known() for analysis in analyses] == [{"threads": [1]}, {"threads": [1, 2]}]
 
 
 @pytest.mark.usefixtures("two_processes")
 def test_what_is_stopped_is_given_up_at_once(runs: list[RunDirectory]) -> None:
-    pieces = [Sleep(run, STUDY) for run in runs[:2]]
+    analyses = [Sleep(run, STUDY) for run in runs[:2]]
     heard = []
 
-    def stop(piece: Piece, share: float) -> None:
+    def stop(analysis: RunAnalysis, share: float) -> None:
         heard.append(share)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        work_off(pieces, note=stop)
+        run_analyses(analyses, note=stop)
     assert heard[0] < 0.5
-    assert [piece.known() for piece in pieces] == [None, None]  # nobody waited for their end
+    assert [analysis.known() for analysis in analyses] == [None, None]  # nobody waited for their end
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("two_processes")
 def test_a_piece_whose_process_dies_is_tried_again_and_costs_no_other(runs: list[RunDirectory]) -> None:
-    pieces: list[Piece] = [Death(runs[0], STUDY), Lengths(runs[1], STUDY)]
-    errors = {piece.run.name: error for piece, error in work_off(pieces)}
+    analyses: list[RunAnalysis] = [Death(runs[0], STUDY), Lengths(runs[1], STUDY)]
+    errors = {analysis.run.name: error for analysis, error in run_analyses(analyses)}
     assert errors == {"seed0": "its worker ended with exit code 3 (it printed nothing), 3 times", "seed1": None}
 
 
@@ -146,6 +148,6 @@ def test_one_piece_needs_no_process(runs: list[RunDirectory], monkeypatch: pytes
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(pool, "in_processes", refuse)
-    piece = Lengths(runs[0], STUDY)
-    assert work_off([piece]) == [(piece, None)]
-    assert piece.known() is not None
+    analysis = Lengths(runs[0], STUDY)
+    assert run_analyses([analysis]) == [(analysis, None)]
+    assert analysis.known() is not None

@@ -21,10 +21,10 @@ from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, plan_grid
 from headway.sweeps.pool import Report
-from headway.sweeps.trial import Circumstances, Job, run_job
+from headway.sweeps.trial import Job, JobOptions, run_job
 
 ROOT = Path(__file__).parents[2]
-HOW = Circumstances(device="cpu", command=("test",))
+HOW = JobOptions(device="cpu", command=("test",))
 
 
 class Here:

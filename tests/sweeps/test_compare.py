@@ -426,14 +426,14 @@ def test_a_sweep_is_found_by_path_or_by_name(
 
 def test_what_a_real_trial_leaves_can_be_compared(tmp_path: Path) -> None:
     from headway.sweeps.plan import plan_grid
-    from headway.sweeps.trial import Circumstances, run_job
+    from headway.sweeps.trial import JobOptions, run_job
     from tests.tiny_recipes import write_recipe
 
     plan = plan_grid(write_recipe(tmp_path), [], [], [0])
     directory = SweepDirectory(tmp_path / "real")
     directory.begin(plan.to_json())
     (trial,) = plan.trials
-    (outcome,) = run_job([trial], [directory.trial(trial.name).path], Circumstances(device="cpu"))
+    (outcome,) = run_job([trial], [directory.trial(trial.name).path], JobOptions(device="cpu"))
     directory.append_result(outcome)
     (row,) = compare(directory).rows
     assert row.values == (outcome.metrics["accuracy"],)

@@ -31,7 +31,7 @@ from headway.sweeps.pool import Report
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.search import plan_search
 from headway.sweeps.tables import heading, table_of
-from headway.sweeps.trial import Circumstances, Job, run_job
+from headway.sweeps.trial import Job, JobOptions, run_job
 from headway.training import train
 from tests.sweeps.driving import HERE, HOW, ROOT, Here, lines_without_times
 from tests.tiny import weights_hash
@@ -207,7 +207,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_workers_do_not_matter(tmp_pat
 
 def test_a_job_that_ends_at_a_step_measures_nothing_and_can_go_on(tmp_path: Path) -> None:
     trial = halving(tmp_path).trials[0]
-    how = Circumstances(device="cpu", split="validation", until=6)
+    how = JobOptions(device="cpu", split="validation", until=6)
     (stopped,) = run_job([trial], [tmp_path / "run"], how)
     assert (stopped.state, stopped.metrics["steps"], stopped.error) == ("stopped", 6, None)
     assert "accuracy" not in stopped.metrics

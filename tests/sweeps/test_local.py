@@ -25,7 +25,7 @@ from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import plan_grid
 from headway.sweeps.pool import Report
-from headway.sweeps.trial import Circumstances, DiskFull, Job
+from headway.sweeps.trial import DiskFull, Job, JobOptions
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
 
@@ -224,7 +224,7 @@ def test_a_worker_has_the_threads_it_is_told_and_a_trial_costs_little_beyond_its
     run_sweep(
         plan,
         directory,
-        LocalExecutor(1, Circumstances(device="cpu", threads=2)),
+        LocalExecutor(1, JobOptions(device="cpu", threads=2)),
         lambda event: moments.append(time.perf_counter()) if event["event"] in ("started", "ended") else None,
     )
     assert len(moments) == 24
@@ -268,7 +268,7 @@ def test_jobs_and_circumstances_travel_whole(tmp_path: Path) -> None:
         job = Job((trial,), (tmp_path / "ü",))
         assert pickle.loads(pickle.dumps(job)) == job
         assert isinstance(trial.config, RunConfig)
-    how = Circumstances("cpu", 3, None, 7, "tensorboard", ("a", "b"))
+    how = JobOptions("cpu", 3, None, 7, "tensorboard", ("a", "b"))
     assert pickle.loads(pickle.dumps(how)) == how
 
 

@@ -31,7 +31,7 @@ from headway.sweeps.plan import Plan, plan_grid
 from headway.sweeps.ray import RayExecutor
 from headway.sweeps.ray_processes import children_of, end_session, in_session, look_at
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
-from headway.sweeps.trial import Circumstances, DiskFull
+from headway.sweeps.trial import DiskFull, JobOptions
 from headway.training import train
 from tests.sweeps.driving import HOW, ROOT, command_line, kill, lines_without_times, run_here, wait_until
 from tests.tiny import weights_hash
@@ -434,7 +434,7 @@ def test_an_amount_that_is_no_number_is_one_line_and_exit_code_2(
 
 
 def test_a_trial_has_the_threads_and_the_device_that_were_asked_for() -> None:
-    assert make_executor(on="ray", cpus=2.5)[1:] == (Circumstances("cpu", 2, command=("hw.sweep",)), 0)
+    assert make_executor(on="ray", cpus=2.5)[1:] == (JobOptions("cpu", 2, command=("hw.sweep",)), 0)
 
 
 def test_a_gpu_must_be_asked_for() -> None:

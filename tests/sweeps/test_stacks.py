@@ -17,12 +17,12 @@ from headway.runs import Checkpoint, RunDirectory, SweepDirectory
 from headway.sweeps import seeds as seeds_module
 from headway.sweeps.driver import make_jobs
 from headway.sweeps.plan import Trial, plan_grid
-from headway.sweeps.trial import Circumstances, Job, run_job
+from headway.sweeps.trial import Job, JobOptions, run_job
 from headway.training import train
 from tests.tiny import ADDITION, config
 from tests.tiny_recipes import write_recipe
 
-HOW = Circumstances(device="cpu", split="validation")
+HOW = JobOptions(device="cpu", split="validation")
 
 
 @given(groups=st.lists(st.integers(1, 7), max_size=5), stack=st.integers(1, 4))
@@ -48,7 +48,7 @@ def trials_of(folder: Path, *settings: str, seeds: int = 3) -> list[Trial]:
     return list(plan_grid(write_recipe(folder), settings, [], range(seeds)).trials)
 
 
-def in_one_job(trials: list[Trial], folder: Path, how: Circumstances = HOW) -> list[Outcome]:
+def in_one_job(trials: list[Trial], folder: Path, how: JobOptions = HOW) -> list[Outcome]:
     return run_job(trials, [folder / trial.name for trial in trials], how)
 
 
@@ -73,7 +73,7 @@ def test_events_name_their_trial(tmp_path: Path) -> None:
 
 def test_a_failure_inside_a_stack_is_the_outcome_of_one_trial(tmp_path: Path) -> None:
     trials = trials_of(tmp_path)
-    in_one_job(trials, tmp_path, Circumstances(device="cpu", until=2))
+    in_one_job(trials, tmp_path, JobOptions(device="cpu", until=2))
     directory = RunDirectory(tmp_path / trials[1].name)
     found = directory.read_checkpoint(2)
     found.model["readout.weight"][0, 0] = math.nan
@@ -89,7 +89,7 @@ def test_a_failure_inside_a_stack_is_the_outcome_of_one_trial(tmp_path: Path) ->
 
 def test_until_ends_every_trial_of_a_stack_unmeasured(tmp_path: Path) -> None:
     trials = trials_of(tmp_path)
-    outcomes = in_one_job(trials, tmp_path, Circumstances(device="cpu", until=2))
+    outcomes = in_one_job(trials, tmp_path, JobOptions(device="cpu", until=2))
     assert [(one.state, one.metrics["steps"], "accuracy" in one.metrics) for one in outcomes] == [
         ("stopped", 2, False)
     ] * 3
@@ -133,10 +133,10 @@ def test_a_single_seed_is_a_stack_too_where_stacks_are_trained(tmp_path: Path, m
 
 def test_seeds_are_trained_stack_by_stack_where_there_is_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What `train_seeds` asks of its processes for a GPU, with the processes left out."""
-    asked: list[tuple[int, Circumstances, list[list[str]]]] = []
+    asked: list[tuple[int, JobOptions, list[list[str]]]] = []
 
     class Recorded:
-        def __init__(self, workers: int, how: Circumstances):
+        def __init__(self, workers: int, how: JobOptions):
             self.workers, self.how = workers, how
 
         def run(self, jobs: Sequence[Job], done: Callable[[list[Outcome]], None], report: object) -> None:

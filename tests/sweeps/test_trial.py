@@ -11,18 +11,18 @@ from headway.errors import InputError, RunStopped
 from headway.evaluation import evaluate, load
 from headway.results.comparison import Outcome
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, DiskFull, in_one_line, run_job, stopping_when_full
+from headway.sweeps.trial import DiskFull, JobOptions, in_one_line, run_job, stopping_when_full
 from tests.tiny_recipes import write_recipe
 
 
-def one_trial(folder: Path, how: Circumstances, *settings: str) -> Outcome:
+def one_trial(folder: Path, how: JobOptions, *settings: str) -> Outcome:
     (trial,) = plan_grid(write_recipe(folder), settings, [], [1]).trials
     (found,) = run_job([trial], [folder / "run"], how)
     return found
 
 
 def test_a_finished_trial_says_what_the_run_directory_says(tmp_path: Path) -> None:
-    found = one_trial(tmp_path, Circumstances(device="cpu", split="validation"))
+    found = one_trial(tmp_path, JobOptions(device="cpu", split="validation"))
     assert (found.name, found.seed, found.state, found.error) == ("seed=1", 1, "finished", None)
     measured = evaluate(load(tmp_path / "run", device="cpu"), "validation")
     for key in ("n", "wrong", "accuracy", "loss"):
@@ -33,15 +33,13 @@ def test_a_finished_trial_says_what_the_run_directory_says(tmp_path: Path) -> No
 
 
 def test_without_a_split_only_training_is_reported(tmp_path: Path) -> None:
-    found = one_trial(tmp_path, Circumstances(device="cpu", split=None))
+    found = one_trial(tmp_path, JobOptions(device="cpu", split=None))
     assert set(found.metrics) == {"steps", "validation_loss", "validation_accuracy", "best_step"}
     assert not (tmp_path / "run" / "analysis").exists()
 
 
 def test_a_failure_is_an_outcome_that_does_not_name_the_place(tmp_path: Path) -> None:
-    found = one_trial(
-        tmp_path, Circumstances(device="cpu"), "train.lr=10.0", "train.weight_decay=10.0", "train.steps=40"
-    )
+    found = one_trial(tmp_path, JobOptions(device="cpu"), "train.lr=10.0", "train.weight_decay=10.0", "train.steps=40")
     assert found.state == "failed"
     assert found.error is not None
     assert "not finite" in found.error
@@ -59,7 +57,7 @@ def test_want_of_memory_for_a_checkpoint_fails_the_trial_alone(tmp_path: Path, m
         raise PanicException("PyObject pointer is null")
 
     monkeypatch.setattr(safetensors.torch, "save", panic)
-    found = one_trial(tmp_path, Circumstances(device="cpu"))
+    found = one_trial(tmp_path, JobOptions(device="cpu"))
     assert found.state == "failed"
     assert found.error == "out of memory (no room for the tensors of step-000000: PyObject pointer is null)"
 

@@ -120,9 +120,9 @@ def test_the_contrasts_of_two_digits_have_these_names_in_this_order():
 
 
 def pairs_of(task, contrast):
-    """Each row's operands without and with the carry, however they stand in base and donor."""
-    base, donor = (operands_of(task, examples.source) for examples in (contrast.base, contrast.donor))
-    return [(d, b) if row % 2 else (b, d) for row, (b, d) in enumerate(zip(base, donor, strict=True))]
+    """Each row's operands without and with the carry, however they stand in base and patch_source."""
+    base, patch_source = (operands_of(task, examples.source) for examples in (contrast.base, contrast.patch_source))
+    return [(d, b) if row % 2 else (b, d) for row, (b, d) in enumerate(zip(base, patch_source, strict=True))]
 
 
 @pytest.mark.parametrize("order", [MOST, LEAST])
@@ -143,7 +143,7 @@ def check_control(task, contrast, base):
     """Every control source has another digit in the same cell as the contrast's, the same carry, the same token."""
     origin = int(contrast.name.split()[-1])
     control = contrast.control
-    sides = (contrast.base, contrast.donor, control.source)
+    sides = (contrast.base, contrast.patch_source, control.source)
     for row, (one, source, other) in enumerate(zip(*(operands_of(task, side.source) for side in sides), strict=True)):
         if not control.there[row]:
             assert one == other
@@ -206,7 +206,7 @@ def test_digits_of_a_column_change_that_digit_of_the_answer_alone(digits, base, 
         for one, other in pairs_of(task, contrast):
             assert changed_columns(one, other) == [column]
             assert leading_zeros or min(number[-1] for number in (*one, *other)) > 0
-        apart = contrast.base.target != contrast.donor.target
+        apart = contrast.base.target != contrast.patch_source.target
         assert (apart.sum(1) == 1).all()
         assert apart[:, contrast.token].all()
 
@@ -225,7 +225,7 @@ def test_either_operand_changes_and_a_carry_may_come_from_below_in_both_versions
 def test_digits_drawn_for_a_contrast_cover_all_that_are_allowed():
     task = task_of(3, 10, False)
     for contrast in drawn(task, 2_000):
-        source = np.concatenate([contrast.base.source, contrast.donor.source])
+        source = np.concatenate([contrast.base.source, contrast.patch_source.source])
         for place in (0, 1, 2, 4, 5, 6):
             assert set(range(1, 9)) <= set(source[:, place].tolist())
 
@@ -240,8 +240,8 @@ def test_contrasts_of_texts_keep_the_length_of_the_sum(characters, digits, order
     for contrast in contrasts:
         column = int(contrast.name.split()[3])
         assert contrast.token == (digits - 1 - column if order == MOST else column)
-        assert contrast.base.source.shape == contrast.donor.source.shape == (60, 2 * digits + 6)
-        assert contrast.base.target.shape == contrast.donor.target.shape == (60, digits + 1)
+        assert contrast.base.source.shape == contrast.patch_source.source.shape == (60, 2 * digits + 6)
+        assert contrast.base.target.shape == contrast.patch_source.target.shape == (60, digits + 1)
         for one, other in pairs_of(task, contrast):
             assert sum_digits(one, 10)[digits] == sum_digits(other, 10)[digits] == 0
             assert digits == 1 or min(number[-1] for number in (*one, *other)) > 0
@@ -249,7 +249,7 @@ def test_contrasts_of_texts_keep_the_length_of_the_sum(characters, digits, order
             assert changed_columns(one, other) == [origin]
             assert contrast.about == "digits" or (column, origin) in journeys(one, other, 10)
         if contrast.about == "digits":
-            assert ((contrast.base.target != contrast.donor.target).sum(1) == 1).all()
+            assert ((contrast.base.target != contrast.patch_source.target).sum(1) == 1).all()
 
 
 def test_contrasts_of_an_exact_length_are_no_longer_than_it():

@@ -124,7 +124,7 @@ def test_splits_and_contrasts_are_the_same_sums():
     drawn = [task.contrasts(np.random.default_rng(2), 20) for task in (one, other)]
     for first, second in zip(*drawn, strict=True):
         assert (first.name, first.token) == (second.name, second.token)
-        for part in ("base", "donor"):
+        for part in ("base", "patch_source"):
             expected, found = getattr(first, part), getattr(second, part)
             assert problem_keys(one, expected.source) == problem_keys(other, found.source)
             assert np.array_equal(expected.target, found.target)

@@ -196,10 +196,10 @@ def test_the_contrast_is_one_rising_pair_swapped_half_each_way(length, values):
     task = task_of(min_length=2, max_length=length, values=values)
     (contrast,) = task.contrasts(np.random.default_rng(6), 300)
     assert (contrast.name, contrast.about, contrast.token) == ("one adjacent inversion", "inversion", 0)
-    assert contrast.base.source.shape == contrast.donor.source.shape == (300, length)
+    assert contrast.base.source.shape == contrast.patch_source.source.shape == (300, length)
     assert contrast.base.target.tolist() == [1, 0] * 150
-    assert contrast.donor.target.tolist() == [0, 1] * 150
-    for pair in zip(contrast.base.source.tolist(), contrast.donor.source.tolist(), strict=True):
+    assert contrast.patch_source.target.tolist() == [0, 1] * 150
+    for pair in zip(contrast.base.source.tolist(), contrast.patch_source.source.tolist(), strict=True):
         swapped, ordered = sorted(pair, key=lambda row: row == sorted(row))
         assert ordered == sorted(swapped)
         assert inversions(swapped) == 1
@@ -207,7 +207,7 @@ def test_the_contrast_is_one_rising_pair_swapped_half_each_way(length, values):
 
 def test_the_swapped_pair_of_the_contrast_stands_anywhere():
     (contrast,) = task_of(min_length=9, max_length=9).contrasts(np.random.default_rng(2), 600)
-    apart = contrast.base.source != contrast.donor.source
+    apart = contrast.base.source != contrast.patch_source.source
     assert set(np.argmax(apart, axis=1).tolist()) == set(range(8))
 
 

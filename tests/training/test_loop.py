@@ -21,7 +21,7 @@ from headway.tasks.files import make_splits
 from headway.training import train
 from headway.training.data import TrainingData
 from headway.training.loop import learning_rate, make_optimiser
-from headway.training.member import Member
+from headway.training.seed_run import SeedRun
 from tests.tiny import ADDITION, SORTEDNESS, config, weights_hash
 
 
@@ -214,12 +214,12 @@ def test_a_gate_that_is_not_reached_lets_training_go_on_to_its_end(tmp_path: Pat
 def test_the_checkpoint_that_counts_after_mastery_has_reached_the_gate(tmp_path: Path) -> None:
     settings = config(ADDITION, train={"stop_accuracy": 0.9, "stop_for": 2})
     with RunDirectory(tmp_path / "run").lock():
-        member = Member(settings, RunDirectory(tmp_path / "run"), torch.device("cpu"), lambda event: None)
+        seed_run = SeedRun(settings, RunDirectory(tmp_path / "run"), torch.device("cpu"), lambda event: None)
         for step, loss, accuracy in ((4, 0.1, 0.89), (8, 0.3, 0.95), (12, 0.2, 0.8), (16, 0.3, 0.95), (20, 0.4, 0.96)):
-            member.progress.step = step
-            member.note_validation(loss, accuracy)
-    assert member.progress.mastered_at == 16
-    assert member.progress.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
+            seed_run.progress.step = step
+            seed_run.note_validation(loss, accuracy)
+    assert seed_run.progress.mastered_at == 16
+    assert seed_run.progress.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
 
 
 def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:

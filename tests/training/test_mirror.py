@@ -13,7 +13,7 @@ from headway.cli.main import run as command
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.runs import RunDirectory
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.trial import Circumstances, run_job
+from headway.sweeps.trial import JobOptions, run_job
 from headway.training import train
 from headway.training.mirror import mirrored, scalars
 from tests.tiny import ADDITION, config
@@ -136,7 +136,7 @@ def test_train_and_hw_train_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_trials_of_a_sweep_take_it(tmp_path: Path) -> None:
     (trial,) = plan_grid(write_recipe(tmp_path), [], [], [0]).trials
-    (outcome,) = run_job([trial], [tmp_path / "trial"], Circumstances(device="cpu", log="tensorboard"))
+    (outcome,) = run_job([trial], [tmp_path / "trial"], JobOptions(device="cpu", log="tensorboard"))
     assert outcome.state == "finished", outcome.error
     assert_mirrored(tmp_path / "trial")
 

@@ -25,7 +25,7 @@ from headway.tasks import make_task
 from headway.tasks.files import make_splits, write_files
 from headway.training import TrainResult, train, train_stack
 from headway.training.data import TrainingData
-from headway.training.feed import FixedFeed, FreshFeed, make_feed
+from headway.training.prefetch import FixedPrefetcher, OnlinePrefetcher, make_prefetcher
 from headway.training.stack import validate_stack
 from headway.training.step import StackStep
 from tests.model.stacking import double_precision
@@ -108,15 +108,15 @@ def test_the_examples_are_the_same_in_the_same_order(name: str) -> None:
     task = make_task(configs[0].task)
     splits = make_splits(task, configs[0].data)
     data = [TrainingData(one, task, splits) for one in configs]
-    feed = make_feed(data, 7, CPU)
+    prefetcher = make_prefetcher(data, 7, CPU)
     for first, count in ((0, 7), (7, 4), (30, 2)):
-        feed.load([torch.from_numpy(found) for found in feed.find(first, count)])
+        prefetcher.load([torch.from_numpy(found) for found in prefetcher.find(first, count)])
         for at in range(count):
-            source, target = feed.take(torch.tensor([at]))
+            source, target = prefetcher.take(torch.tensor([at]))
             batches = [one.batch(first + at) for one in data]
             assert np.array_equal(source, np.concatenate([batch.source for batch in batches]))
             assert np.array_equal(target, np.concatenate([batch.target for batch in batches]))
-    feed.close()
+    prefetcher.close()
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -421,7 +421,9 @@ def make_step(configs: Sequence[RunConfig], *, mixed: bool = False) -> StackStep
     splits = make_splits(task, configs[0].data)
     data = [TrainingData(one, task, splits) for one in configs]
     together = stack_models([make_model(task, one.model) for one in configs], CPU)
-    return StackStep(together, task, configs[0].train, make_feed(data, 5, CPU), padded=False, longest=5, mixed=mixed)
+    return StackStep(
+        together, task, configs[0].train, make_prefetcher(data, 5, CPU), padded=False, longest=5, mixed=mixed
+    )
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -616,8 +618,8 @@ def test_examples_found_by_other_processes_are_the_same(name: str) -> None:
     task = make_task(configs[0].task)
     splits = make_splits(task, configs[0].data)
     data = [TrainingData(one, task, splits) for one in configs]
-    here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
-    assert isinstance(there, FixedFeed | FreshFeed)
+    here, there = make_prefetcher(data, 5, CPU), make_prefetcher(data, 5, CPU)
+    assert isinstance(there, FixedPrefetcher | OnlinePrefetcher)
     there.seeds.pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     try:
         for first, count in ((2, 5), (9, 3)):
@@ -635,8 +637,8 @@ def test_examples_are_found_here_where_the_other_processes_die(name: str) -> Non
     configs = [RECIPES[name](seed) for seed in SEEDS]
     task = make_task(configs[0].task)
     data = [TrainingData(one, task, make_splits(task, one.data)) for one in configs]
-    here, there = make_feed(data, 5, CPU), make_feed(data, 5, CPU)
-    assert isinstance(there, FixedFeed | FreshFeed)
+    here, there = make_prefetcher(data, 5, CPU), make_prefetcher(data, 5, CPU)
+    assert isinstance(there, FixedPrefetcher | OnlinePrefetcher)
     there.seeds.pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
     for mine, expected in zip(there.find(2, 5), here.find(2, 5), strict=True):
         assert np.array_equal(mine, expected)

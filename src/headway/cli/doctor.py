@@ -113,8 +113,8 @@ def specimen_lines(found: Exhibit) -> list[str]:
 
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> Diagnosis | Diagnoses:
     """Examine runs with a progress display, and add each diagnosis to its run."""
+    from headway.diagnosis.examine import examine_together
     from headway.diagnosis.subject import head_findings, read_lengths
-    from headway.diagnosis.visit import examine_together
     from headway.evaluation import load
 
     opened = [load(one, device=device) for one in runs]

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import Stage
     from headway.sweeps.plan import Plan
-    from headway.sweeps.trial import Circumstances
+    from headway.sweeps.trial import JobOptions
 
 
-def describe(plan: "Plan", place: "SweepDirectory", how: "Circumstances", at_once: int) -> dict[str, Any]:
+def describe(plan: "Plan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> dict[str, Any]:
     """Every trial that is not finished, and about how long all take together; of a search, the trials of its rung."""
     from headway.sweeps.driver import next_stage
     from headway.sweeps.estimate import estimate
@@ -78,7 +78,7 @@ def rung_lines(plan: "Plan") -> list[str]:
     return [*lines, f"{count_steps(rungs, len(plan.seeds)):,} steps in all"]
 
 
-def _by(how: "Circumstances", at_once: int) -> str:
+def _by(how: "JobOptions", at_once: int) -> str:
     if not at_once:
         return "of work for one worker as fast as this machine"
     return f"with {counted(at_once, 'worker')} of {counted(how.threads, 'thread')} on {how.device}"

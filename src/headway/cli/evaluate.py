@@ -28,9 +28,9 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a run's accuracy: a parallel pass over all examples, and real decoding of up to 20,000.
+    """Measure a run's accuracy: a teacher-forced pass over all examples, and greedy decoding of up to 20,000.
 
-    Exits with 1 if decoding disagrees with the parallel pass by more than a near-tie.
+    Exits with 1 if decoding disagrees with the teacher-forced pass by more than a near-tie.
 
     Example: headway evaluate addition-seed0 --split all
     """

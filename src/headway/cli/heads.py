@@ -37,7 +37,7 @@ def heads(
 ) -> None:
     """Which heads a run needs, alone and together, what they do, and how sure that is.
 
-    Exits with 1 if an instrument does not agree with real decoding.
+    Exits with 1 if an instrument does not agree with greedy decoding.
 
     Example: headway heads addition-seed0 addition-seed1 --thorough
     """
@@ -169,10 +169,10 @@ def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
 
 
 def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
-    from headway.head_analysis.seeds import put_together
+    from headway.head_analysis.seeds import summarise_seeds
     from headway.results.schema import write
 
-    together = put_together(found)
+    together = summarise_seeds(found)
     lines = [line for document in found for line in [*summary(document), ""]]
     show(
         {"runs": [one.to_json() for one in found], "together": write(together)},

@@ -46,7 +46,7 @@ def lengths(
     """How far past its training lengths a run holds: accuracy at each length, and the length held.
 
     The checkpoint is the one that validation chose, on training lengths alone.
-    Exits with 1 if decoding disagrees with the parallel pass by more than a near-tie.
+    Exits with 1 if decoding disagrees with the teacher-forced pass by more than a near-tie.
 
     Example: headway lengths sortedness-seed0 sortedness-seed1 --at 32,64,128
     """
@@ -65,7 +65,7 @@ def lengths(
         lines.append(_write_together(result, found, out, figures=figures))
     show(write(result), lines, as_json=json)
     if any(one.disagrees for one in found):
-        say("headway: decoding and the parallel pass disagree; these accuracies cannot be trusted")
+        say("headway: decoding and the teacher-forced pass disagree; these accuracies cannot be trusted")
         raise typer.Exit(1)
 
 
@@ -132,7 +132,7 @@ def drawn_before(folder: Path) -> list[Path]:
 
 def _told(found: Sequence[Lengths], one_recipe: bool) -> tuple[Lengths | SeveralLengths, list[str]]:
     """The document of one run or of several, and the lines that tell it."""
-    from headway.length_analysis.together import together
+    from headway.length_analysis.seed_summary import together
 
     lines = [line for document in found for line in [*summary(document), ""]][:-1]
     if len(found) == 1:

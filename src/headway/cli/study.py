@@ -106,7 +106,7 @@ class Display:
 
 def told(found: "StudyResult") -> list[str]:
     """What a study found, as a person reads it."""
-    from headway.studies.closing import doctor_lines, heads_lines
+    from headway.studies.summaries import doctor_lines, heads_lines
 
     lines = told_accuracy(found) if found.lengths is None else told_lengths(found.lengths)
     lines += [*heads_lines(found.heads, found.doctor), *doctor_lines(found.doctor)]

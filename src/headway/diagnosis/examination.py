@@ -72,7 +72,7 @@ class Examination:
 
     @cached_property
     def foreseen(self) -> Answers | None:
-        """The parallel pass's answers."""
+        """The teacher-forced pass's answers."""
         return None if self.logits is None else self.logits.argmax(-1).numpy()
 
     @cached_property
@@ -98,7 +98,7 @@ class Examination:
         return None if self.answers is None else self.subject.score(self.answers, self.target)
 
     def accuracy_on(self, split: str) -> tuple[int, int] | None:
-        """How many of a sample of a split the parallel pass gets right, and of how many."""
+        """How many of a sample of a split the teacher-forced pass gets right, and of how many."""
         examples = self.sample_of(split)
         if examples is None or self.subject.forward is None:
             return None

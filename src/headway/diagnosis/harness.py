@@ -148,7 +148,7 @@ def dropout_on(seen: Examination) -> Verdict | None:
 
 
 def sees_the_future(seen: Examination) -> Verdict | None:
-    """What a model foresees for a token does not depend on that token or a later one."""
+    """What a model predicts for a token does not depend on that token or a later one."""
     forward = seen.subject.forward
     if forward is None or seen.is_class:
         return None
@@ -253,7 +253,7 @@ def cache_disagrees(seen: Examination) -> Verdict | None:
 
 
 def _is_real(seen: Examination, few: Examples, differ: np.ndarray, places: np.ndarray, plain: Answers) -> bool:
-    """Whether some difference cannot be a near-tie: there the parallel pass over what was written is sure."""
+    """Whether some difference cannot be a near-tie: there the teacher-forced pass over what was written is sure."""
     if seen.subject.forward is None:
         return True
     rows = np.arange(len(few))
@@ -262,7 +262,7 @@ def _is_real(seen: Examination, few: Examples, differ: np.ndarray, places: np.nd
 
 
 def greedy_differs(seen: Examination) -> Verdict | None:
-    """Greedy decoding writes what the parallel pass foresees, up to the first wrong token."""
+    """Greedy decoding writes what the teacher-forced pass predicts, up to the first wrong token."""
     if seen.logits is None or seen.foreseen is None or seen.answers is None or seen.is_class:
         return None
     width = seen.target.shape[1]
@@ -279,7 +279,8 @@ def greedy_differs(seen: Examination) -> Verdict | None:
     numbers = {"greedy": greedy, "parallel": parallel, "disagreements": len(rows), "n": n}
     if not real.any():
         return fine(
-            f"{n} answers decoded for real are what the parallel pass foresees ({percent(greedy)} right).", **numbers
+            f"{n} answers decoded greedily are what the teacher-forced pass predicts ({percent(greedy)} right).",
+            **numbers,
         )
     places = places[real]
     names = _columns(seen, width)
@@ -289,7 +290,7 @@ def greedy_differs(seen: Examination) -> Verdict | None:
         "examples; "
         f"{int(real.sum())} answers part although the prefix is right, mostly at {names[common]}, the earliest at "
         f"{names[int(places.min())]}. The two are equal for whole answers; a gap is a bug.",
-        "Feed decoding the start token and positions that training used, and score both the same way.",
+        "Prefetcher decoding the start token and positions that training used, and score both the same way.",
         position=names[common],
         first_position=names[int(places.min())],
         real_disagreements=int(real.sum()),

@@ -120,7 +120,7 @@ def _taken_for(found: Tensor, expected: Mapping[str, Tensor], head: str) -> str 
 
 
 def map_misplaced(seen: Examination) -> Verdict | None:
-    """The attention map of a head, applied to that head's own values, gives what the head brings."""
+    """The attention map of a head, applied to that head's own values, gives the head's output."""
     if seen.subject.attention is None or seen.subject.mixing is None:
         return None
     parts, tables = seen.subject.mixing(seen.one_by_one), seen.subject.attention(seen.one_by_one)
@@ -130,7 +130,7 @@ def map_misplaced(seen: Examination) -> Verdict | None:
         return fine(f"The maps of all {len(brought)} heads give what each brings.", heads=len(brought))
     head = max(apart, key=lambda name: apart[name])
     return error(
-        f"The attention map of {head}, applied to its own values, misses what it brings by {apart[head]:.2g} of its "
+        f"The attention map of {head}, applied to its own values, misses its output by {apart[head]:.2g} of its "
         f"size ({len(apart)} of {len(brought)} heads).",
         "Record the weights under the name of the site and the head that they come from.",
         heads=sorted(apart),
@@ -158,9 +158,11 @@ def checks_failed(seen: Examination) -> Verdict | None:
 INSTRUMENTS = (
     Check("hook-silent", "instruments", hook_silent),
     Check("weights-off-one", "instruments", weights_off_one, ("not-finite",)),
-    Check("walk-differs", "instruments", walk_differs, (*NOISY, "padding-changes-output", "sees-the-future")),
+    Check(
+        "partial-forward-differs", "instruments", walk_differs, (*NOISY, "padding-changes-output", "sees-the-future")
+    ),
     Check("hook-misplaced", "instruments", hook_misplaced, (*NOISY, "hook-silent")),
-    Check("sweep-misplaced", "instruments", sweep_misplaced, (*NOISY, "walk-differs")),
+    Check("sweep-misplaced", "instruments", sweep_misplaced, (*NOISY, "partial-forward-differs")),
     Check("map-misplaced", "instruments", map_misplaced, (*NOISY, "weights-off-one")),
     Check("pruned-differs", "instruments", pruned_differs, NOISY),
     Check("checks-failed", "instruments", checks_failed),

@@ -40,7 +40,7 @@ def weights_after_dropout(healthy: Healthy) -> Subject:
     return replace(subject, attention=dropped)
 
 
-@specimen("walk-differs")
+@specimen("partial-forward-differs")
 def ablation_by_default(healthy: Healthy) -> Subject:
     """The instrument's pass silences a head even when it is asked to keep all."""
     subject = subject_of(healthy.sums)
@@ -109,7 +109,7 @@ def cut_beside(healthy: Healthy) -> Subject:
 
 @specimen("checks-failed")
 def failed_instruments(healthy: Healthy) -> Subject:
-    """heads.json was kept although 198 of its ablated answers disagree with real decoding."""
+    """heads.json was kept although 198 of its ablated answers disagree with greedy decoding."""
     subject = subject_of(healthy.sums)
     checks = blank(Checks, decoded=3_200, disagreements=198, real_disagreements=198, weights_off_one=1e-7)
     return replace(subject, heads=replace(analysed(healthy.sums), checks=checks))

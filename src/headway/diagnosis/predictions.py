@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.diagnosis.examination import Examination
+from headway.diagnosis.examine import CHECKS
 from headway.diagnosis.findings import run_checks
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.material import diagnosis_of, not_examined, subject_of_data
@@ -17,7 +18,6 @@ from headway.diagnosis.predicted import Predictions, read_predictions
 from headway.diagnosis.records import same_answers
 from headway.diagnosis.scoring import SCORING, SHIFTED
 from headway.diagnosis.subject import Subject, bare_rows
-from headway.diagnosis.visit import CHECKS
 from headway.narration.numbers import percent
 from headway.results.doctor import Diagnosis, Finding
 from headway.tasks import Examples

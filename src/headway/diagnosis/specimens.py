@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headway.diagnosis import planted, planted_elsewhere, planted_instruments
+from headway.diagnosis.examine import examine
 from headway.diagnosis.faults import RECIPES, Specimen, healthy_runs
 from headway.diagnosis.subject import subject_of
-from headway.diagnosis.visit import examine
 from headway.results.doctor import Exhibit
 
 Progress = Callable[[int, int], None]

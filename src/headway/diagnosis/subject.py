@@ -23,9 +23,9 @@ from headway.head_analysis.ablation import as_row
 from headway.head_analysis.checks import hooked, mapped, swept
 from headway.head_analysis.handles import intervene
 from headway.head_analysis.independent import silenced, values_and_outputs
+from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.pruning import cut_model
 from headway.head_analysis.variants import heads_of, zero
-from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.origin import OtherOrigin
 from headway.randomness import derive
@@ -41,7 +41,7 @@ from headway.training.loop import noise_keys
 Answers = np.ndarray
 """Answers row by row, as in `Examples.target`: tokens, padded on the right, or classes."""
 Logits = Callable[[Examples], Tensor]
-"""Examples -> a number for each token after each right prefix (column t foresees target token t), or for each class."""
+"""Examples -> a number for each token after each right prefix (column t predicts target token t), or for each class."""
 
 ByHead = Callable[[Examples], Mapping[str, Tensor]]
 """Examples -> numbers of each head, by its name."""
@@ -56,7 +56,7 @@ class Subject:
     `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
     a pass, `walked` the logits of the instruments' own pass with every head kept. `hooked`, `masked` and `pruned` are
     logits without each head, by its name: silenced by a hook, by the sweep, and cut out; `silenced` are the same by a
-    route that shares nothing with them, and `mixing` are the values that each head can take and what it brings, by that
+    route that shares nothing with them, and `mixing` are the values that each head can take and its output, by that
     route. `positions` are those of all tokens of some examples, as the encoding sees them when nothing is trained.
     `initial` are the weights of step 0, `initialised(seed)` those that a seed gives. `best` is the step that
     validation chose, `recorded_step` the one that the checkpoint names itself. `training_loss(step)` is the loss that
@@ -283,7 +283,7 @@ def bare_rows(task: Task, source: np.ndarray) -> list[bytes]:
 
 
 def forward_of(trained: Trained) -> Logits:
-    """The parallel pass over all examples; columns that were cut as padding come back as zeros."""
+    """The teacher-forced pass over all examples; columns that were cut as padding come back as zeros."""
 
     @torch.inference_mode()
     def forward(examples: Examples) -> Tensor:
@@ -381,10 +381,10 @@ class Instruments:
         return {head: (values.cpu(), outputs.cpu()) for head, (values, outputs) in found.items()}
 
     def _walk(self, examples: Examples, gone: list[Head]) -> Tensor:
-        walk = Walk(self.model, _batch(self.trained, examples).inputs)
+        forward = PartialForward(self.model, _batch(self.trained, examples).inputs)
         found: list[Tensor] = []
         plan = as_row(heads_of(self.trained), gone)[None]
-        run_tree(walk, plan, [zero(walk, slice(None))], lambda alike, logits: found.append(logits))
+        run_tree(forward, plan, [zero(forward, slice(None))], lambda alike, logits: found.append(logits))
         return found[0].float().cpu()
 
 

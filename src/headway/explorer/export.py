@@ -14,8 +14,8 @@ from headway.explorer.findings import Warn, head_findings, ignore, length_findin
 from headway.explorer.packing import PRECISIONS, Pack
 from headway.explorer.tables import Span, TooLarge, add_tables
 from headway.head_analysis.analysis import EXAMPLES as ANALYSED
+from headway.head_analysis.partial_forward import PartialForward
 from headway.head_analysis.variants import means
-from headway.head_analysis.walk import Walk
 from headway.model.transformer import Transformer, count_parameters
 from headway.randomness import generator
 from headway.tasks import Contrast, Examples, Task
@@ -159,7 +159,7 @@ def _add_means(packed: Pack, trained: Trained, found: Examples) -> None:
     """Each head's mean output over test examples: what `headway heads` puts in its place, too."""
     batch = make_batch(trained.task, trained.model, found.take(slice(0, 1)), trained.device)
     mean, _ = means(trained, found)
-    for site, values in mean(Walk(trained.model, batch.inputs), slice(0, 1)).items():
+    for site, values in mean(PartialForward(trained.model, batch.inputs), slice(0, 1)).items():
         packed.add(f"mean.{site}", values.float().numpy(), "fp32")
 
 
@@ -268,5 +268,13 @@ def _contrasts(trained: Trained) -> list[dict[str, Any]]:
 
 
 def _pair(task: Task, contrast: Contrast, row: int) -> dict[str, Any]:
-    base, donor = (_without(one.source[row], task.vocabulary.pad) for one in (contrast.base, contrast.donor))
-    return {"name": contrast.name, "about": contrast.about, "token": contrast.token, "base": base, "donor": donor}
+    base, patch_source = (
+        _without(one.source[row], task.vocabulary.pad) for one in (contrast.base, contrast.patch_source)
+    )
+    return {
+        "name": contrast.name,
+        "about": contrast.about,
+        "token": contrast.token,
+        "base": base,
+        "patch_source": patch_source,
+    }

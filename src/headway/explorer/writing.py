@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
-from headway.pages import policy, script_json
 from headway.runs import check_outputs
+from headway.self_contained_html import policy, script_json
 from headway.storage import replace_file
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Exploration:
         return {key: value for key, value in asdict(self).items() if key != "text"}
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the page; whole or not at all. A file that headway did not write is replaced only if it is forced."""
+        """Write the page, atomically. A file that headway did not write is replaced only if it is forced."""
         place = checked_place(path, force=force)
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, self.text.encode())

@@ -1,4 +1,4 @@
-"""What a model loses without each head, in four ways of taking it away, and how sure that is.
+"""What a model loses without each head, in four masks of taking it away, and how sure that is.
 
     zero            the head brings nothing
     mean            its mean output over the examples
@@ -21,12 +21,12 @@ from headway.evaluation import Trained
 from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import (
-    FillingOf,
     Outcomes,
-    donor,
+    ReplacementOf,
     heads_of,
     means,
-    pick_donors,
+    patch_source,
+    pick_patch_sources,
     run_variants,
     zero,
 )
@@ -104,20 +104,22 @@ def _share(flags: Iterable[bool]) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
-def make_fillings(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> tuple[list[FillingOf], int]:
+def make_replacements(
+    trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS
+) -> tuple[list[ReplacementOf], int]:
     """What to put in a head's place for each kind, and how many examples had no other to take from."""
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"unknown kind of ablation {kind!r}; {suggestion(kind, KINDS)}")
-    fillings: dict[str, FillingOf] = {"zero": zero}
+    replacements: dict[str, ReplacementOf] = {"zero": zero}
     without = 0
     if "mean" in kinds or "position-mean" in kinds:
-        fillings["mean"], fillings["position-mean"] = means(trained, examples)
+        replacements["mean"], replacements["position-mean"] = means(trained, examples)
     if "resample" in kinds:
-        donors = pick_donors(trained, examples, generator(trained.config.data.seed, "donors"))
-        without = int((donors == np.arange(len(examples))).sum())
-        fillings["resample"] = donor(trained, examples.take(donors))
-    return [fillings[kind] for kind in kinds], without
+        patch_sources = pick_patch_sources(trained, examples, generator(trained.config.data.seed, "patch_sources"))
+        without = int((patch_sources == np.arange(len(examples))).sum())
+        replacements["resample"] = patch_source(trained, examples.take(patch_sources))
+    return [replacements[kind] for kind in kinds], without
 
 
 def ablate(
@@ -129,10 +131,10 @@ def ablate(
 ) -> Ablation:
     """Every head alone in every kind, in one sweep."""
     heads = heads_of(trained)
-    fillings, without = make_fillings(trained, examples, kinds)
+    replacements, without = make_replacements(trained, examples, kinds)
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(alone * (k + 1) for k in range(len(kinds)))])
-    outcomes = run_variants(trained, examples, plan, fillings, report, keep_margin=True)
+    outcomes = run_variants(trained, examples, plan, replacements, report, keep_margin=True)
     assert outcomes.margin is not None
     names = trained.task.answer_names(outcomes.counted.shape[1])
     drops = with_margins(measure_drops(outcomes, names), outcomes.margin)
@@ -149,9 +151,9 @@ def ablate_together(
 ) -> list[Drop]:
     """Any sets of heads, each taken away as a whole."""
     heads = heads_of(trained)
-    fillings, _ = make_fillings(trained, examples, [kind])
+    replacements, _ = make_replacements(trained, examples, [kind])
     plan = np.stack([np.zeros(len(heads), dtype=np.int64), *(as_row(heads, chosen) for chosen in sets)])
-    outcomes = run_variants(trained, examples, plan, fillings)
+    outcomes = run_variants(trained, examples, plan, replacements)
     return measure_drops(outcomes, trained.task.answer_names(outcomes.counted.shape[1]))
 
 
@@ -239,7 +241,7 @@ def count_changes(
 
 
 def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]) -> dict[str, Any]:
-    """The drop from one way of answering to another on the same examples, in points, with its 95 % interval."""
+    """The drop from one mask of answering to another on the same examples, in points, with its 95 % interval."""
     lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
     low, high = paired_interval(lost, gained, len(before))
     return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}

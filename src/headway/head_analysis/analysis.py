@@ -29,7 +29,7 @@ FEWEST = 20
 MAPS = 3
 """Examples whose attention is kept with the analysis, unless told otherwise."""
 CHECKED = 32
-"""Examples on which the instruments are checked by real decoding."""
+"""Examples on which the instruments are checked by greedy decoding."""
 PERMUTATIONS = 20
 
 ADDITION_COST = 930_000 * 12

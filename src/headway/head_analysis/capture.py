@@ -1,4 +1,4 @@
-"""Attention weights and head outputs, example by example during real greedy decoding, and their mean over a split."""
+"""Attention weights and head outputs, example by example during greedy decoding, and their mean over a split."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -155,7 +155,7 @@ def _by_head(sites: list[HeadSite], tables: dict[str, Tensor]) -> dict[str, np.n
 def mean_weights(trained: Trained, examples: Examples) -> MeanAttention | None:
     """The mean weights of every head over the examples of the commonest layout; None if those are too long to show.
 
-    They come from the parallel pass over the right answers. `alike` says in words what the examples have in common,
+    They come from the teacher-forced pass over the right answers. `alike` says what the examples have in common,
     where not all of them have it.
     """
     rows = commonest_layout(trained, examples)

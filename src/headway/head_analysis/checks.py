@@ -10,20 +10,20 @@ from torch import Tensor
 from headway.batches import make_batch
 from headway.errors import InstrumentError
 from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
-from headway.head_analysis.ablation import KINDS, make_fillings
+from headway.head_analysis.ablation import KINDS, make_replacements
 from headway.head_analysis.handles import edits_of, intervene
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
 from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.partial_forward import PartialForward, Replacement, run_tree
 from headway.head_analysis.variants import heads_of, zero
-from headway.head_analysis.walk import Filling, Walk, run_tree
 from headway.results.checks import Checks
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
-"""The walk and the model's forward do the same operations; this leaves room for another kernel's rounding."""
+"""The forward and the model's forward do the same operations; this leaves room for another kernel's rounding."""
 
 SAME_HEAD = 1e-3
-"""Share of the size of logits or of what a head brings: fused and written-out attention sum in other orders."""
+"""Share of the size of logits or of a head's output: fused and written-out attention sum in other orders."""
 
 
 class SelfChecks(Analysis[Checks]):
@@ -36,24 +36,26 @@ class SelfChecks(Analysis[Checks]):
 
 
 def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:
-    """Every head in every kind, on a few examples: the fast sweep against a hook and real decoding."""
+    """Every head in every kind, on a few examples: the fast sweep against a hook and greedy decoding."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
-    walk = Walk(trained.model, batch.inputs)
+    forward = PartialForward(trained.model, batch.inputs)
     heads = heads_of(trained)
-    fillings = [filling(walk, slice(0, len(examples))) for filling in make_fillings(trained, examples, kinds)[0]]
+    replacements = [
+        replacement(forward, slice(0, len(examples))) for replacement in make_replacements(trained, examples, kinds)[0]
+    ]
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate(
         [np.zeros((1, len(heads)), dtype=np.int64), *(alone * (kind + 1) for kind in range(len(kinds)))]
     )
     logits: dict[int, Tensor] = {}
-    run_tree(walk, plan, fillings, lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)))
+    run_tree(forward, plan, replacements, lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)))
     record: dict[str, Tensor] = {}
     with torch.inference_mode():
         identity = float((trained.model(batch.inputs) - logits[0]).abs().max())
         trained.model(batch.inputs, record)
     if not identity <= IDENTITY_TOLERANCE:
-        raise InstrumentError(f"with every head kept, the walk differs from the model by {identity:.3g}")
-    apart = [_disagreements(trained, batch, plan[row], fillings, logits[row]) for row in range(len(plan))]
+        raise InstrumentError(f"with every head kept, the forward differs from the model by {identity:.3g}")
+    apart = [_disagreements(trained, batch, plan[row], replacements, logits[row]) for row in range(len(plan))]
     return Checks(
         identity=identity,
         decoded=len(plan) * len(examples),
@@ -84,12 +86,12 @@ def misplaced(trained: Trained, batch: Any) -> list[str]:
 def swept(trained: Trained, batch: Any) -> dict[str, Tensor]:
     """The logits without each head, by the sweep that measures all drops."""
     heads = heads_of(trained)
-    walk = Walk(trained.model, batch.inputs)
+    forward = PartialForward(trained.model, batch.inputs)
     logits: dict[int, Tensor] = {}
     run_tree(
-        walk,
+        forward,
         np.eye(len(heads), dtype=np.int64),
-        [zero(walk, slice(None))],
+        [zero(forward, slice(None))],
         lambda alike, found: logits.update(dict.fromkeys(alike.tolist(), found)),
     )
     return {str(head): logits[row] for row, head in enumerate(heads)}
@@ -98,10 +100,10 @@ def swept(trained: Trained, batch: Any) -> dict[str, Tensor]:
 @torch.inference_mode()
 def hooked(trained: Trained, batch: Any) -> dict[str, Tensor]:
     """The logits without each head, by the hook that also works in decoding."""
-    walk = Walk(trained.model, batch.inputs)
+    forward = PartialForward(trained.model, batch.inputs)
     found = {}
     for head, row in zip(heads_of(trained), np.eye(len(heads_of(trained)), dtype=np.int64), strict=True):
-        with intervene(trained.model, edits_of(trained.model, row, [zero(walk, slice(None))])):
+        with intervene(trained.model, edits_of(trained.model, row, [zero(forward, slice(None))])):
             found[str(head)] = trained.model(batch.inputs)
     return found
 
@@ -122,10 +124,10 @@ def _off_one(weights: Tensor) -> float:
 
 
 def _disagreements(
-    trained: Trained, batch: Any, row: np.ndarray, fillings: Sequence[Filling], foreseen: Tensor
+    trained: Trained, batch: Any, row: np.ndarray, replacements: Sequence[Replacement], foreseen: Tensor
 ) -> tuple[int, int]:
     """How many answers come out otherwise when the heads are replaced by a hook and the answer is decoded."""
-    with intervene(trained.model, edits_of(trained.model, row, fillings)), torch.inference_mode():
+    with intervene(trained.model, edits_of(trained.model, row, replacements)), torch.inference_mode():
         if trained.task.kind == "class":
             apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)
             places = torch.zeros_like(apart, dtype=torch.long)

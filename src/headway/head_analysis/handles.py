@@ -1,6 +1,6 @@
 """The handle of a head, reached by a hook: the input of its site's output projection.
 
-This is the plain way. It works wherever the model is called, real decoding included, and it is what the fast
+This is the plain mask. It works wherever the model is called, greedy decoding included, and it is what the fast
 sweeps are checked against. A hook that did not fire is an error, never a zero effect.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.errors import InputError, InstrumentError, suggestion
-from headway.head_analysis.walk import Filling, put_in
+from headway.head_analysis.partial_forward import Replacement, patch_heads
 from headway.model.attention import HeadOutputs, MultiHeadAttention
 from headway.model.sites import HeadSite
 from headway.model.transformer import Transformer
@@ -60,32 +60,34 @@ def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
         raise InstrumentError(f"the hook at {', '.join(silent)} did not fire: nothing was measured there")
 
 
-def edits_of(model: Transformer, row: np.ndarray, fillings: Sequence[Filling]) -> dict[str, Edit]:
+def edits_of(model: Transformer, row: np.ndarray, replacements: Sequence[Replacement]) -> dict[str, Edit]:
     """One row of a plan as edits for hooks.
 
     While an answer is being written, only its first places are there; one that goes on past the right answer's end
-    takes the last place's filling, which changes nothing before it.
+    takes the last place's replacement, which changes nothing before it.
     """
     edits: dict[str, Edit] = {}
     column = 0
     for site in model.sites:
-        way = row[column : column + len(site.kept)]
+        mask = row[column : column + len(site.kept)]
         column += len(site.kept)
-        if way.any():
-            edits[site.name] = _edit(site, way, fillings)
+        if mask.any():
+            edits[site.name] = _edit(site, mask, replacements)
     return edits
 
 
-def _edit(site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> Edit:
+def _edit(site: HeadSite, mask: np.ndarray, replacements: Sequence[Replacement]) -> Edit:
     def edit(heads: Tensor) -> Tensor:
-        return put_in(heads, site, way, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in fillings])
+        return patch_heads(
+            heads, site, mask, [{site.name: _at_places(f[site.name], heads.shape[1])} for f in replacements]
+        )
 
     return edit
 
 
-def _at_places(filling: Tensor, count: int) -> Tensor:
-    """The filling of the first places, where it has places at all."""
-    if filling.ndim < 3:
-        return filling
-    places = torch.arange(count, device=filling.device).clamp(max=filling.shape[-3] - 1)
-    return filling.index_select(filling.ndim - 3, places)
+def _at_places(replacement: Tensor, count: int) -> Tensor:
+    """The replacement of the first places, where it has places at all."""
+    if replacement.ndim < 3:
+        return replacement
+    places = torch.arange(count, device=replacement.device).clamp(max=replacement.shape[-3] - 1)
+    return replacement.index_select(replacement.ndim - 3, places)

@@ -42,7 +42,7 @@ def silenced(model: Transformer, inputs: Inputs) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def values_and_outputs(model: Transformer, inputs: Inputs) -> dict[str, tuple[Tensor, Tensor]]:
-    """Of each head, by name: the values that it can take, and what it brings, both `batch position d_head`."""
+    """Of each head, by name: the values that it can take, and its output, both `batch position d_head`."""
     seen: dict[str, Tensor] = {}
     handles = []
     sites = [site for site in model.sites if site.kept]

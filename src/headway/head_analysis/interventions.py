@@ -1,4 +1,4 @@
-"""Activation patching: what a head brings, by putting its output on one example (the source) into another (the base).
+"""Activation patching: a head's output, by putting its output on one example (the source) into another (the base).
 
 A task names contrasts: pairs of examples that differ in one thing, such as whether a carry arrives in a column. If the
 answer token in question turns into the source's, the head brought what made the difference; the share of pairs in which
@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row
 from headway.head_analysis.instrument import Analysis, Cost, Report, Subject
-from headway.head_analysis.variants import donor, heads_of, run_variants, zero
+from headway.head_analysis.variants import heads_of, patch_source, run_variants, zero
 from headway.model.sites import Head
 from headway.randomness import generator
 from headway.results import patching as results
@@ -64,21 +64,21 @@ def intervene_on_contrasts(
     contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
     found = []
     for index, contrast in enumerate(contrasts):
-        found.append(carry_over(trained, contrast, groups or groups_of(trained)))
+        found.append(patching_flip_rates(trained, contrast, groups or groups_of(trained)))
         report(index + 1, len(contrasts))
     return Patching(n=n, contrasts=tuple(found))
 
 
-def carry_over(trained: Trained, contrast: Contrast, groups: Groups) -> results.Contrast:
+def patching_flip_rates(trained: Trained, contrast: Contrast, groups: Groups) -> results.Contrast:
     """How often the answer token turns into the source's when a group's outputs are the source's.
 
     With a control, also how often the token changes when the source has the same carry; and for each kind of attention
     the strongest head, chosen on one half of the pairs and measured on the other.
     """
-    sources = [contrast.donor] + ([contrast.control.source] if contrast.control else [])
+    sources = [contrast.patch_source] + ([contrast.control.source] if contrast.control else [])
     patched, base_right = _patch(trained, contrast.base, sources, list(groups.values()))
-    here, wanted = (_tokens(one, contrast.token) for one in (contrast.base, contrast.donor))
-    usable = base_right & _right(trained, contrast.donor) & (here != wanted)
+    here, wanted = (_tokens(one, contrast.token) for one in (contrast.base, contrast.patch_source))
+    usable = base_right & _right(trained, contrast.patch_source) & (here != wanted)
     flipped = (patched[0, :, :, contrast.token] == wanted) & usable
     names = trained.task.answer_names(patched.shape[-1])
     controlled = controls = None
@@ -104,7 +104,7 @@ def _patch(
     heads = heads_of(trained)
     rows = np.stack([as_row(heads, chosen) for chosen in groups])
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(rows * (k + 1) for k in range(len(sources)))])
-    outcomes = run_variants(trained, base, plan, [donor(trained, one) for one in sources], keep_predicted=True)
+    outcomes = run_variants(trained, base, plan, [patch_source(trained, one) for one in sources], keep_predicted=True)
     assert outcomes.predicted is not None
     patched = outcomes.predicted[1:].reshape(len(sources), len(groups), *outcomes.predicted.shape[1:])
     return patched, outcomes.right[0]

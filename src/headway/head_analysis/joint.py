@@ -4,9 +4,9 @@ from math import comb
 
 from headway.evaluation import Trained
 from headway.head_analysis.instrument import Analysis, Clock, Cost, Subject
-from headway.head_analysis.together import (
+from headway.head_analysis.joint_ablation import (
     EXACT_HEADS,
-    Ground,
+    AblationContext,
     eliminate,
     measure_pairs,
     shapley,
@@ -51,20 +51,20 @@ class JointSets(Analysis[JointAblation]):
         order = random.permutation(len(subject.examples))
         half = sizes["elimination"]
 
-        def ground(rows: slice) -> Ground:
-            return Ground(trained, subject.examples.take(order[rows]))
+        def context(rows: slice) -> AblationContext:
+            return AblationContext(trained, subject.examples.take(order[rows]))
 
         with clock("elimination") as report:
-            chosen_on, reported_on = ground(slice(half)), ground(slice(-half, None))
+            chosen_on, reported_on = context(slice(half)), context(slice(-half, None))
             found = eliminate(chosen_on, reported_on, single_drops(chosen_on), report)
         values = {}
         with clock("shapley") as report:
-            some = ground(slice(sizes["shapley"]))
+            some = context(slice(sizes["shapley"]))
             for kind, players in by_kind(trained).items():
                 values[kind] = shapley(some, players, sizes["permutations"], random, report)
         with clock("shapley of all") as report:
-            some = ground(slice(sizes["all_heads"]))
+            some = context(slice(sizes["all_heads"]))
             values["all"] = shapley(some, heads_of(trained), sizes["permutations"], random, report)
         with clock("pairs") as report:
-            pairs = measure_pairs(ground(slice(sizes["pairs"])), report)
+            pairs = measure_pairs(context(slice(sizes["pairs"])), report)
         return JointAblation(**found._asdict(), shapley=values, pairs=pairs)

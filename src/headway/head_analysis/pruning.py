@@ -15,9 +15,9 @@ from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, parallel_pass
 from headway.head_analysis.ablation import as_row, paired_drop
 from headway.head_analysis.instrument import Report
-from headway.head_analysis.together import Ground, largest_removable
+from headway.head_analysis.joint_ablation import AblationContext, largest_removable
+from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import heads_of, run_variants, zero
-from headway.head_analysis.walk import Walk, run_tree
 from headway.model.sites import Head, parse_heads
 from headway.model.transformer import Transformer, count_parameters
 from headway.tasks import Examples
@@ -63,7 +63,7 @@ def choose_kept(
     if not 0 < max_drop <= 100:
         raise InputError(f"--max-drop {max_drop:g}; more than 0 and at most 100 points needed")
     examples = trained.examples("validation")
-    gone = largest_removable(Ground(trained, examples), max_drop, report)
+    gone = largest_removable(AblationContext(trained, examples), max_drop, report)
     return [head for head in heads if head not in gone], f"elimination on {len(examples):,} validation examples"
 
 
@@ -126,8 +126,8 @@ def logits_apart(trained: Trained, smaller: Trained, gone: Any, examples: Exampl
     """The largest difference between the logits of the masked and of the pruned model."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     masked: list[Tensor] = []
-    walk = Walk(trained.model, batch.inputs)
-    run_tree(walk, gone, [zero(walk, slice(None))], lambda alike, logits: masked.append(logits))
+    forward = PartialForward(trained.model, batch.inputs)
+    run_tree(forward, gone, [zero(forward, slice(None))], lambda alike, logits: masked.append(logits))
     with torch.inference_mode():
         apart = float((smaller.model(batch.inputs) - masked[0]).abs().max())
     if not apart <= TOLERANCE * max(1.0, float(masked[0].abs().max())):

@@ -144,7 +144,7 @@ def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, flo
 
 
 def score_heads(trained: Trained, examples: Examples) -> HeadScores:
-    """The scores of every head over the examples, one recorded parallel pass."""
+    """The scores of every head over the examples, one recorded teacher-forced pass."""
     sums = _Sums()
     for piece in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, piece, trained.device)

@@ -54,7 +54,7 @@ def over_seeds(values: Sequence[float], own: Sequence[Interval | None] | None = 
     )
 
 
-def put_together(documents: Sequence[HeadAnalysis]) -> HeadsTogether:
+def summarise_seeds(documents: Sequence[HeadAnalysis]) -> HeadsTogether:
     """The findings of several runs over seeds; fewer than six are labelled descriptive."""
     baselines = [document.baseline for document in documents]
     return HeadsTogether(

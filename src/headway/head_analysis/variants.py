@@ -1,11 +1,11 @@
 """Many variants of a model on many examples: which are right, token by token, and at what loss.
 
-A variant replaces the outputs of some heads. What is put in their place is a filling:
+A variant replaces the outputs of some heads. What is put in their place is a replacement:
 
 - `zero`: nothing at all;
 - `mean`: the head's mean output over the examples and places;
 - `position_mean`: its mean at each place;
-- `donor`: its output on another example, row by row.
+- `patch_source`: its output on another example, row by row.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from torch import Tensor
 from headway.batches import Batch, make_batch, send
 from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
 from headway.head_analysis.instrument import Report
-from headway.head_analysis.walk import Filling, Plan, Walk, head_outputs, run_tree
+from headway.head_analysis.partial_forward import HeadMasks, PartialForward, Replacement, head_outputs, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples
 
-FillingOf = Callable[[Walk, slice], Filling]
-"""The filling for some rows of the examples."""
+ReplacementOf = Callable[[PartialForward, slice], Replacement]
+"""The replacement for some rows of the examples."""
 
 
 def heads_of(trained: Trained) -> list[Head]:
@@ -71,14 +71,14 @@ class Outcomes:
 def run_variants(
     trained: Trained,
     examples: Examples,
-    plan: Plan,
-    fillings: Sequence[FillingOf],
+    plan: HeadMasks,
+    replacements: Sequence[ReplacementOf],
     report: Report = lambda done, total: None,
     *,
     keep_predicted: bool = False,
     keep_margin: bool = False,
 ) -> Outcomes:
-    """One parallel pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
+    """One teacher-forced pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
     pad = trained.task.vocabulary.pad
     n, variants = len(examples), len(plan)
     target = examples.target.reshape(n, -1)
@@ -91,10 +91,10 @@ def run_variants(
     for part in parts_of(examples, trained):
         rows = slice(done, done + len(part))
         batch = make_batch(trained.task, trained.model, part, trained.device)
-        walk = Walk(trained.model, batch.inputs)
+        forward = PartialForward(trained.model, batch.inputs)
         together = branches_at_once(batch)
         board = _Scoreboard(variants, batch, pad, together, keep_margin=keep_margin)
-        run_tree(walk, plan, [filling(walk, rows) for filling in fillings], board.note, together)
+        run_tree(forward, plan, [replacement(forward, rows) for replacement in replacements], board.note, together)
         board.score()
         width = board.tokens.shape[1]
         token_right[:, rows, :width] = board.token_right().cpu().numpy()
@@ -177,37 +177,37 @@ def _margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Fl
     return lead.masked_fill(~inside, torch.inf).amin(1)
 
 
-def zero(walk: Walk, rows: slice) -> Filling:
-    nothing = torch.zeros((), device=walk.inputs.source.device)
-    return {site.name: nothing for site in walk.sites}
+def zero(forward: PartialForward, rows: slice) -> Replacement:
+    nothing = torch.zeros((), device=forward.inputs.source.device)
+    return {site.name: nothing for site in forward.sites}
 
 
-def donor(trained: Trained, donors: Examples) -> FillingOf:
-    """The outputs on other examples; row i of the donors stands in for row i."""
+def patch_source(trained: Trained, patch_sources: Examples) -> ReplacementOf:
+    """The outputs on other examples; row i of the patch_sources stands in for row i."""
 
-    def filling(walk: Walk, rows: slice) -> Filling:
-        batch = make_batch(trained.task, trained.model, donors.take(rows), trained.device)
-        return head_outputs(Walk(trained.model, batch.inputs))
+    def replacement(forward: PartialForward, rows: slice) -> Replacement:
+        batch = make_batch(trained.task, trained.model, patch_sources.take(rows), trained.device)
+        return head_outputs(PartialForward(trained.model, batch.inputs))
 
-    return filling
+    return replacement
 
 
-def means(trained: Trained, examples: Examples) -> tuple[FillingOf, FillingOf]:
-    """The fillings `mean` and `position-mean`, from the examples; padding does not count."""
+def means(trained: Trained, examples: Examples) -> tuple[ReplacementOf, ReplacementOf]:
+    """The replacements `mean` and `position-mean`, from the examples; padding does not count."""
     sums, counts = _sums_by_place(trained, examples)
     keys = {site.name: [key for key in sums if key[0] == site.name] for site in trained.model.sites}
     everywhere = {name: (_total(sums, at) / _total(counts, at)).float() for name, at in keys.items()}
     by_place = {key: (sums[key] / counts[key].clamp(min=1)).float() for key in sums}
 
-    def position_mean(walk: Walk, rows: slice) -> Filling:
+    def position_mean(forward: PartialForward, rows: slice) -> Replacement:
         return {
             site.name: torch.cat(
-                [by_place[site.name, part][: span.stop - span.start] for part, span in spans(walk, site)]
+                [by_place[site.name, part][: span.stop - span.start] for part, span in spans(forward, site)]
             )
-            for site in walk.sites
+            for site in forward.sites
         }
 
-    return lambda walk, rows: everywhere, position_mean
+    return lambda forward, rows: everywhere, position_mean
 
 
 def _total(sums: "Sums", keys: list[tuple[str, str]]) -> Float[Tensor, "head d_head"]:
@@ -225,23 +225,23 @@ def _sums_by_place(trained: Trained, examples: Examples) -> tuple[Sums, Sums]:
     counts: Sums = {}
     for piece in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, piece, trained.device)
-        walk = Walk(trained.model, batch.inputs)
-        outputs = head_outputs(walk)
-        for site in walk.sites:
+        forward = PartialForward(trained.model, batch.inputs)
+        outputs = head_outputs(forward)
+        for site in forward.sites:
             real = query_mask(trained, batch, site)[:, :, None, None]
-            for part, span in spans(walk, site):
+            for part, span in spans(forward, site):
                 _add(sums, (site.name, part), (outputs[site.name].double() * real)[:, span].sum(0))
                 _add(counts, (site.name, part), real[:, span].double().sum(0))
     return sums, counts
 
 
-def spans(walk: Walk, site: HeadSite) -> list[tuple[str, slice]]:
+def spans(forward: PartialForward, site: HeadSite) -> list[tuple[str, slice]]:
     """Which queries of a site are source tokens and which are answer tokens."""
-    source = walk.inputs.source.shape[1]
-    answer = 0 if walk.inputs.prefix is None else walk.inputs.prefix.shape[1]
+    source = forward.inputs.source.shape[1]
+    answer = 0 if forward.inputs.prefix is None else forward.inputs.prefix.shape[1]
     if site.stack == "encoder":
         return [("source", slice(0, source))]
-    if walk.model.config.shape == "decoder":
+    if forward.model.config.shape == "decoder":
         return [("source", slice(0, source)), ("answer", slice(source, source + answer))]
     return [("answer", slice(0, answer))]
 
@@ -272,14 +272,16 @@ def lengths_of(trained: Trained, examples: Examples) -> Int[np.ndarray, "example
     return np.stack([(side != pad).sum(1) for side in sides], axis=1)
 
 
-def pick_donors(trained: Trained, examples: Examples, random: np.random.Generator) -> Int[np.ndarray, " example"]:
+def pick_patch_sources(
+    trained: Trained, examples: Examples, random: np.random.Generator
+) -> Int[np.ndarray, " example"]:
     """For each example another one of the same lengths, at random; an example alone in its lengths is its own."""
     _, group = np.unique(lengths_of(trained, examples), axis=0, return_inverse=True)
     group = group.reshape(-1)
-    donors = np.arange(len(examples))
+    patch_sources = np.arange(len(examples))
     for one in range(int(group.max(initial=-1)) + 1):
         rows = random.permutation(np.flatnonzero(group == one))
         # Each row takes from one that is a random number of places further on, never from itself.
         shift = random.integers(1, len(rows), size=len(rows)) if len(rows) > 1 else np.zeros(1, dtype=np.int64)
-        donors[rows] = rows[(np.arange(len(rows)) + shift) % len(rows)]
-    return donors
+        patch_sources[rows] = rows[(np.arange(len(rows)) + shift) % len(rows)]
+    return patch_sources

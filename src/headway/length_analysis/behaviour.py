@@ -20,7 +20,7 @@ from torch import Tensor
 
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained, parts_of
-from headway.head_analysis.ablation import make_fillings
+from headway.head_analysis.ablation import make_replacements
 from headway.head_analysis.instrument import Report
 from headway.head_analysis.scores import site_scores, task_parts
 from headway.head_analysis.variants import heads_of, run_variants
@@ -87,10 +87,10 @@ def observe(trained: Trained, examples: Examples, length: int, report: Report = 
     short = examples.source.shape[1] <= LONGEST_CAPTURED
     looks = look_at(trained, examples.take(slice(0, captured_at(length)))) if short else {}
     names = [str(head) for head in heads_of(trained)]
-    fillings, _ = make_fillings(trained, examples, KINDS)
+    replacements, _ = make_replacements(trained, examples, KINDS)
     alone = np.eye(len(names), dtype=np.int64)
     plan = np.concatenate([0 * alone[:1], *(alone * (code + 1) for code in range(len(KINDS)))])
-    outcomes = run_variants(trained, examples, plan, fillings, report, keep_margin=True)
+    outcomes = run_variants(trained, examples, plan, replacements, report, keep_margin=True)
     assert outcomes.margin is not None
     return Behaviour(length, names, looks, outcomes.right, outcomes.margin, trained.task.strata(examples.source))
 

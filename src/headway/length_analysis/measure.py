@@ -36,7 +36,7 @@ MOST_LISTED = 100_000_000
 SHOWN = 3
 """Wrong answers of each set at each length that are kept in full."""
 DECODED = 64
-"""Answers of each set that are decoded for real, at most."""
+"""Answers of each set that are decoded greedily, at most."""
 CONFIDENCE = 0.95
 ON_VALIDATION = "validation loss at training lengths"
 

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from headway.batches import make_batch
 from headway.evaluation import Trained, parts_of
-from headway.head_analysis.walk import State, Walk
+from headway.head_analysis.partial_forward import PartialForward, State
 from headway.length_analysis.behaviour import captured_at, recorded
 from headway.length_analysis.changes import ALPHA
 from headway.model.attention import HeadOutputs, Place
@@ -63,7 +63,7 @@ SHAM_KEYS = (0x51A3, 0x7E4B)
 """What the counter-based random numbers of a sham come from, beside query and key."""
 MOST_REPAIRED = 6
 """Heads that are repaired one by one: the first that changed."""
-RepairedOutputs = Callable[[Walk, State, HeadSite], HeadOutputs]
+RepairedOutputs = Callable[[PartialForward, State, HeadSite], HeadOutputs]
 """What all heads of a site bring when they look as they did in training."""
 
 
@@ -92,15 +92,15 @@ def repaired(
     found = []
     for part in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, part, trained.device)
-        walk = Walk(trained.model, batch.inputs)
-        state = walk.start()
-        for site in walk.sites:
-            outputs = walk.look(state, site)
+        forward = PartialForward(trained.model, batch.inputs)
+        state = forward.start()
+        for site in forward.sites:
+            outputs = forward.head_outputs_at(state, site)
             chosen = torch.tensor([head in heads for head in site.heads], device=trained.device)
             if chosen.any():
-                outputs = torch.where(chosen[:, None], repair(walk, state, site), outputs)
-            state = walk.go_on(state, site, outputs)
-        found.append(trained.task.correct(walk.logits(state).argmax(-1), batch.target).cpu().numpy())
+                outputs = torch.where(chosen[:, None], repair(forward, state, site), outputs)
+            state = forward.continue_from(state, site, outputs)
+        found.append(trained.task.correct(forward.logits(state).argmax(-1), batch.target).cpu().numpy())
     return np.concatenate(found)
 
 
@@ -118,12 +118,12 @@ class Nearby(Place):
         return inside[None, None] if before is None else before & inside
 
 
-def within_reach(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+def within_reach(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
     """What the heads bring if they see tokens up to `reach` away."""
-    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    view = forward.encoder_view if site.stack == "encoder" else forward.own_view
     assert view is not None
     place = Nearby(**vars(view.place), reach=reach)
-    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+    return forward.block(site).self_attention_outputs(state.hidden, replace(view, place=place))
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class Scattered(Nearby):
         return visible & (order.argsort(-1).argsort(-1) < count)
 
 
-def at_random(reach: int, walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+def at_random(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
     """What the heads bring if every query sees as many keys as within `reach`, drawn at random."""
-    view = walk.encoder_view if site.stack == "encoder" else walk.own_view
+    view = forward.encoder_view if site.stack == "encoder" else forward.own_view
     assert view is not None
     place = Scattered(**vars(view.place), reach=reach, causal=view.visibility.causal)
-    return walk.block(site).look_at_self(state.hidden, replace(view, place=place))
+    return forward.block(site).self_attention_outputs(state.hidden, replace(view, place=place))
 
 
 def shifted(trained: Trained, profiles: Mapping[Head, Profile]) -> dict[Head, Profile]:
@@ -193,9 +193,9 @@ def _by_offset(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, 
     return torch.stack(means, dim=-1)
 
 
-def by_offset(profiles: Mapping[Head, Profile], walk: Walk, state: State, site: HeadSite) -> HeadOutputs:
+def by_offset(profiles: Mapping[Head, Profile], forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
     """What the heads bring if every query looks as their profiles say, at the keys that are there."""
-    block = walk.block(site)
+    block = forward.block(site)
     read = block.own_norm(state.hidden) if block.pre_norm else state.hidden
     values = block.own.split(block.own.value(read)).transpose(2, 3)  # batch head d_head key
     found = []

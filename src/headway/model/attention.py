@@ -298,7 +298,7 @@ class Place:
         return self.encoding.rotate(query, for_rows(self.query_positions, len(query)))
 
     def rotate_key(self, key: Heads) -> Heads:
-        # With kept keys, only the newest ones are still to be turned.
+        # With a KV cache, only the newest ones are still to be turned.
         return self.encoding.rotate(key, for_rows(self.key_positions[:, -key.shape[2] :], len(key)))
 
     def bias(self, queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
@@ -346,7 +346,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Heads, Heads]:
         return rotate(self.split(self.key(x))), self.split(self.value(x))
 
-    def look(
+    def head_outputs_at(
         self,
         x: Float[Tensor, "batch query d_model"],
         key: Heads,

@@ -47,7 +47,8 @@ class Block(nn.Module):
     """Each branch is added to the residual stream; its norm stands before it (pre) or after the sum (post).
 
     `forward` is the whole layer. The parts it is made of are public: a pass can be cut where the heads meet,
-    between what they bring (`look_at_self`, `look_across`) and the stream that takes it up (`add_own`, `add_cross`).
+    between their outputs (`self_attention_outputs`, `cross_attention_outputs`) and the residual stream (`add_own`,
+    `add_cross`).
     """
 
     def __init__(self, config: ModelConfig, own: HeadSite, cross: HeadSite | None = None):
@@ -71,12 +72,14 @@ class Block(nn.Module):
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> Hidden:
-        x = self.add_own(x, self.look_at_self(x, own, cache.own if cache else None, record, name))
+        x = self.add_own(x, self.self_attention_outputs(x, own, cache.own if cache else None, record, name))
         if across is not None and memory is not None:
-            x = self.add_cross(x, self.look_across(x, memory, across, cache.cross if cache else None, record, name))
+            x = self.add_cross(
+                x, self.cross_attention_outputs(x, memory, across, cache.cross if cache else None, record, name)
+            )
         return self.add_feed_forward(x)
 
-    def look_at_self(
+    def self_attention_outputs(
         self,
         x: Hidden,
         view: View,
@@ -89,9 +92,9 @@ class Block(nn.Module):
         key, value = self.own.keys_and_values(x, view.place.rotate_key)
         if cache is not None:
             key, value = cache.extend(key, value)
-        return self.own.look(x, key, value, view.place, view.visibility, record, f"{name}.self")
+        return self.own.head_outputs_at(x, key, value, view.place, view.visibility, record, f"{name}.self")
 
-    def look_across(
+    def cross_attention_outputs(
         self,
         x: Hidden,
         memory: Encoded | None,
@@ -110,7 +113,7 @@ class Block(nn.Module):
             key, value = self.cross.keys_and_values(memory, view.place.rotate_key)
             if cache is not None:
                 cache.extend(key, value)
-        return self.cross.look(x, key, value, view.place, view.visibility, record, f"{name}.cross")
+        return self.cross.head_outputs_at(x, key, value, view.place, view.visibility, record, f"{name}.cross")
 
     def add_own(self, x: Hidden, heads: HeadOutputs) -> Hidden:
         return self._add(x, self.own_norm, self.own.output(heads.flatten(2)))

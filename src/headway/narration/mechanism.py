@@ -77,7 +77,7 @@ def changed(found: Mechanism) -> Text:
     if first is None:
         return text(
             "No head by itself surely changes by more than {} in where it looks, as these scores see it, or by more "
-            "than {} of the margin in what it brings ({} comparisons, Holm).",
+            "than {} of the margin in its output ({} comparisons, Holm).",
             number(large.attention),
             number(large.effect),
             number(found.family),

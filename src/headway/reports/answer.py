@@ -13,8 +13,8 @@ from headway.narration.lengths import STRICTEST
 from headway.narration.method import METHOD
 from headway.narration.numbers import highest, lowest, number, percent, points, size, whole
 from headway.narration.text import Number, Text, Words, code, join, listed, quote, text, told
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.failed import failures
-from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.sections.accuracy import trained_on
 from headway.reports.sections.setup import differing
 from headway.results.heads import HeadAnalysis

@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from headway.narration.text import Text, code, quote, text
-from headway.reports.gathering import Documents
+from headway.reports.documents import Documents
 from headway.results.study import FailedTraining
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from headway.reports.anatomy import anatomy
 from headway.reports.bars import bars
 from headway.reports.elimination import elimination
+from headway.reports.error_figure import anatomy
 from headway.reports.importance import importance, shapley
 from headway.reports.interventions import interventions
 from headway.reports.loss import has_losses, loss_changes

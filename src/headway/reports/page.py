@@ -13,8 +13,8 @@ from markupsafe import Markup
 from matplotlib.colors import to_hex
 
 from headway.narration.text import code, html, quote
-from headway.pages import policy, script_json
 from headway.reports.blocks import Block, Figure, HeatMaps, Report, Section
+from headway.self_contained_html import policy, script_json
 
 LARGEST = 6_000_000
 """Bytes of a page; figures that do not fit beside the text and the heat maps are left beside the page."""

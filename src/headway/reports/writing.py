@@ -11,7 +11,7 @@ from headway.errors import InputError
 from headway.narration.text import Words, code, text
 from headway.reports.answer import answer, asked
 from headway.reports.blocks import Figure, Report
-from headway.reports.gathering import Documents, gather
+from headway.reports.documents import Documents, gather
 from headway.reports.markdown import render_markdown
 from headway.reports.page import figures_of, pictures, render, stills_of
 from headway.reports.sections import sections

@@ -79,7 +79,7 @@ ANALYSES: Registry[Makes] = Registry(
         "ablation": "headway.head_analysis.ablation:SingleAblation",
         "joint": "headway.head_analysis.joint:JointSets",
         "interventions": "headway.head_analysis.interventions:ActivationPatching",
-        "anatomy": "headway.head_analysis.anatomy:Errors",
+        "anatomy": "headway.head_analysis.error_analysis:Errors",
         "attribution": "headway.head_analysis.attribution:DirectLogitAttribution",
         "checks": "headway.head_analysis.checks:SelfChecks",
     },

@@ -21,7 +21,7 @@
       report/figures/   figures drawn from them
 
 A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
-there whole or not at all, whatever kills the process. Only safetensors and JSON are ever read.
+written atomically, whatever kills the process. Only safetensors and JSON are ever read.
 """
 
 from headway.runs.checkpoints import Checkpoint, DamagedCheckpoint, panics_as_memory_errors

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: each is there whole or not at all, whatever kills the process."""
+"""Checkpoints of a run: each is written atomically, whatever kills the process."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ class Checkpoints(Directory):
         return {}
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Put a checkpoint in place, whole or not at all."""
+        """Put a checkpoint in place, atomically."""
         from safetensors.torch import save
 
         place = self.checkpoint_path(checkpoint.step)

@@ -28,7 +28,7 @@ class ReportDirectory:
         return any((self.path.parent / mark).is_file() for mark in ("config.json", "study.json"))
 
     def write(self, page: str, markdown: str) -> None:
-        """Put both in place, each whole or not at all."""
+        """Put both in place, each atomically."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.page, page.encode())
         replace_file(self.markdown, f"{MARKDOWN_MARK}\n\n{markdown}".encode())

@@ -61,7 +61,7 @@ class RunDirectory(Analyses):
 
     @contextmanager
     def arriving(self) -> Iterator[Path]:
-        """An empty folder to fill; when the block ends well it takes this run's place, whole or not at all."""
+        """An empty folder to fill; when the block ends well it takes this run's place, atomically."""
         beside = self.path.parent / f".arriving-{self.name}"  # holds no config.json itself, so it is listed nowhere
         shutil.rmtree(beside, ignore_errors=True)
         (beside / "new").mkdir(parents=True)

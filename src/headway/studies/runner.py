@@ -98,7 +98,7 @@ def findings(
     plan: Plan, directory: StudyDirectory, measured: Mapping[str, MeasuredRun], failed: Mapping[str, str]
 ) -> list[StudyCell]:
     """One record a cell: its runs' documents, what they say together, what training took, and what failed."""
-    from headway.length_analysis.together import together
+    from headway.length_analysis.seed_summary import together
 
     found = []
     for cell in plan.cells:

@@ -19,7 +19,7 @@ from headway.studies.work import Work
 if TYPE_CHECKING:
     from headway.reports.writing import Written
 
-DISAGREE = "decoding and the parallel pass disagree; the accuracy of this run cannot be trusted"
+DISAGREE = "decoding and the teacher-forced pass disagree; the accuracy of this run cannot be trusted"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def study(
     """
     from headway.batches import pick_device
     from headway.runs import StudyDirectory
-    from headway.studies.closing import is_unsound
+    from headway.studies.summaries import is_unsound
 
     whole = plan_study(chosen(experiment, preset), seeds)
     part = whole if arms is None else whole.part(arms)
@@ -115,7 +115,7 @@ def chosen(experiment: str, preset: str) -> Study:
 
 def accuracies_of(work: Work) -> tuple[EvaluatedRun, ...]:
     """The training and the accuracy of every run, on the whole domain where the task can list it."""
-    from headway.studies.pieces import Accuracy
+    from headway.studies.jobs import Accuracy
     from headway.studies.runner import training_of
 
     measured, rows = work.measure(Accuracy), []
@@ -135,7 +135,7 @@ def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
     """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
     from headway.length_analysis.patterns import encoding_patterns
     from headway.studies.answer import answer, costs, decisions
-    from headway.studies.pieces import Lengths
+    from headway.studies.jobs import Lengths
     from headway.studies.runner import findings, judged
 
     found = work.measure(Lengths)
@@ -161,12 +161,16 @@ def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
 
 def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:
     """Ask of the runs that the study says why they fail; what is found is added to their documents."""
-    from headway.studies.pieces import Why
+    from headway.studies.jobs import Why
     from headway.studies.runner import asked_why, judged
 
     names = [[trial.name for trial in cell.trials if trial.name in measured] for cell in work.whole.cells]
     asked = asked_why(names, measured, work.whole.study.mechanism)
-    pieces = [Why(work.directory.run(name), work.whole.study) for name in asked]
-    for piece, error in work.do("why", pieces):
-        work.note_failure(piece.run.name, f"its mechanism: {error}")
-    measured |= {piece.run.name: judged(found, piece.run) for piece in pieces if (found := piece.known()) is not None}
+    analyses = [Why(work.directory.run(name), work.whole.study) for name in asked]
+    for analysis, error in work.do("why", analyses):
+        work.note_failure(analysis.run.name, f"its mechanism: {error}")
+    measured |= {
+        analysis.run.name: judged(found, analysis.run)
+        for analysis in analyses
+        if (found := analysis.known()) is not None
+    }

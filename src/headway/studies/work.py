@@ -17,7 +17,7 @@ from headway.sweeps.trial import in_one_line
 if TYPE_CHECKING:
     from headway.reports.writing import Written
     from headway.runs import RunDirectory, StudyDirectory
-    from headway.studies.pieces import Piece
+    from headway.studies.jobs import RunAnalysis
     from headway.sweeps.plan import Trial
 
 Found = TypeVar("Found")
@@ -109,55 +109,57 @@ class Work:
             if outcome.error is not None:
                 self.note_failure(outcome.name, outcome.error)
 
-    def do(self, stage: str, pieces: "Sequence[Piece[Any]]") -> "list[tuple[Piece[Any], str]]":
-        """Do the pieces of a stage that were not done before; those that failed, and why."""
-        from headway.studies.pool import work_off
+    def do(self, stage: str, analyses: "Sequence[RunAnalysis[Any]]") -> "list[tuple[RunAnalysis[Any], str]]":
+        """Do the analyses of a stage that were not done before; those that failed, and why."""
+        from headway.studies.pool import run_analyses
 
         shares: dict[int, float] = {}
         done = 0
-        errors: list[tuple[Piece[Any], str]] = []
-        with self.stages.at(stage, lambda: f"{done:,} of {len(pieces):,} pieces are done"):
+        errors: list[tuple[RunAnalysis[Any], str]] = []
+        with self.stages.at(stage, lambda: f"{done:,} of {len(analyses):,} analyses are done"):
 
-            def note(piece: "Piece[Any]", share: float) -> None:
-                shares[id(piece)] = share
+            def note(analysis: "RunAnalysis[Any]", share: float) -> None:
+                shares[id(analysis)] = share
                 running = [
                     f"{one.run.name} {one.what} {percent(round(shares[id(one)], 2))}"
-                    for one in pieces
+                    for one in analyses
                     if id(one) in shares
                 ]
-                self.progress(done + sum(shares.values()), len(pieces), ", ".join(running[:SHOWN_RUNNING]))
+                self.progress(done + sum(shares.values()), len(analyses), ", ".join(running[:SHOWN_RUNNING]))
 
-            def end(piece: "Piece[Any]", error: str | None) -> None:
+            def end(analysis: "RunAnalysis[Any]", error: str | None) -> None:
                 nonlocal done
                 done += 1
-                shares.pop(id(piece), None)
-                self.progress(done, len(pieces), f"{piece.run.name} {piece.what}")
-                errors.extend([] if error is None else [(piece, error)])
+                shares.pop(id(analysis), None)
+                self.progress(done, len(analyses), f"{analysis.run.name} {analysis.what}")
+                errors.extend([] if error is None else [(analysis, error)])
 
-            work_off(pieces, device=self.device, note=note, done=end)
+            run_analyses(analyses, device=self.device, note=note, done=end)
         return errors
 
-    def measure(self, kind: "type[Piece[Found]]") -> dict[str, Found]:
+    def measure(self, kind: "type[RunAnalysis[Found]]") -> dict[str, Found]:
         """What was measured of every run that has it, by name; this part's runs are measured and analysed first."""
-        from headway.studies.pieces import Heads
+        from headway.studies.jobs import Heads
 
         study = self.whole.study
-        pieces: list[Piece[Any]] = [kind(run, study) for run in self.runs(self.part)]
-        pieces += [Heads(run, study) for run in self.runs(self.part) if run.name in study.heads.chosen(self.part.cells)]
-        errors = self.do(self.stages.names[1], pieces)
-        for piece, error in errors:
-            if not isinstance(piece, Heads):
-                self.note_failure(piece.run.name, error)
+        analyses: list[RunAnalysis[Any]] = [kind(run, study) for run in self.runs(self.part)]
+        analyses += [
+            Heads(run, study) for run in self.runs(self.part) if run.name in study.heads.chosen(self.part.cells)
+        ]
+        errors = self.do(self.stages.names[1], analyses)
+        for analysis, error in errors:
+            if not isinstance(analysis, Heads):
+                self.note_failure(analysis.run.name, error)
         found = {run.name: kind(run, study).known() for run in self.runs(self.whole)}
-        for piece, error in errors:
-            if piece.run.name not in self.failed:
-                self.note_failure(piece.run.name, f"its heads: {error}")
+        for analysis, error in errors:
+            if analysis.run.name not in self.failed:
+                self.note_failure(analysis.run.name, f"its heads: {error}")
         return {name: document for name, document in found.items() if document is not None}
 
     def heads(self) -> HeadsStudy:
         """What the heads of the study's runs were found to do; kept with the study."""
-        from headway.studies.closing import heads_record
-        from headway.studies.pieces import Heads
+        from headway.studies.jobs import Heads
+        from headway.studies.summaries import heads_record
 
         chosen_runs = self.whole.study.heads.chosen(self.whole.cells)
         cells = [[trial.name for trial in cell.trials if trial.name in chosen_runs] for cell in self.whole.cells]
@@ -171,15 +173,15 @@ class Work:
 
     def doctor(self) -> StudyHealth:
         """Every finished run examined; what was found is kept with the runs and with the study."""
-        from headway.studies.closing import doctor_record
-        from headway.studies.pieces import Diagnosis, Heads
+        from headway.studies.jobs import Diagnosis, Heads
+        from headway.studies.summaries import doctor_record
 
         study = self.whole.study
         runs = [self.directory.run(trial.name) for cell in self.whole.cells for trial in cell.trials]
         runs = [run for run in runs if run.exists() and run.newest_state().get("finished")]
-        for piece, error in self.do("doctor", [Diagnosis(run, study) for run in runs]):
-            if piece.run.name not in self.failed:
-                self.note_failure(piece.run.name, f"its examination: {error}")
+        for analysis, error in self.do("doctor", [Diagnosis(run, study) for run in runs]):
+            if analysis.run.name not in self.failed:
+                self.note_failure(analysis.run.name, f"its examination: {error}")
         cells = {}
         for cell in self.whole.cells:
             own = [run for run in runs if run.name in {trial.name for trial in cell.trials}]

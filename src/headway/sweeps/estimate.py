@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.sweeps.plan import Plan, Trial
-from headway.sweeps.trial import Circumstances
+from headway.sweeps.trial import JobOptions
 
 BUDGET = 10.0
 """Seconds for all measurements together."""
@@ -35,7 +35,7 @@ class Pace:
         return self.start + steps * self.step + (validations + evaluated) * self.validation
 
 
-def estimate(plan: Plan, how: Circumstances) -> dict[str, float]:
+def estimate(plan: Plan, how: JobOptions) -> dict[str, float]:
     """Seconds of each trial by name; a setting that was not measured takes the mean pace of those that were."""
     import torch
 
@@ -57,7 +57,7 @@ def _setting(trial: Trial) -> str:
     return json.dumps(sorted(trial.settings.items()), default=str)
 
 
-def _measure_some(plan: Plan, how: Circumstances) -> dict[str, Pace]:
+def _measure_some(plan: Plan, how: JobOptions) -> dict[str, Pace]:
     settings = list({_setting(trial): trial for trial in plan.trials}.items())
     every = -(-len(settings) // MOST_MEASURED)
     chosen = settings[::every]
@@ -69,7 +69,7 @@ class _Enough(Exception):
     """The time for a measurement is over."""
 
 
-def measure_pace(trial: Trial, how: Circumstances, budget: float) -> Pace:
+def measure_pace(trial: Trial, how: JobOptions, budget: float) -> Pace:
     """Train a few steps in a temporary directory, fewer when a step is slow, but two where there are two."""
     from headway.training import train
 

@@ -6,7 +6,7 @@ from headway.errors import InputError, suggestion
 from headway.processes import available_cores
 from headway.sweeps.driver import Executor
 from headway.sweeps.local import LocalExecutor
-from headway.sweeps.trial import Circumstances
+from headway.sweeps.trial import JobOptions
 
 LARGEST_STACK = 128
 """Seeds of one setting that a GPU trains in one step. A CPU is faster with a process for each seed (docs/speed.md)."""
@@ -24,7 +24,7 @@ def make_executor(
     cpus: float | None = None,
     gpus: float | None = None,
     command: Sequence[str] = ("hw.sweep",),
-) -> tuple[Executor, Circumstances, int]:
+) -> tuple[Executor, JobOptions, int]:
     """What runs a sweep's jobs, the circumstances they share, and how many run at once (0: the cluster decides)."""
     from headway.batches import pick_device
 
@@ -33,14 +33,14 @@ def make_executor(
         from headway.sweeps.ray import RayExecutor
 
         stack = LARGEST_STACK if gpus else 1
-        how = Circumstances(device, split=split, log=log, command=tuple(command), stack=stack)
+        how = JobOptions(device, split=split, log=log, command=tuple(command), stack=stack)
         cluster = RayExecutor(how, cpus=1 if cpus is None else cpus, gpus=gpus or 0, address=address)
         return cluster, cluster.how, 0
     where = pick_device(device).type
     workers = workers or (1 if where == "cuda" else available_cores())
     threads = max(1, available_cores() // workers)
     stack = LARGEST_STACK if where == "cuda" else 1
-    how = Circumstances(where, threads, split, log=log, command=tuple(command), stack=stack)
+    how = JobOptions(where, threads, split, log=log, command=tuple(command), stack=stack)
     return LocalExecutor(workers, how), how, workers
 
 

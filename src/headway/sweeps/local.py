@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from headway.results.comparison import Outcome
 from headway.sweeps.pool import Report, run_in_workers
-from headway.sweeps.trial import Circumstances, Job
+from headway.sweeps.trial import Job, JobOptions
 
 
 class LocalExecutor:
     """Runs jobs in `workers` processes, each with `how.threads` threads."""
 
-    def __init__(self, workers: int, how: Circumstances):
+    def __init__(self, workers: int, how: JobOptions):
         self.workers, self.how = workers, how
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:

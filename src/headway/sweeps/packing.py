@@ -23,7 +23,7 @@ def pack(places: Sequence[Path]) -> bytes:
 
 
 def unpack(content: bytes, places: Sequence[Path]) -> None:
-    """Put packed runs in their places, each whole or not at all; what is not a plain file inside them is refused."""
+    """Put packed runs in their places, each atomically; what is not a plain file inside them is refused."""
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive, ExitStack() as stack:
         members = [(member, *_where(member, len(places))) for member in archive]
         numbers = sorted({number for _, number, _ in members})

@@ -21,7 +21,7 @@ from headway.results.comparison import Outcome
 from headway.sweeps.pool import Report
 from headway.sweeps.ray_processes import end_session
 from headway.sweeps.ray_session import Request
-from headway.sweeps.trial import Circumstances, Job
+from headway.sweeps.trial import Job, JobOptions
 
 MOST_LOSSES = 5
 """Sessions that may be lost in a row without a trial that ended."""
@@ -38,7 +38,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class RayExecutor:
     """Runs each job as a Ray task with `cpus` cores and `gpus` GPUs, on the cluster at `address` or on its own."""
 
-    def __init__(self, how: Circumstances, *, cpus: float = 1, gpus: float = 0, address: str | None = None):
+    def __init__(self, how: JobOptions, *, cpus: float = 1, gpus: float = 0, address: str | None = None):
         if find_spec("ray") is None:
             raise InputError("--on ray needs the extra: pip install 'headway[ray]'")
         _check(cpus, gpus, how.device)

@@ -15,7 +15,7 @@ from headway.sweeps.executors import LARGEST_STACK
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Trial
 from headway.sweeps.pool import Report
-from headway.sweeps.trial import Circumstances
+from headway.sweeps.trial import JobOptions
 from headway.tasks import make_task
 from headway.training.mirror import check_log
 from headway.training.preparation import plan_run
@@ -65,7 +65,7 @@ def train_seeds(
     workers = min(GPU_STACKS if where == "cuda" else available_cores(), len(jobs))
     threads = max(1, available_cores() // workers)
     files = None if data is None else str(data)
-    how = Circumstances(where, threads, None, log=log, command=tuple(command), stack=stack, data=files)
+    how = JobOptions(where, threads, None, log=log, command=tuple(command), stack=stack, data=files)
     try:
         LocalExecutor(workers, how).run(jobs, done, report)
     except Interrupted:

@@ -19,7 +19,7 @@ LOCK_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class JobOptions:
     """What all jobs of a sweep share: device, threads, what is measured at the end, where to stop, what to mirror.
 
     `stack` is how many seeds of one setting are trained as one job, at most; above 1, a single seed is a stack too,
@@ -56,7 +56,7 @@ class Job(PoolJob):
     trials: tuple[Trial, ...]
     places: tuple[Path, ...]
     until: int | None = None
-    how: Circumstances = Circumstances()
+    how: JobOptions = JobOptions()
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class DiskFull(RunStopped):
 
 
 def run_job(
-    trials: Sequence[Trial], places: Sequence[Path], how: Circumstances, report: Report = lambda event: None
+    trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, report: Report = lambda event: None
 ) -> list[Outcome]:
     """Train and measure the trials of a job (several: the seeds of one setting, as a stack); resumes what is begun.
 
@@ -109,7 +109,7 @@ def run_job(
 
 
 def _finish(
-    trial: Trial, place: Path, trained: "Ending", how: Circumstances, seconds: float, names: Mapping[str, str]
+    trial: Trial, place: Path, trained: "Ending", how: JobOptions, seconds: float, names: Mapping[str, str]
 ) -> Outcome:
     """Measure a trial that was trained to its end, and say how it ended: "stopped" at a step before that."""
     started = time.perf_counter()
@@ -143,7 +143,7 @@ def _ending(do: Callable[[], dict[str, float | int]], place: Path) -> Ending:
         return problem
 
 
-def _train_one(trial: Trial, place: Path, how: Circumstances, report: Report) -> dict[str, float | int]:
+def _train_one(trial: Trial, place: Path, how: JobOptions, report: Report) -> dict[str, float | int]:
     from headway.training import train
     from headway.training.mirror import mirrored
 
@@ -152,7 +152,7 @@ def _train_one(trial: Trial, place: Path, how: Circumstances, report: Report) ->
     return {"steps": result.steps, **result.metrics}
 
 
-def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: Circumstances, report: Report) -> list[Ending]:
+def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, report: Report) -> list[Ending]:
     """Train the trials in one step each; what stops the stack as a whole stops every one of them."""
     from headway.training import train_stack
     from headway.training.mirror import mirrored
@@ -184,7 +184,7 @@ def _told_of(trial: Trial, report: Report) -> Report:
     return lambda event: report({**event, "trial": trial.name})
 
 
-def _measure(place: Path, how: Circumstances) -> dict[str, float | int]:
+def _measure(place: Path, how: JobOptions) -> dict[str, float | int]:
     from headway.evaluation import evaluate, load
 
     if how.split is None:

@@ -120,7 +120,7 @@ class Addition(Task):
     def canonical(self, source: Rows) -> Keys:
         return np.concatenate(order(*self._operands(source)), axis=1)
 
-    def writings(self) -> Int[np.ndarray, "writing width"]:
+    def augmentations(self) -> Int[np.ndarray, "writing width"]:
         first, plus, second = np.split(np.arange(2 * self.digits + 1), [self.digits, self.digits + 1])
         swapped = [np.concatenate([second, plus, first])] if self.options.swap else []
         return np.stack([np.concatenate([first, plus, second]), *swapped])

@@ -84,24 +84,24 @@ class Control:
 class Contrast:
     """Pairs, row by row, of examples that differ in one thing only: 126 + 137 and 121 + 137 in the carry of the units.
 
-    A head's output for a row of `donor` (the source of the patch), put in its place for that row of `base`, shows what
-    the head brings. `token` is the index of the answer token at which the difference is measured; 0 for a class.
+    Activation patching replaces a head's output for a row of `base` by its output for that row of `patch_source`.
+    `token` is the index of the answer token at which the difference is measured; 0 for a class.
     """
 
     name: str
     about: str
     token: int
     base: Examples
-    donor: Examples
+    patch_source: Examples
     control: Control | None = None
 
     @staticmethod
     def both_ways(name: str, about: str, token: int, one: Examples, other: Examples) -> "Contrast":
-        """In rows 0, 2, 4, ... `one` is the base and `other` the donor; in rows 1, 3, 5, ... it is the reverse."""
+        """In rows 0, 2, 4, ... `one` is the base and `other` the source; in rows 1, 3, 5, ... it is the reverse."""
         n = len(one)
         pool = Examples(np.concatenate([one.source, other.source]), np.concatenate([one.target, other.target]))
         row, turned = np.arange(n), n * (np.arange(n) % 2)
-        return Contrast(name, about, token, base=pool.take(row + turned), donor=pool.take(row + n - turned))
+        return Contrast(name, about, token, base=pool.take(row + turned), patch_source=pool.take(row + n - turned))
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Task(ABC):
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """Named whole numbers that make an example easy or hard, such as the number of carries."""
 
-    def writings(self) -> Int[np.ndarray, "writing width"]:
+    def augmentations(self) -> Int[np.ndarray, "writing width"]:
         """Orders of the source's columns in which it is the same problem; the first is the order as drawn.
 
         Training shows each example in one of them, chosen at random. Addition may write b + a for a + b.

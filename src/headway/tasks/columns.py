@@ -192,8 +192,8 @@ class ChainSampler:
                 for reached in (0, 1):
                     share = self._shares[column, int(run > 0)]
                     stop = share[0] * odds[column + 1, 0, reached]
-                    go_on = int(reached or run + 1 == k)
-                    go = share[1] * odds[column + 1, run + 1, go_on]
+                    continue_from = int(reached or run + 1 == k)
+                    go = share[1] * odds[column + 1, run + 1, continue_from]
                     odds[column, run, reached] = stop + go
         return odds
 

@@ -36,7 +36,7 @@ def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batc
 
 
 def fingerprint(rows: Keys, salt: int) -> UInt64[np.ndarray, " batch"]:
-    """A 64-bit hash of what each canonical row holds; the filling (-1) does not count."""
+    """A 64-bit hash of what each canonical row holds; the padding (-1) does not count."""
     state = np.full(len(rows), salt, dtype=np.uint64)
     for column in rows.T:
         state = np.where(column >= 0, _scramble(state ^ (column + 1).astype(np.uint64)), state)

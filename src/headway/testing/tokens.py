@@ -155,10 +155,10 @@ def a_contrast_goes_both_ways_and_the_generator_alone_decides_it(task: Task) -> 
     assert [contrast.name for contrast in one] == [contrast.name for contrast in other]
     for first, second, third in zip(one, again, other, strict=True):
         assert np.array_equal(first.base.source, second.base.source)
-        assert np.array_equal(first.donor.source, second.donor.source)
+        assert np.array_equal(first.patch_source.source, second.patch_source.source)
         assert not np.array_equal(first.base.source, third.base.source)
-        sides = (first.base.source.tolist(), first.donor.source.tolist())
-        assert sum(base < donor for base, donor in zip(*sides, strict=True)) == 250
+        sides = (first.base.source.tolist(), first.patch_source.source.tolist())
+        assert sum(base < patch_source for base, patch_source in zip(*sides, strict=True)) == 250
 
 
 @task_check
@@ -166,13 +166,13 @@ def contrasts_hold_right_answers_of_one_length_that_differ_at_their_token(task: 
     contrasts = task.contrasts(np.random.default_rng(3), 12)
     assert len({contrast.name for contrast in contrasts}) == len(contrasts)
     for contrast in contrasts:
-        sides = (contrast.base, contrast.donor)
+        sides = (contrast.base, contrast.patch_source)
         for examples in sides:
             assert len(examples) == 12
             assert np.array_equal(task.answer(examples.source), examples.target)
             assert (examples.source != task.vocabulary.pad).all()
             assert task.kind == "class" or (examples.target != task.vocabulary.pad).all()
-        assert contrast.base.source.shape == contrast.donor.source.shape
-        base, donor = (side.target if task.kind == "class" else side.target[:, contrast.token] for side in sides)
-        assert (base != donor).all()
+        assert contrast.base.source.shape == contrast.patch_source.source.shape
+        base, patch_source = (side.target if task.kind == "class" else side.target[:, contrast.token] for side in sides)
+        assert (base != patch_source).all()
         assert task.kind == "sequence" or contrast.token == 0

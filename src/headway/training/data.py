@@ -21,14 +21,14 @@ class TrainingData:
         self.config, self.task = config, task
         self.splits = splits
         self.size = len(splits.get("train", ())) if size is None else size
-        self.writings = task.writings()
+        self.augmentations = task.augmentations()
         self._order = lru_cache(maxsize=2)(self._new_order)
 
     def batch(self, step: int) -> Examples:
         examples = self.fresh(step) if self.config.data.fresh else self.splits["train"].take(self.rows(step))
-        if len(self.writings) == 1:
+        if len(self.augmentations) == 1:
             return examples
-        columns = self.writings[self.writing(step)]
+        columns = self.augmentations[self.writing(step)]
         return Examples(np.take_along_axis(examples.source, columns, axis=1), examples.target)
 
     def padded(self) -> bool:
@@ -52,9 +52,9 @@ class TrainingData:
         return np.concatenate([self._order(one)[places[places // n == one] % n] for one in passes])
 
     def writing(self, step: int) -> Int[np.ndarray, " row"]:
-        """Which of the task's writings each example of a step is shown in."""
+        """Which of the task's augmentations each example of a step is shown in."""
         random = generator(self.config.seed, "augment", step).random(self.config.train.batch_size)
-        return len(self.writings) - 1 - (random * len(self.writings)).astype(np.int64)
+        return len(self.augmentations) - 1 - (random * len(self.augmentations)).astype(np.int64)
 
     def _new_order(self, number: int) -> np.ndarray:
         return generator(self.config.seed, "order", number).permutation(self.size)

@@ -24,8 +24,8 @@ from headway.runs import RunDirectory
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
 from headway.training.data import TrainingData
-from headway.training.member import Member, Report, TrainResult
 from headway.training.preparation import open_run
+from headway.training.seed_run import Report, SeedRun, TrainResult
 
 
 def train(
@@ -48,38 +48,38 @@ def train(
     task = make_task(config.task)
     with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as (config, splits):
         with deterministic(where), noticing_interrupts() as interrupted:
-            return _Loop(Member(config, directory, where, report), task, splits).run(interrupted, until)
+            return _Loop(SeedRun(config, directory, where, report), task, splits).run(interrupted, until)
 
 
 class _Loop:
-    def __init__(self, member: Member, task: Task, splits: dict[Split, Examples]):
-        self.member, self.task, self.config, self.device = member, task, member.config, member.device
+    def __init__(self, seed_run: SeedRun, task: Task, splits: dict[Split, Examples]):
+        self.seed_run, self.task, self.config, self.device = seed_run, task, seed_run.config, seed_run.device
         torch.manual_seed(derive(self.config.seed, "initialisation"))
         self.model = make_model(task, self.config.model).to(self.device)
         self.optimiser = make_optimiser(self.model, self.config.train)
         self.data = TrainingData(self.config, task, splits)
 
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> TrainResult:
-        member = self.member
+        seed_run = self.seed_run
         self._pick_up()
-        last = member.total if until is None else min(until, member.total)
-        while not member.progress.finished:
-            step = member.progress.step
-            due = step % self.config.train.validate_every == 0 or step in (last, member.total)
-            if due and member.progress.validated != step:
+        last = seed_run.total if until is None else min(until, seed_run.total)
+        while not seed_run.progress.finished:
+            step = seed_run.progress.step
+            due = step % self.config.train.validate_every == 0 or step in (last, seed_run.total)
+            if due and seed_run.progress.validated != step:
                 self._validate()
                 self._save()
-            if member.progress.finished or step >= last:
+            if seed_run.progress.finished or step >= last:
                 break
             if interrupted():
                 self._save()
-                why = f"stopped at step {step:,} of {member.total:,}"
-                raise Interrupted(f"{why}; --resume continues {member.directory.path}")
+                why = f"stopped at step {step:,} of {seed_run.total:,}"
+                raise Interrupted(f"{why}; --resume continues {seed_run.directory.path}")
             self._update(step)
         if interrupted():
-            state = "finished" if member.progress.finished else f"saved at step {member.progress.step:,}"
-            raise Interrupted(f"stopped; {member.directory.path} is {state}")
-        return member.result()
+            state = "finished" if seed_run.progress.finished else f"saved at step {seed_run.progress.step:,}"
+            raise Interrupted(f"stopped; {seed_run.directory.path} is {state}")
+        return seed_run.result()
 
     def _update(self, step: int) -> None:
         """One step: a batch, its loss, the gradient, the optimiser."""
@@ -98,37 +98,37 @@ class _Loop:
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self._stop_unless_finite(loss, norm)
-        rate = learning_rate(settings, step, self.member.total)
+        rate = learning_rate(settings, step, self.seed_run.total)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
         record = {"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}
-        self.member.note_steps([record])
+        self.seed_run.note_steps([record])
 
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None
         if what is not None:
-            raise self.member.stopped(not_finite(what, self.member.progress.step + 1))
+            raise self.seed_run.stopped(not_finite(what, self.seed_run.progress.step + 1))
 
     def _validate(self) -> None:
-        step = self.member.progress.step
-        now = Trained(self.member.directory, self.config, self.task, self.model.eval(), step)
+        step = self.seed_run.progress.step
+        now = Trained(self.seed_run.directory, self.config, self.task, self.model.eval(), step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
-        self.member.note_validation(found.loss, found.accuracy)
+        self.seed_run.note_validation(found.loss, found.accuracy)
 
     def _save(self) -> None:
-        if self.member.saved != self.member.progress.step:
+        if self.seed_run.saved != self.seed_run.progress.step:
             model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
-            self.member.save(model, optimiser_tensors(self.optimiser))
+            self.seed_run.save(model, optimiser_tensors(self.optimiser))
 
     def _pick_up(self) -> None:
         """Start from the newest whole checkpoint, if there is one."""
-        found = self.member.find_checkpoint()
+        found = self.seed_run.find_checkpoint()
         if found is not None:
             self.model.load_state_dict(found.model)
             restore_optimiser(self.optimiser, found.trainer)
-        self.member.continue_from(found)
+        self.seed_run.continue_from(found)
 
 
 def not_finite(what: str, step: int) -> str:

@@ -62,7 +62,7 @@ def open_run(
 ) -> Iterator[tuple[RunConfig, dict[Split, Examples]]]:
     """Hold the run for writing; yields the resolved config and the splits. All is checked before a file is written."""
     config, splits, source = plan_run(directory, config, task, resume=resume, data=data)
-    circumstances = describe_circumstances(device, config.seed, command)
+    circumstances = describe_environment(device, config.seed, command)
     with directory.lock():
         check_place(directory, resume=resume)
         if directory.exists():
@@ -144,7 +144,7 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def describe_circumstances(device: torch.device, seed: int, command: list[str]) -> dict[str, Any]:
+def describe_environment(device: torch.device, seed: int, command: list[str]) -> dict[str, Any]:
     """What else decided the numbers: commit, versions, device, threads, command line."""
     packages = ("headway", "torch", "numpy", "scipy", "safetensors")
     gpu = {"gpu": torch.cuda.get_device_name()} if device.type == "cuda" else {}

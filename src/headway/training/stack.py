@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from headway.batches import lay_out, make_model, pick_device
+from headway.batches import collate, make_model, pick_device
 from headway.config import RunConfig, differences, stackable
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import TOKENS_A_BATCH
@@ -27,10 +27,10 @@ from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
 from headway.training.data import TrainingData
-from headway.training.feed import make_feed
 from headway.training.loop import deterministic, learning_rate, not_finite, noticing_interrupts, optimiser_groups
-from headway.training.member import Member, Report, TrainResult
+from headway.training.prefetch import make_prefetcher
 from headway.training.preparation import open_run, plan_run
+from headway.training.seed_run import Report, SeedRun, TrainResult
 from headway.training.step import Load, StackStep, positions_of_each
 
 LOADED = {"cpu": 10, "cuda": 100}
@@ -62,23 +62,23 @@ def train_stack(
         plan_run(directory, config, task, resume=resume, data=data)  # refuses before anything is written
     tell = reports or [lambda event: None] * len(configs)
     with ExitStack() as opened:
-        members, splits = [], []
+        seed_runs, splits = [], []
         for config, directory, report in zip(configs, directories, tell, strict=True):
             run = open_run(directory, config, task, where, resume=resume, data=data, command=command or [])
             resolved, examples = opened.enter_context(run)
-            members.append(Member(resolved, directory, where, report))
+            seed_runs.append(SeedRun(resolved, directory, where, report))
             splits.append(examples)
-        check_same_examples(members, splits)
+        check_same_examples(seed_runs, splits)
         interrupted = opened.enter_context(noticing_interrupts())
         opened.enter_context(deterministic(where))
         opened.enter_context(fast_products(where))
-        failures: dict[Member, RunStopped] = {}
-        for group in start_groups(members):
+        failures: dict[SeedRun, RunStopped] = {}
+        for group in start_groups(seed_runs):
             failures |= StackLoop(group, task, splits[0]).run(interrupted, until)
     if interrupted():
-        state = "finished" if all(member.progress.finished for member in members) else "saved"
+        state = "finished" if all(seed_run.progress.finished for seed_run in seed_runs) else "saved"
         raise Interrupted(f"stopped; the runs are {state}")
-    return [failures.get(member) or member.result() for member in members]
+    return [failures.get(seed_run) or seed_run.result() for seed_run in seed_runs]
 
 
 def check_alike(configs: Sequence[RunConfig]) -> None:
@@ -91,51 +91,51 @@ def check_alike(configs: Sequence[RunConfig]) -> None:
             raise InputError(f"a stack needs one recipe; two differ in {apart[0]}")
 
 
-def check_same_examples(members: Sequence[Member], splits: Sequence[dict[Split, Examples]]) -> None:
+def check_same_examples(seed_runs: Sequence[SeedRun], splits: Sequence[dict[Split, Examples]]) -> None:
     """Raise unless runs that hold files of their own hold the same ones."""
-    for member, own in zip(members, splits, strict=True):
+    for seed_run, own in zip(seed_runs, splits, strict=True):
         for name, first in splits[0].items():
             pairs = ((first.source, own[name].source), (first.target, own[name].target))
             if not all(np.array_equal(*pair) for pair in pairs):
-                raise InputError(f"a stack needs one set of data; {member.directory.path} was begun with another one")
+                raise InputError(f"a stack needs one set of data; {seed_run.directory.path} was begun with another one")
 
 
-Start = tuple[Member, Checkpoint | None]
+Start = tuple[SeedRun, Checkpoint | None]
 """A seed and where it begins."""
 
 
-def start_groups(members: Sequence[Member]) -> list[list[Start]]:
+def start_groups(seed_runs: Sequence[SeedRun]) -> list[list[Start]]:
     """Unfinished seeds that can go on together, from checkpoints of one step; those that are furthest come first.
 
     A kill parts seeds by one validation at most. A seed further behind, which has failed or is new, has a group of
     its own: it does not throw the others back.
     """
     waiting: list[Start] = []
-    for member in members:
-        found = member.find_checkpoint()
+    for seed_run in seed_runs:
+        found = seed_run.find_checkpoint()
         if found is not None and found.state["finished"]:
-            member.continue_from(found)
+            seed_run.continue_from(found)
         else:
-            waiting.append((member, found))
+            waiting.append((seed_run, found))
     groups = []
     while waiting:
         reached = [-1 if found is None else found.step for _, found in waiting]
-        step = min(one for one in reached if one >= max(reached) - members[0].config.train.validate_every)
-        group = [start for member, found in waiting for start in _start_at(member, found, step)]
+        step = min(one for one in reached if one >= max(reached) - seed_runs[0].config.train.validate_every)
+        group = [start for seed_run, found in waiting for start in _start_at(seed_run, found, step)]
         groups.append(group)
-        together = {member for member, _ in group}
+        together = {seed_run for seed_run, _ in group}
         waiting = [start for start in waiting if start[0] not in together]
     return groups
 
 
-def _start_at(member: Member, newest: Checkpoint | None, step: int) -> list[Start]:
+def _start_at(seed_run: SeedRun, newest: Checkpoint | None, step: int) -> list[Start]:
     """The seed with its checkpoint of a step (-1: its very beginning); nothing where it has none that is whole."""
     if newest is not None and newest.step == step:
-        return [(member, newest)]
+        return [(seed_run, newest)]
     if step < 0:
-        return [(member, None)]
+        return [(seed_run, None)]
     try:
-        return [(member, member.directory.read_checkpoint(step))]
+        return [(seed_run, seed_run.directory.read_checkpoint(step))]
     except DamagedCheckpoint:
         return []
 
@@ -158,32 +158,32 @@ def matmul_precision(wanted: str) -> Iterator[None]:
 
 
 class StackLoop:
-    """The loop for several seeds: row i of the stack is the i-th of `members`; the `active` ones still train."""
+    """The loop for several seeds: row i of the stack is the i-th of `seed_runs`; the `active` ones still train."""
 
     def __init__(self, starts: Sequence[Start], task: Task, splits: dict[Split, Examples]):
         self.task, self.splits = task, splits
         first = starts[0][0]
         self.settings, self.device, self.total = first.config.train, first.device, first.total
-        self.failures: dict[Member, RunStopped] = {}
+        self.failures: dict[SeedRun, RunStopped] = {}
         self.taken: tuple[int, Callable[[], tuple[Tensor, Tensor]]] | None = None
         self.ahead = ThreadPoolExecutor(1)
         self.coming: tuple[tuple[int, int], Future[Load]] | None = None
-        members = [member for member, _ in starts]
-        for member in members:
-            member.started = time.perf_counter()  # other groups may have trained since it was opened
-        self._build(members, [(one.model, one.trainer) for _, one in starts if one is not None] or None)
-        for member, checkpoint in starts:
-            member.forget_after(None if checkpoint is None else checkpoint.step)
-            member.continue_from(checkpoint)
+        seed_runs = [seed_run for seed_run, _ in starts]
+        for seed_run in seed_runs:
+            seed_run.started = time.perf_counter()  # other groups may have trained since it was opened
+        self._build(seed_runs, [(one.model, one.trainer) for _, one in starts if one is not None] or None)
+        for seed_run, checkpoint in starts:
+            seed_run.forget_after(None if checkpoint is None else checkpoint.step)
+            seed_run.continue_from(checkpoint)
 
-    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[Member, RunStopped]:
+    def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[SeedRun, RunStopped]:
         """Train to the end, or `until` a step; why some had to stop."""
         last = self.total if until is None else min(until, self.total)
-        step = self.members[0].progress.step
+        step = self.seed_runs[0].progress.step
         try:
             while self.active:
                 due = step % self.settings.validate_every == 0 or step in (last, self.total)
-                if due and self.members[self.active[0]].progress.validated != step:
+                if due and self.seed_runs[self.active[0]].progress.validated != step:
                     self._catch_up()
                     self._validate()
                     self._save()
@@ -198,41 +198,41 @@ class StackLoop:
                 step = self._advance(step, last)
         finally:
             self.ahead.shutdown()
-            self.feed.close()
+            self.prefetcher.close()
         return self.failures
 
     def _names(self) -> str:
-        paths = [str(self.members[row].directory.path) for row in self.active]
+        paths = [str(self.seed_runs[row].directory.path) for row in self.active]
         return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
     def _build(
-        self, members: Sequence[Member], saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None
+        self, seed_runs: Sequence[SeedRun], saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None
     ) -> None:
         """Stack the members' models, at their beginning or with (weights, optimiser tensors) of a checkpoint."""
-        self.members, self.active = list(members), list(range(len(members)))
+        self.seed_runs, self.active = list(seed_runs), list(range(len(seed_runs)))
         models = []
-        for member in members:
-            torch.manual_seed(derive(member.config.seed, "initialisation"))
-            models.append(make_model(self.task, member.config.model))
+        for seed_run in seed_runs:
+            torch.manual_seed(derive(seed_run.config.seed, "initialisation"))
+            models.append(make_model(self.task, seed_run.config.model))
         matrices, others = optimiser_groups(models[0])
         self.order = [*matrices, *others]
         self.stack = stack_models(models, self.device)
-        data = [TrainingData(member.config, self.task, self.splits) for member in members]
+        data = [TrainingData(seed_run.config, self.task, self.splits) for seed_run in seed_runs]
         self.longest = min(LOADED[self.device.type], self.settings.validate_every)
-        self.feed = make_feed(data, self.longest, self.device)
+        self.prefetcher = make_prefetcher(data, self.longest, self.device)
         try:
             self.step = StackStep(
                 self.stack,
                 self.task,
                 self.settings,
-                self.feed,
+                self.prefetcher,
                 padded=data[0].padded(),
                 longest=self.longest,
                 compiled=self.total * self._tokens_a_step() >= COMPILED_FROM,
                 mixed=self.device.type == "cuda" and self.settings.stack_precision == "bf16",
             )
         except BaseException:
-            self.feed.close()  # its processes would wait for ever
+            self.prefetcher.close()  # its processes would wait for ever
             raise
         if saved is not None:
             self.stack.layout.write(self.stack.weights, [model for model, _ in saved])
@@ -243,7 +243,7 @@ class StackLoop:
                 self.stack.layout.write(vector, each)
 
     def _tokens_a_step(self) -> int:
-        return len(self.members) * self.settings.batch_size * sum(self.task.widths())
+        return len(self.seed_runs) * self.settings.batch_size * sum(self.task.widths())
 
     def _advance(self, step: int, last: int) -> int:
         """Take as many steps as are loaded at once, up to the next validation; the step then reached.
@@ -266,7 +266,7 @@ class StackLoop:
         return step + count
 
     def _find(self, step: int, count: int) -> Load:
-        return self.step.find(step, self.total, count, [member.config for member in self.members])
+        return self.step.find(step, self.total, count, [seed_run.config for seed_run in self.seed_runs])
 
     def _found(self, step: int, count: int) -> Load:
         """What was prepared for these steps, or else is prepared now."""
@@ -290,7 +290,7 @@ class StackLoop:
             return
         step, (losses, norms) = taken[0], taken[1]()
         for row in list(self.active):
-            settings, records = self.members[row].config.train, []
+            settings, records = self.seed_runs[row].config.train, []
             rates = [learning_rate(settings, step + i, self.total) for i in range(len(losses))]
             for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):
                 what = "loss" if not math.isfinite(loss) else "gradient" if not math.isfinite(norm) else None
@@ -298,12 +298,12 @@ class StackLoop:
                     self._fail(row, not_finite(what, step + i + 1))
                     break
                 records.append({"step": step + i + 1, "loss": loss, "lr": rates[i], "gradient": norm})
-            self.members[row].note_steps(records)
+            self.seed_runs[row].note_steps(records)
             yield row
 
     def _fail(self, row: int, why: str) -> None:
-        member = self.members[row]
-        self.failures[member] = member.stopped(why)
+        seed_run = self.seed_runs[row]
+        self.failures[seed_run] = seed_run.stopped(why)
         self._retire(row)
 
     def _retire(self, row: int) -> None:
@@ -314,14 +314,14 @@ class StackLoop:
         losses, accuracies = validate_stack(self.stack, self.task, self.splits["validation"])
         for row in list(self.active):
             try:
-                self.members[row].note_validation(losses[row], accuracies[row])
+                self.seed_runs[row].note_validation(losses[row], accuracies[row])
             except RunStopped as problem:
-                self.failures[self.members[row]] = problem
+                self.failures[self.seed_runs[row]] = problem
                 self._retire(row)
 
     def _save(self) -> None:
         """A checkpoint for every seed that has none of this step, several written at once."""
-        rows = [row for row in self.active if self.members[row].saved != self.members[row].progress.step]
+        rows = [row for row in self.active if self.seed_runs[row].saved != self.seed_runs[row].progress.step]
         if not rows:
             return
         models, first, second = (
@@ -330,13 +330,13 @@ class StackLoop:
         with ThreadPoolExecutor(WRITERS) as writers:
             list(
                 writers.map(
-                    lambda row: self.members[row].save(models[row], self._trainer(first[row], second[row], row)), rows
+                    lambda row: self.seed_runs[row].save(models[row], self._trainer(first[row], second[row], row)), rows
                 )
             )
 
     def _trainer(self, first: Mapping[str, Tensor], second: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
         """The optimiser's tensors as one model's checkpoint holds them, so that a run can leave the stack."""
-        step = self.members[row].progress.step
+        step = self.seed_runs[row].progress.step
         if step == 0:
             return {}
         tensors: dict[str, Tensor] = {}
@@ -351,22 +351,22 @@ class StackLoop:
         Not on a GPU, where a smaller stack would have to be compiled, for longer than the idle rows cost.
         """
         for row in list(self.active):
-            if self.members[row].progress.finished:
+            if self.seed_runs[row].progress.finished:
                 self._retire(row)
-        if not self.active or 2 * len(self.active) > len(self.members) or self.device.type == "cuda":
+        if not self.active or 2 * len(self.active) > len(self.seed_runs) or self.device.type == "cuda":
             return
         models, first, second = (
             self.stack.layout.read(vector) for vector in (self.stack.weights, self.step.first, self.step.second)
         )
         saved = [(models[row], self._trainer(first[row], second[row], row)) for row in self.active]
-        remaining = [self.members[row] for row in self.active]
-        self.feed.close()
+        remaining = [self.seed_runs[row] for row in self.active]
+        self.prefetcher.close()
         self._build(remaining, saved)
 
 
 @torch.inference_mode()
 def validate_stack(stack: Stack, task: Task, examples: Examples) -> tuple[list[float], list[float]]:
-    """Loss and accuracy of each seed on the same examples, by a parallel pass in full precision."""
+    """Loss and accuracy of each seed on the same examples, by a teacher-forced pass in full precision."""
     n, pad, device = len(stack), task.vocabulary.pad, stack.weights.device
     model = stack.model.eval()
     loss, right = torch.zeros(2, n, dtype=torch.float64, device=device)
@@ -378,7 +378,7 @@ def validate_stack(stack: Stack, task: Task, examples: Examples) -> tuple[list[f
             part = examples.take(slice(start, start + size))
             source = torch.from_numpy(part.source).to(device).repeat(n, 1)
             target = torch.from_numpy(part.target).to(device).repeat(n, *[1] * (part.target.ndim - 1))
-            batch = lay_out(task, model, source, target, padded=bool((part.source == pad).any()))
+            batch = collate(task, model, source, target, padded=bool((part.source == pad).any()))
             logits = model(positions_of_each(batch.inputs, n))
             each = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=pad, reduction="none")
             loss += each.view(n, -1).sum(1)

@@ -5,8 +5,8 @@ from pathlib import Path
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.runs import Checkpoint, RunDirectory
-from headway.training.member import Progress
-from headway.training.preparation import check_place, describe_circumstances
+from headway.training.preparation import check_place, describe_environment
+from headway.training.seed_run import Progress
 
 
 def check_new(place: Path) -> None:
@@ -25,7 +25,7 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     progress = Progress(best=best, validated=0, finished=finished)
     model = {name: tensor.detach().cpu().contiguous() for name, tensor in start.model.state_dict().items()}
     made_from = {"made_from": str(origin.directory.path), "made_from_step": origin.step}
-    circumstances = describe_circumstances(start.device, start.config.seed, command)
+    circumstances = describe_environment(start.device, start.config.seed, command)
     files = sorted(origin.directory.data.glob("*.json")) if origin.config.data.files else []
     with directory.lock():
         check_place(directory, resume=False)

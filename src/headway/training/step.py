@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from headway.batches import Batch, lay_out
+from headway.batches import Batch, collate
 from headway.config import RunConfig, TrainConfig
 from headway.model.attention import let_compiler_keep_walls
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
 from headway.tasks import Task
-from headway.training.feed import Feed
 from headway.training.loop import learning_rate, noise_keys
+from headway.training.prefetch import Prefetcher
 
 EPSILON = 1e-8
 """AdamW's, as in PyTorch."""
@@ -49,14 +49,14 @@ class StackStep:
         stack: Stack,
         task: Task,
         settings: TrainConfig,
-        feed: Feed,
+        prefetcher: Prefetcher,
         *,
         padded: bool,
         longest: int,
         compiled: bool = True,
         mixed: bool = False,
     ):
-        self.stack, self.task, self.settings, self.feed, self.padded = stack, task, settings, feed, padded
+        self.stack, self.task, self.settings, self.prefetcher, self.padded = stack, task, settings, prefetcher, padded
         device, n = stack.weights.device, len(stack)
         self.first, self.second = torch.zeros_like(stack.weights), torch.zeros_like(stack.weights)
         self.mixed = mixed
@@ -82,7 +82,7 @@ class StackStep:
         corrections = np.array([(1 - beta1 ** (s + 1), (1 - beta2 ** (s + 1)) ** 0.5) for s in steps])
         table = np.concatenate([rates[:, None], np.repeat(corrections[:, :, None], len(models), 2)], axis=1)
         keys = np.stack([noise_keys([one.seed for one in models], step).numpy() for step in steps])
-        return Load(*(self._sendable(part) for part in (keys, table, *self.feed.find(first, count))))
+        return Load(*(self._sendable(part) for part in (keys, table, *self.prefetcher.find(first, count))))
 
     def take_up_weights(self) -> None:
         """To be called after the stack's weights were changed from outside."""
@@ -99,7 +99,7 @@ class StackStep:
         count = len(coming.keys)
         self.keys[:count].copy_(coming.keys, non_blocking=True)
         self.rates[:count].copy_(coming.rates, non_blocking=True)
-        self.feed.load(coming.examples)
+        self.prefetcher.load(coming.examples)
         self.at.zero_()
 
     def readings(self, count: int) -> Callable[[], tuple[Tensor, Tensor]]:
@@ -121,7 +121,7 @@ class StackStep:
     def take(self) -> None:
         """The next step of those loaded."""
         self.used.model.train()
-        source, target = self.feed.take(self.at)
+        source, target = self.prefetcher.take(self.at)
         losses = self.loss_of(self._batch(source, target), self.keys.index_select(0, self.at)[0])
         torch._foreach_copy_(self.slots, list(torch.autograd.grad(losses.sum(), self.leaves)))
         rates = self.rates.index_select(0, self.at)[0].to(self.first.dtype)
@@ -146,7 +146,7 @@ class StackStep:
             self.at.add_(1)
 
     def _batch(self, source: Int[Tensor, "row position"], target: Int[Tensor, "row *answer"]) -> Batch:
-        batch = lay_out(self.task, self.used.model, source, target, padded=self.padded)
+        batch = collate(self.task, self.used.model, source, target, padded=self.padded)
         return Batch(positions_of_each(batch.inputs, len(self.stack)), batch.target)
 
     def _losses(self, batch: Batch, keys: Int[Tensor, "seed 2"]) -> Float[Tensor, " seed"]:

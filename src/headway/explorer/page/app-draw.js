@@ -104,7 +104,7 @@ const PageDraw = (() => {
   /** The side of a cell of a map without words. */
   const cellOf = (map, side) => Math.min(side / map.keys.length, side / map.queries.length);
 
-  /** A map without words, filling its canvas; a line at its left marks the row of this step. */
+  /** A map without words that fills its canvas; a line at its left marks the row of this step. */
   const drawSmall = (canvas, map, side) => {
     const context = fit(canvas, side, side);
     const cell = cellOf(map, side);

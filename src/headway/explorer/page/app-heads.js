@@ -81,7 +81,7 @@ const PageHeads = (() => {
 
     site(site) {
       const tiles = site.heads.map((head) => this.tile(head));
-      const said = SITES[site.kind] + (isCausal(site) ? ", backwards only" : "") + (tiles.length ? "" : ": no heads left");
+      const said = SITES[site.kind] + (isCausal(site) ? ", causal" : "") + (tiles.length ? "" : ": no heads left");
       return make("div", { class: "site" }, make("header", {}, said), make("div", { class: "tiles" }, ...tiles));
     }
 

@@ -42,7 +42,7 @@ const PagePatch = (() => {
       const names = [...new Set((run.contrasts || []).map((one) => one.name))];
       this.pair.replaceChildren(option("choose…", ""), ...names.map((name) => option(name, name)));
       this.pairLabel.hidden = !names.length;
-      this.from.placeholder = names.length ? PageTasks.showSource(run, run.contrasts[0].donor) : PageTasks.exampleOf(run);
+      this.from.placeholder = names.length ? PageTasks.showSource(run, run.contrasts[0].patch_source) : PageTasks.exampleOf(run);
       [this.from.value, this.shownFrom, this.turn] = ["", "", -1];
       this.section.hidden = !PageState.headsOf(run).length;
       const what = PageTasks.isSum(run) ? "the carry" : PageTasks.writes(run) ? "the answer" : "the verdict";
@@ -66,8 +66,8 @@ const PagePatch = (() => {
       if (!pairs.length) return;
       const { run } = this.page;
       this.turn = ((this.turn ?? -1) + 1) % pairs.length;
-      const { base, donor } = pairs[this.turn];
-      this.page.go({ input: PageTasks.showSource(run, base), from: PageTasks.showSource(run, donor), step: null });
+      const { base, patch_source } = pairs[this.turn];
+      this.page.go({ input: PageTasks.showSource(run, base), from: PageTasks.showSource(run, patch_source), step: null });
       this.pair.value = "";
     }
 
@@ -111,22 +111,22 @@ const PagePatch = (() => {
         this.shownFrom = state.from;
         this.complaint.textContent = "";
       }
-      const { source: donor, problem } = state.from ? this.read(state.from) : {};
-      this.all.hidden = !donor;
-      if (!donor || !state.head) return this.result.replaceChildren(...(problem ? [told(problem)] : []));
+      const { source: patch_source, problem } = state.from ? this.read(state.from) : {};
+      this.all.hidden = !patch_source;
+      if (!patch_source || !state.head) return this.result.replaceChildren(...(problem ? [told(problem)] : []));
       const off = state.off.includes(state.head);
       if (off) return this.result.replaceChildren(told(`${state.head} is switched off: switch it on to patch it.`));
-      const given = this.given(donor, key);
-      this.tell(donor, given, this.patcher(given)(state.head));
+      const given = this.given(patch_source, key);
+      this.tell(patch_source, given, this.patcher(given)(state.head));
     }
 
     /** What the model does on A, kept until something changes. */
-    given(donor, key) {
-      if (this.givenFor !== key) [this.givenFor, this.kept] = [key, this.page.engine.answer(donor, this.page.options())];
+    given(patch_source, key) {
+      if (this.givenFor !== key) [this.givenFor, this.kept] = [key, this.page.engine.answer(patch_source, this.page.options())];
       return this.kept;
     }
 
-    tell(donor, given, patched) {
+    tell(patch_source, given, patched) {
       const { run, source, result } = this.page;
       const sentence = told(this.sentence(given, result, patched));
       const title = `B with A’s ${this.page.state.head}`;
@@ -141,7 +141,7 @@ const PagePatch = (() => {
         PagePaper.draw(paper, run, asked, found.tokens, { moved });
         return make("div", {}, make("h3", {}, name), paper);
       };
-      const alone = [sheet("A alone", donor, given), sheet("B alone", source, result)];
+      const alone = [sheet("A alone", patch_source, given), sheet("B alone", source, result)];
       this.result.replaceChildren(sentence, ...alone, sheet(title, source, patched, movedAt));
     }
 
@@ -167,10 +167,10 @@ const PagePatch = (() => {
     /** Patch every head in turn, a few at a time so that the page stays awake, and rank them. */
     async rank() {
       const { run, result, state } = this.page;
-      const { source: donor } = this.read(state.from);
-      if (!donor || !result || result.stale) return;
+      const { source: patch_source } = this.read(state.from);
+      if (!patch_source || !result || result.stale) return;
       const key = (this.rankedFor = this.key);
-      const given = this.given(donor, key);
+      const given = this.given(patch_source, key);
       const place = firstDifference(given.tokens, result.tokens);
       if (place === null) return this.page.say("A and B have the same answer: no head can move it.");
       const [patch, rows] = [this.patcher(given), []];

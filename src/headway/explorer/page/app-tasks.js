@@ -213,7 +213,7 @@ const PageTasks = (() => {
   /** A question of a task that gives the page nothing to read it with: one of those that are stored. */
   const readStored = (run, typed) => {
     const plain = (text) => text.trim().replace(/\s+/g, " ");
-    const pairs = (run.contrasts || []).flatMap((pair) => [pair.base, pair.donor]);
+    const pairs = (run.contrasts || []).flatMap((pair) => [pair.base, pair.patch_source]);
     const source = [...run.examples.map((one) => one.source), ...pairs].find((one) => plain(showSource(run, one)) === plain(typed));
     if (!source) return { problem: "No such example is stored, and this task has no form to type one in: press Another." };
     return { source, text: showSource(run, source), note: STORED_ONLY };

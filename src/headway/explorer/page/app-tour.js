@@ -97,11 +97,11 @@ const PageTour = (() => {
     const said = best
       ? `Put into another sum, ${best.head} takes the ${best.contrast} with it in ${percent(best.rate)} of ${best.usable} pairs.`
       : `A and B differ in one thing: ${pair.name}.`;
-    const [donor, base] = [pair.donor, pair.base].map((source) => PageTasks.showSource(run, source));
-    const text = `${said} Patch it from ${donor} into ${base} and see whether the answer moves.`;
+    const [patch_source, base] = [pair.patch_source, pair.base].map((source) => PageTasks.showSource(run, source));
+    const text = `${said} Patch it from ${patch_source} into ${base} and see whether the answer moves.`;
     return {
       title: best ? "This head brings the carry" : "Carry a head over", text, at: ["#patch-form", "#patch-result"], shows: "#patch-result",
-      enter, action: "Patch it", act: () => page.go({ from: donor }),
+      enter, action: "Patch it", act: () => page.go({ from: patch_source }),
     };
   };
 
@@ -117,7 +117,7 @@ const PageTour = (() => {
   };
 
   const pairStop = (page, pair) => ({
-    title: "Two that back each other up",
+    title: "A redundant pair",
     text:
       `Alone, ${list(pair.heads)} cost ${list(pair.alone.map(points))}. Together they cost ${points(pair.together)}: ` +
       "each stands in for the other. Counting heads one at a time would have missed it.",

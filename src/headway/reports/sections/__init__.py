@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from headway.narration.text import quote, text
 from headway.reports.blocks import Paragraph, Section
-from headway.reports.gathering import Documents
+from headway.reports.documents import Documents
 from headway.reports.sections import accuracy, doctor, heads, lengths, methods, provenance, seeds, setup, training
 
 Write = Callable[[Documents], Section | None]

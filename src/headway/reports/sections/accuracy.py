@@ -4,9 +4,9 @@ from functools import partial
 
 from headway.narration.accuracy import SPLITS, accuracy_table, evaluated, hardest, wrong_answer
 from headway.narration.text import code, text
-from headway.reports.anatomy import anatomy
 from headway.reports.blocks import Block, Figure, Listing, Section, paragraph
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
+from headway.reports.error_figure import anatomy
 
 MOST_WRONG = 8
 """Wrong answers that are shown."""

@@ -6,7 +6,7 @@ from headway.narration.doctor import tally
 from headway.narration.tables import Table, words
 from headway.narration.text import Words, code, listed, text
 from headway.reports.blocks import Block, Findings, Paragraph, Section
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 from headway.results.doctor import LEVELS, Finding
 
 MOST_IN_FULL = 3

@@ -4,7 +4,7 @@ from functools import partial
 
 from headway.narration.heads import score_table
 from headway.reports.blocks import Block, Figure, HeatMap, HeatMaps
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.sections.accuracy import figure_name
 from headway.reports.style import KINDS, sentence
 from headway.reports.weights import captured, example_line, head_sheet, make_panel, worth

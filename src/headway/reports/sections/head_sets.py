@@ -4,8 +4,8 @@ from functools import partial
 
 from headway.narration.head_sets import control_table, moves, redundant_pairs, removable, sufficient
 from headway.reports.blocks import Block, Figure, Listing, paragraph
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.elimination import elimination
-from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.importance import shapley
 from headway.reports.interventions import interventions
 from headway.reports.sections.accuracy import figure_name

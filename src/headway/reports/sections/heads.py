@@ -19,7 +19,7 @@ from headway.narration.tables import Column, Table, words
 from headway.narration.text import Words, code, join, quote, text, told
 from headway.reports.bars import bars
 from headway.reports.blocks import Block, Figure, Section, paragraph
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.importance import importance
 from headway.reports.loss import has_losses, loss_changes
 from headway.reports.sections.accuracy import figure_name
@@ -65,7 +65,7 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
         for anchor, title, own in (
             ("look", "What each head looks at", looks(documents, run, found)),
             ("together", "Heads together", together(documents, run, found)),
-            ("brings", "What heads bring", brings(documents, run, found)),
+            ("brings", "What heads carry", brings(documents, run, found)),
             *((name, part.title, further(documents, run, name, part)) for name, part in found.parts.items()),
         )
         if own

@@ -7,7 +7,7 @@ from headway.narration.lengths import constant, held, mastery_table, measured, t
 from headway.narration.tables import Table
 from headway.narration.text import Words, code, quote, text
 from headway.reports.blocks import Block, Figure, Listing, Section, paragraph
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.length_groups import groups_of
 from headway.reports.lengths import planned
 from headway.reports.mechanism import draw_mechanism

@@ -5,7 +5,7 @@ from headway.narration.method import METHOD
 from headway.narration.numbers import computed, number, percent
 from headway.narration.text import Text, Words, text
 from headway.reports.blocks import Section, Terms
-from headway.reports.gathering import Documents
+from headway.reports.documents import Documents
 from headway.results.lengths import Lengths
 from headway.statistics import wilson_interval
 

@@ -10,7 +10,7 @@ from headway.narration.places import place_of
 from headway.narration.tables import Table, words
 from headway.narration.text import Code, Words, code
 from headway.reports.blocks import Block, Command, Paragraph, Section
-from headway.reports.gathering import Documents, RunDocuments, StudyDocuments
+from headway.reports.documents import Documents, RunDocuments, StudyDocuments
 from headway.results.heads import Settings
 from headway.results.lengths import Lengths
 
@@ -24,7 +24,7 @@ WHOLE = 200_000
 def section(documents: Documents) -> Section:
     parts = [
         Section("reproduce", "Run it again", reproduce(documents)),
-        Section("circumstances", "Circumstances", [circumstances(documents)]),
+        Section("circumstances", "JobOptions", [circumstances(documents)]),
     ]
     return Section("provenance", "Provenance", [], parts)
 

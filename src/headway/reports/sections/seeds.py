@@ -7,8 +7,8 @@ from headway.narration.numbers import NONE, count, number, percent, points, size
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Text, Words, as_text, code, quote, text
 from headway.reports.blocks import Block, Listing, Section, paragraph
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.failed import failures
-from headway.reports.gathering import Documents, RunDocuments
 from headway.reports.sections.setup import differing
 from headway.results.evaluation import SplitEvaluation
 from headway.results.heads import HeadAnalysis

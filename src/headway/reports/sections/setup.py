@@ -8,7 +8,7 @@ from headway.narration.places import place_of
 from headway.narration.tables import Table, words
 from headway.narration.text import Code, Text, Words, code, join, text, told
 from headway.reports.blocks import Block, Section, paragraph
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 
 TABLES = ("task", "data", "model", "train")
 MOST_COLUMNS = 8

@@ -9,7 +9,7 @@ from headway.narration.numbers import NONE, Form, decimal, duration, number, per
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Code, Text, Words, code, text, told
 from headway.reports.blocks import Block, Figure, Section, paragraph
-from headway.reports.gathering import Documents, RunDocuments
+from headway.reports.documents import Documents, RunDocuments
 from headway.reports.training_curves import training_curves
 
 ALT = "Two curves against the training step: loss in training and validation, and validation accuracy."

@@ -1,4 +1,4 @@
-"""A piece is made once: it is read while its settings and the checkpoint stay, and made again when either changes."""
+"""An analysis is made once: it is read while its settings and checkpoint stay, and made again when either changes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from headway.results.evaluation import Evaluations
 from headway.runs import RunDirectory
-from headway.studies.pieces import Accuracy, Diagnosis, Heads, Lengths, Piece, Why
+from headway.studies.jobs import Accuracy, Diagnosis, Heads, Lengths, RunAnalysis, Why
 from headway.studies.plan import Arm, HeadsOf, Study
 from headway.training import train
 from tests.tiny import ADDITION, SORTEDNESS, config
@@ -21,8 +21,8 @@ def quiet(share: float) -> None:
     assert 0 <= share <= 1
 
 
-def make(piece: Piece[Any]) -> None:
-    piece.do(device="cpu", tell=quiet)
+def make(analysis: RunAnalysis[Any]) -> None:
+    analysis.do(device="cpu", tell=quiet)
 
 
 @pytest.fixture(scope="module")
@@ -33,31 +33,31 @@ def sorted_run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 def test_other_lengths_another_n_or_checkpoint_are_measured_again(sorted_run: RunDirectory) -> None:
-    piece = Lengths(sorted_run, STUDY)
-    assert piece.known() is None
-    found = piece.do(device="cpu", tell=quiet)
-    assert piece.known() == found
+    analysis = Lengths(sorted_run, STUDY)
+    assert analysis.known() is None
+    found = analysis.do(device="cpu", tell=quiet)
+    assert analysis.known() == found
     for change in ({"at": (7, 9)}, {"n": 10}):
         assert Lengths(sorted_run, replace(STUDY, **change)).known() is None
     # More lengths were asked for by hand; a document of several runs.
     document = found.to_json()
     for other in ({**document, "at": [3, 7]}, {"runs": [document], "together": None}):
         sorted_run.replace_analysis("lengths", other)
-        assert piece.known() is None
+        assert analysis.known() is None
     (sorted_run.path / "analysis" / "lengths.json").write_text('{"form": 1, "che')  # a file that a kill cut off
-    assert piece.known() is None
+    assert analysis.known() is None
     sorted_run.replace_analysis("lengths", {**document, "checkpoint": {"step": 999, "chosen_on": ""}})
-    assert piece.known() is None
-    assert piece.do(device="cpu", tell=quiet) == found
+    assert analysis.known() is None
+    assert analysis.do(device="cpu", tell=quiet) == found
 
 
 def test_a_mechanism_is_kept_with_the_lengths_and_not_asked_again(sorted_run: RunDirectory) -> None:
     make(Lengths(sorted_run, STUDY))
-    piece = Why(sorted_run, STUDY)
-    assert piece.known() is None
-    found = piece.do(device="cpu", tell=quiet)
+    analysis = Why(sorted_run, STUDY)
+    assert analysis.known() is None
+    found = analysis.do(device="cpu", tell=quiet)
     assert found.mechanism is not None and found.mechanism.words
-    kept = piece.known()
+    kept = analysis.known()
     assert kept is not None
     assert kept.mechanism == found.mechanism
     assert Lengths(sorted_run, STUDY).known() == kept
@@ -67,10 +67,10 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
     run = RunDirectory(tmp_path / "sum")
     train(config(ADDITION, 0, task={"digits": 2}, train={"steps": 2}, data={"test": 24}), run.path, device="cpu")
     heads, accuracy = Heads(run, STUDY), Accuracy(run, STUDY)
-    for piece in (heads, accuracy):
-        assert piece.known() is None
-        make(piece)
-        assert piece.known() is not None
+    for analysis in (heads, accuracy):
+        assert analysis.known() is None
+        make(analysis)
+        assert analysis.known() is not None
     kept = run.read_result(Evaluations, "evaluation")
     assert kept is not None and kept.whole is not None and kept.whole == accuracy.known()
     assert Heads(run, replace(STUDY, heads=HeadsOf(examples=22))).known() is None
@@ -95,16 +95,16 @@ def test_heads_and_accuracy_are_read_while_their_settings_stay(tmp_path: Path) -
 
 def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirectory) -> None:
     make(Lengths(sorted_run, STUDY))
-    piece = Diagnosis(sorted_run, STUDY)
-    make(piece)
-    found = piece.known()
+    analysis = Diagnosis(sorted_run, STUDY)
+    make(analysis)
+    found = analysis.known()
     assert found is not None
     assert "too-few-seeds" not in {finding.check for finding in found.findings}
     sorted_run.add_to_analysis("lengths", {"n": 25})
-    assert piece.known() is None
+    assert analysis.known() is None
     (sorted_run.path / "analysis" / "heads.json").write_text("{")  # which the doctor does without
-    make(piece)
-    assert piece.known() is not None
+    make(analysis)
+    assert analysis.known() is not None
 
 
 def test_a_run_that_is_not_there_was_not_analysed(tmp_path: Path) -> None:

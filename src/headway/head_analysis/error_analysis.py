@@ -10,7 +10,7 @@ import torch
 
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
-from headway.head_analysis.ablation import as_row, make_fillings
+from headway.head_analysis.ablation import as_row, make_replacements
 from headway.head_analysis.handles import Edit, edits_of, intervene
 from headway.head_analysis.instrument import Analysis, Report, Subject
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
@@ -31,14 +31,16 @@ class Errors(Analysis[ErrorAnalysis]):
     name, result = "anatomy", ErrorAnalysis
 
     def make(self, subject: Subject, report: Report) -> ErrorAnalysis:
-        return dissect(subject.trained, subject.examples)
+        return analyse_errors(subject.trained, subject.examples)
 
 
-def dissect(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> ErrorAnalysis:
+def analyse_errors(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> ErrorAnalysis:
     """The error analysis of a model, or of one without some heads (zeroed)."""
     heads = heads_of(trained)
     plan = as_row(heads, without)[None]
-    outcomes = run_variants(trained, examples, plan, make_fillings(trained, examples, ["zero"])[0], keep_predicted=True)
+    outcomes = run_variants(
+        trained, examples, plan, make_replacements(trained, examples, ["zero"])[0], keep_predicted=True
+    )
     right = outcomes.right[0]
     features = trained.task.features(examples.source)
     return ErrorAnalysis(

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 from headway.errors import InputError
 from headway.length_analysis.held import constant_answer, fewest_examples, held_from_shortest, length_held, not_held
-from headway.length_analysis.together import together
+from headway.length_analysis.seed_summary import together
 from headway.results.lengths import ConstantAnswer, LengthRow, Lengths
 from headway.statistics import median_interval, wilson_interval
 from tests.results.made_up import length_row, lengths_of

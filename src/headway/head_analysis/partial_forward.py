@@ -1,13 +1,13 @@
 """One batch's pass through a model, cut at every site where heads meet.
 
-    state = walk.start()
-    for site in walk.sites:
-        heads = walk.look(state, site)            # batch query head d_head: the handle
-        state = walk.go_on(state, site, heads)    # change `heads` before this call to intervene
-    logits = walk.logits(state)
+    state = forward.start()
+    for site in forward.sites:
+        heads = forward.head_outputs_at(state, site)            # batch query head d_head: the handle
+        state = forward.continue_from(state, site, heads)    # change `heads` before this call to intervene
+    logits = forward.logits(state)
 
 is the model's forward pass, number for number. `run_tree` walks many variants of it at once and computes what
-they share only once: two variants go separate ways at the first site where they differ. On a GPU branches are walked
+they share only once: two variants go separate masks at the first site where they differ. On a GPU branches are walked
 together: their states lie one after another in one batch.
 """
 
@@ -28,11 +28,11 @@ from headway.model.transformer import Inputs, Transformer
 MOST_WIDTHS = 8
 """Widths of a batch for which masks and positions are kept."""
 KEPT_NUMBERS = 1 << 28
-"""Numbers of the decoder's stream past its first site that are kept, for all ways through it."""
+"""Numbers of the decoder's stream past its first site that are kept, for all masks through it."""
 
-Plan = Int[np.ndarray, "variant head"]
-"""What each variant does to each head: 0 leaves it alone, k puts in what the k-th filling says."""
-Filling = Mapping[str, Tensor]
+HeadMasks = Int[np.ndarray, "variant head"]
+"""What each variant does to each head: 0 leaves it alone, k puts in what the k-th replacement says."""
+Replacement = Mapping[str, Tensor]
 """What to put in place of a head's output: site -> a tensor that broadcasts to `batch query head d_head`."""
 
 
@@ -62,12 +62,12 @@ def _take(heads: Tensor | None, rows: Int[Tensor, " row"]) -> Tensor | None:
     return None if heads is None else heads.transpose(1, 2).index_select(0, rows).transpose(1, 2)
 
 
-class Walk:
+class PartialForward:
     """A model and a batch, ready to be walked through any number of times."""
 
     def __init__(self, model: Transformer, inputs: Inputs, *, placed: bool = False):
         self.model, self.inputs, self.sites = model, inputs if placed else model.placed(inputs), model.sites
-        self.copies: dict[int, Walk] = {}
+        self.copies: dict[int, PartialForward] = {}
         self.encoder_view: View | None = None
         if model.config.shape != "decoder":
             self.encoder_view = model.encoder_view(self.inputs)
@@ -75,14 +75,14 @@ class Walk:
             self.decoder_hidden, self.own_view, self.cross_view = model.decoder_start(self.inputs)
         self.alike = model.config.shape != "encoder" and one_row_for_all(self.inputs)
 
-    def wide(self, copies: int) -> "Walk":
-        """The walk of a batch that holds this one so many times; this one itself where nothing has to be repeated."""
+    def wide(self, copies: int) -> "PartialForward":
+        """The pass of a batch that holds this one so many times; this one itself where nothing has to be repeated."""
         if copies == 1 or self.alike:
             return self
         if copies not in self.copies:
             if len(self.copies) >= MOST_WIDTHS:
                 self.copies.clear()
-            self.copies[copies] = Walk(self.model, repeat(self.inputs, copies), placed=True)
+            self.copies[copies] = PartialForward(self.model, repeat(self.inputs, copies), placed=True)
         return self.copies[copies]
 
     def opens(self, site: HeadSite) -> bool:
@@ -98,18 +98,18 @@ class Walk:
         assert isinstance(block, Block)
         return block
 
-    def look(self, state: State, site: HeadSite) -> HeadOutputs:
+    def head_outputs_at(self, state: State, site: HeadSite) -> HeadOutputs:
         """What the heads of a site bring."""
         block = self.block(site)
         if not site.across:
             view = self.encoder_view if site.stack == "encoder" else self.own_view
             assert view is not None
-            return block.look_at_self(state.hidden, view)
+            return block.self_attention_outputs(state.hidden, view)
         assert self.cross_view is not None
-        return block.look_across(state.hidden, None, self.cross_view, state.memory[site.layer])
+        return block.cross_attention_outputs(state.hidden, None, self.cross_view, state.memory[site.layer])
 
-    def go_on(self, state: State, site: HeadSite, heads: HeadOutputs) -> State:
-        """Take up what the heads bring, and go to the next site."""
+    def continue_from(self, state: State, site: HeadSite, heads: HeadOutputs) -> State:
+        """Take up the heads' outputs, and go to the next site."""
         block = self.block(site)
         if site.across:
             hidden = block.add_cross(state.hidden, heads)
@@ -161,13 +161,13 @@ def repeat(inputs: Inputs, copies: int) -> Inputs:
 
 
 @torch.inference_mode()
-def head_outputs(walk: Walk) -> dict[str, HeadOutputs]:
+def head_outputs(forward: PartialForward) -> dict[str, HeadOutputs]:
     """What every head of every site brings when nothing is changed."""
     found = {}
-    state = walk.start()
-    for site in walk.sites:
-        found[site.name] = walk.look(state, site)
-        state = walk.go_on(state, site, found[site.name])
+    state = forward.start()
+    for site in forward.sites:
+        found[site.name] = forward.head_outputs_at(state, site)
+        state = forward.continue_from(state, site, found[site.name])
     return found
 
 
@@ -176,89 +176,91 @@ Emit = Callable[[Int[np.ndarray, " some"], Tensor], None]
 
 
 @torch.inference_mode()
-def run_tree(walk: Walk, plan: Plan, fillings: Sequence[Filling], emit: Emit, together: int = 1) -> None:
-    """Every variant of a plan in one walk that branches where variants part; `emit` is told of each leaf.
+def run_tree(
+    forward: PartialForward, plan: HeadMasks, replacements: Sequence[Replacement], emit: Emit, together: int = 1
+) -> None:
+    """Every variant of a plan in one forward that branches where variants part; `emit` is told of each leaf.
 
     Up to `together` branches are computed in one batch. That is for a GPU: one by one, the numbers of a variant do not
     depend on what else is in the plan, to the last bit.
     """
-    n_heads = sum(len(site.kept) for site in walk.sites)
-    if plan.ndim != 2 or plan.shape[1] != n_heads or plan.min(initial=0) < 0 or plan.max(initial=0) > len(fillings):
-        raise ValueError(f"a plan for {n_heads} heads and {len(fillings)} fillings needed, got {plan.shape}")
+    n_heads = sum(len(site.kept) for site in forward.sites)
+    if plan.ndim != 2 or plan.shape[1] != n_heads or plan.min(initial=0) < 0 or plan.max(initial=0) > len(replacements):
+        raise ValueError(f"a plan for {n_heads} heads and {len(replacements)} replacements needed, got {plan.shape}")
     if len(plan):
-        tree = _Tree(walk, plan, fillings, emit, together, _Opening(walk, fillings))
-        tree.grow(walk.start(), 0, 0, [np.arange(len(plan))])
+        tree = _Tree(forward, plan, replacements, emit, together, _Opening(forward, replacements))
+        tree.grow(forward.start(), 0, 0, [np.arange(len(plan))])
 
 
 @dataclass(frozen=True)
 class _Tree:
-    walk: Walk
-    plan: Plan
-    fillings: Sequence[Filling]
+    forward: PartialForward
+    plan: HeadMasks
+    replacements: Sequence[Replacement]
     emit: Emit
     together: int
     opening: "_Opening"
 
     def grow(self, state: State, step: int, column: int, groups: Sequence[np.ndarray]) -> None:
         """Go on from a site with groups of variants, alike so far; `column` is the site's first head in the plan."""
-        walk = self.walk.wide(len(groups))
-        if step == len(walk.sites):
-            for variants, logits in zip(groups, walk.logits(state).chunk(len(groups)), strict=True):
+        forward = self.forward.wide(len(groups))
+        if step == len(forward.sites):
+            for variants, logits in zip(groups, forward.logits(state).chunk(len(groups)), strict=True):
                 self.emit(variants, logits)
             return
-        site = walk.sites[step]
+        site = forward.sites[step]
         last = column + len(site.kept)
-        heads = None if walk.opens(site) else walk.look(state, site)
+        heads = None if forward.opens(site) else forward.head_outputs_at(state, site)
         state = state.past(site)
         branches = [
-            (parent, way, variants)
+            (parent, mask, variants)
             for parent, group in enumerate(groups)
-            for way, variants in _alike(self.plan[group, column:last], group)
+            for mask, variants in _alike(self.plan[group, column:last], group)
         ]
         for start in range(0, len(branches), self.together):
-            parents, ways, parted = zip(*branches[start : start + self.together], strict=True)
+            parents, masks, parted = zip(*branches[start : start + self.together], strict=True)
             rows = None
             if (len(groups), len(parents)) != (1, 1):
                 rows = send(rows_of(np.array(parents), len(state.hidden) // len(groups)), state.hidden.device)
             if heads is None:  # this is the opening
                 memory = state.memory if rows is None else state.memory_of(rows)
-                onward = State(self.opening.after(site, np.stack(ways)), memory)
+                onward = State(self.opening.after(site, np.stack(masks)), memory)
             else:
                 mine, own = (state, heads) if rows is None else (state.take(rows), heads.index_select(0, rows))
-                changed = put_in_each(own, site, np.stack(ways), self.fillings)
-                onward = self.walk.wide(len(parents)).go_on(mine, site, changed)
+                changed = patch_each(own, site, np.stack(masks), self.replacements)
+                onward = self.forward.wide(len(parents)).continue_from(mine, site, changed)
             self.grow(onward, step + 1, last, parted)
 
 
 class _Opening:
     """The decoder's stream past its first self-attention, which sees nothing of the encoder.
 
-    What comes out depends on what is done to the heads of that site alone. So it is computed once for each way of that.
+    It depends on what is done to the heads of that site alone, so it is computed once for each of its masks.
     """
 
-    def __init__(self, walk: Walk, fillings: Sequence[Filling]):
-        self.walk, self.fillings = walk, fillings
+    def __init__(self, forward: PartialForward, replacements: Sequence[Replacement]):
+        self.forward, self.replacements = forward, replacements
         self.heads: HeadOutputs | None = None
         self.streams: dict[bytes, Hidden] = {}
 
-    def after(self, site: HeadSite, ways: Plan) -> Hidden:
+    def after(self, site: HeadSite, masks: HeadMasks) -> Hidden:
         """The streams of some branches, one after another."""
-        keys = [way.tobytes() for way in ways]
-        new = {key: way for key, way in zip(keys, ways, strict=True) if key not in self.streams}
-        if (len(self.streams) + len(new)) * self.walk.decoder_hidden.numel() > KEPT_NUMBERS:
+        keys = [mask.tobytes() for mask in masks]
+        new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self.streams}
+        if (len(self.streams) + len(new)) * self.forward.decoder_hidden.numel() > KEPT_NUMBERS:
             self.streams.clear()
-            new = dict(zip(keys, ways, strict=True))
+            new = dict(zip(keys, masks, strict=True))
         if new:
             parts = self._compute(site, np.stack(list(new.values()))).chunk(len(new))
             self.streams.update(zip(new, parts, strict=True))
         return self.streams[keys[0]] if len(keys) == 1 else torch.cat([self.streams[key] for key in keys])
 
-    def _compute(self, site: HeadSite, ways: Plan) -> Hidden:
-        state = State(self.walk.decoder_hidden)
+    def _compute(self, site: HeadSite, masks: HeadMasks) -> Hidden:
+        state = State(self.forward.decoder_hidden)
         if self.heads is None:
-            self.heads = self.walk.look(state, site)
-        changed = put_in_each(self.heads.repeat(len(ways), 1, 1, 1), site, ways, self.fillings)
-        return self.walk.go_on(State(state.hidden.repeat(len(ways), 1, 1)), site, changed).hidden
+            self.heads = self.forward.head_outputs_at(state, site)
+        changed = patch_each(self.heads.repeat(len(masks), 1, 1, 1), site, masks, self.replacements)
+        return self.forward.continue_from(State(state.hidden.repeat(len(masks), 1, 1)), site, changed).hidden
 
 
 def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, " row"]:
@@ -266,7 +268,7 @@ def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, 
     return (branches[:, None] * size + np.arange(size)).reshape(-1)
 
 
-def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _alike(rows: HeadMasks, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """What some variants do, each different row once, with the variants that do it."""
     if len(variants) == 1:
         return [(rows[0], variants)]
@@ -276,20 +278,24 @@ def _alike(rows: Plan, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarra
     return [(rows[same[0]], variants[same]) for same in places.values()]
 
 
-def put_in(heads: HeadOutputs, site: HeadSite, way: np.ndarray, fillings: Sequence[Filling]) -> HeadOutputs:
+def patch_heads(
+    heads: HeadOutputs, site: HeadSite, mask: np.ndarray, replacements: Sequence[Replacement]
+) -> HeadOutputs:
     """The heads of a site with some replaced, as one row of a plan says."""
-    for code in np.unique(way[way > 0]).tolist():
-        chosen = send(way == code, heads.device)[:, None]
-        heads = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), heads)
+    for code in np.unique(mask[mask > 0]).tolist():
+        chosen = send(mask == code, heads.device)[:, None]
+        heads = torch.where(chosen, replacements[code - 1][site.name].to(heads.dtype), heads)
     return heads
 
 
-def put_in_each(heads: HeadOutputs, site: HeadSite, ways: Plan, fillings: Sequence[Filling]) -> HeadOutputs:
-    """`put_in` for several branches that lie one after another, each with a row of its own."""
-    if len(ways) == 1:
-        return put_in(heads, site, ways[0], fillings)
-    folded = heads.unflatten(0, (len(ways), len(heads) // len(ways)))
-    for code in np.unique(ways[ways > 0]).tolist():
-        chosen = send(ways == code, heads.device)[:, None, None, :, None]
-        folded = torch.where(chosen, fillings[code - 1][site.name].to(heads.dtype), folded)
+def patch_each(
+    heads: HeadOutputs, site: HeadSite, masks: HeadMasks, replacements: Sequence[Replacement]
+) -> HeadOutputs:
+    """`patch_heads` for several branches that lie one after another, each with a row of its own."""
+    if len(masks) == 1:
+        return patch_heads(heads, site, masks[0], replacements)
+    folded = heads.unflatten(0, (len(masks), len(heads) // len(masks)))
+    for code in np.unique(masks[masks > 0]).tolist():
+        chosen = send(masks == code, heads.device)[:, None, None, :, None]
+        folded = torch.where(chosen, replacements[code - 1][site.name].to(heads.dtype), folded)
     return folded.flatten(0, 1)

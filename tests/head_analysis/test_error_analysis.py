@@ -16,7 +16,7 @@ from torch import Tensor
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import ablate
-from headway.head_analysis.anatomy import MOST_GROUPS, answer_without, by_value, dissect
+from headway.head_analysis.error_analysis import MOST_GROUPS, analyse_errors, answer_without, by_value
 from headway.head_analysis.handles import attention_at
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
@@ -73,7 +73,7 @@ def case(request: pytest.FixtureRequest) -> tuple[Trained, Examples, dict[str, A
     task, gone = CASES[request.param]
     trained = half_trained(task)
     examples = trained.examples("test").take(slice(0, 120))
-    return trained, examples, dissect(trained, examples, gone), Plain(trained, examples, gone)
+    return trained, examples, analyse_errors(trained, examples, gone), Plain(trained, examples, gone)
 
 
 def test_the_numbers_are_those_of_a_pass_with_hooks(case: Any) -> None:
@@ -158,7 +158,7 @@ def test_taking_heads_away_by_the_hook_and_in_the_sweep_is_the_same() -> None:
     examples = trained.examples("test").take(slice(0, 80))
     drops = ablate(trained, examples, kinds=["zero"]).drops["zero"]
     for head in heads_of(trained)[:4]:
-        assert dissect(trained, examples, [head]).wrong == round(80 * (1 - drops[str(head)].accuracy))
+        assert analyse_errors(trained, examples, [head]).wrong == round(80 * (1 - drops[str(head)].accuracy))
 
 
 def test_answers_without_heads_are_written_token_by_token() -> None:
@@ -224,7 +224,7 @@ def test_padding_is_no_token_and_no_symbol() -> None:
     trained = untrained(TEXT)
     examples = trained.examples("test")
     pad = trained.task.vocabulary.pad
-    found = dissect(trained, examples)
+    found = analyse_errors(trained, examples)
     for place, row in enumerate(found.by_token):
         there = int((examples.target[:, place] != pad).sum())
         assert row.n == there == np.sum(found.confusion[row.token].counts)
@@ -240,7 +240,7 @@ def test_places_that_no_answer_reaches_are_left_out() -> None:
     short = examples.take(np.flatnonzero(lengths < lengths.max()))
     assert 0 < len(short) < len(examples)
     assert (short.target[:, -1] == trained.task.vocabulary.pad).all()
-    found, ablation = dissect(trained, short), ablate(trained, short)
+    found, ablation = analyse_errors(trained, short), ablate(trained, short)
     longest = int(lengths[lengths < lengths.max()].max())
     names = trained.task.answer_names(longest)
     assert [row.token for row in found.by_token] == list(found.confusion) == names
@@ -250,15 +250,15 @@ def test_places_that_no_answer_reaches_are_left_out() -> None:
 
 def test_long_sources_have_no_table_of_symbols() -> None:
     trained = untrained(SORTEDNESS, task={"values": 40})
-    assert dissect(trained, trained.examples("test")).by_symbol == {}
+    assert analyse_errors(trained, trained.examples("test")).by_symbol == {}
     trained = untrained(ADDITION, task={"digits": 9})
-    assert dissect(trained, trained.examples("test")).by_symbol == {}
+    assert analyse_errors(trained, trained.examples("test")).by_symbol == {}
 
 
 def test_a_model_that_never_ends_is_shown_so() -> None:
     trained = untrained(ADDITION)
     favour(trained, trained.task.vocabulary.eos, -1e4)
-    found = dissect(trained, trained.examples("test"))
+    found = analyse_errors(trained, trained.examples("test"))
     assert found.wrong == 40
     assert all(row.answered.endswith("(no end)") for row in found.worst)
     assert not any(row.right for row in found.worst)

@@ -10,7 +10,7 @@ from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed
 from headway.results.patching import Contrast
 from headway.results.schema import blank, read, write
-from headway.studies.closing import (
+from headway.studies.summaries import (
     carry_text,
     doctor_lines,
     doctor_record,

@@ -124,7 +124,7 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class LoadedDocuments:
     """The documents of one run, of several, or of a study, and where their report goes by default."""
 
     documents: Documents
@@ -132,7 +132,7 @@ class Gathered:
     name: str
 
 
-def gather(subjects: Sequence[str | Path | RunDirectory]) -> Gathered:
+def gather(subjects: Sequence[str | Path | RunDirectory]) -> LoadedDocuments:
     """Read what the subjects hold: runs, or one study with all its runs."""
     if not subjects:
         raise InputError("no run was named; a report needs one or more")
@@ -140,8 +140,10 @@ def gather(subjects: Sequence[str | Path | RunDirectory]) -> Gathered:
     if studies:
         if len(subjects) > 1:
             raise InputError(f"{studies[0].path} is a study and has a report of its own; name it alone")
-        return gather_study(studies[0])
-    return gather_runs([one if isinstance(one, RunDirectory) else RunDirectory.find(str(one)) for one in subjects])
+        return load_study_documents(studies[0])
+    return load_run_documents(
+        [one if isinstance(one, RunDirectory) else RunDirectory.find(str(one)) for one in subjects]
+    )
 
 
 def find_study(subject: str | Path | RunDirectory) -> StudyDirectory | None:
@@ -152,25 +154,25 @@ def find_study(subject: str | Path | RunDirectory) -> StudyDirectory | None:
     return next((study for study in places if study.exists()), None)
 
 
-def gather_study(study: StudyDirectory) -> Gathered:
+def load_study_documents(study: StudyDirectory) -> LoadedDocuments:
     runs = study.runs()
     if not runs:
         raise InputError(f"{study.path} has no runs yet; headway study makes them")
     together = readable(study, STUDY_TYPES)
     found = StudyDocuments(name=study.path.name, path=str(study.path), plan=study.plan(), **together)
-    return Gathered(documents_of([of_run(run) for run in runs], found), study.report, study.path.name)
+    return LoadedDocuments(documents_of([of_run(run) for run in runs], found), study.report, study.path.name)
 
 
-def gather_runs(runs: Sequence[RunDirectory]) -> Gathered:
+def load_run_documents(runs: Sequence[RunDirectory]) -> LoadedDocuments:
     paths = [run.path.resolve() for run in runs]
     if len(set(paths)) < len(paths):
         raise InputError("a run is named twice; every run counts once")
     documents = documents_of([of_run(run) for run in runs])
     first = paths[0].name
     if len(runs) == 1:
-        return Gathered(documents, runs[0].report, first)
+        return LoadedDocuments(documents, runs[0].report, first)
     name = f"{first}-and-{len(runs) - 1}-more"
-    return Gathered(documents, ReportDirectory(Path("reports") / name), name)
+    return LoadedDocuments(documents, ReportDirectory(Path("reports") / name), name)
 
 
 def documents_of(runs: Sequence[RunDocuments], study: StudyDocuments | None = None) -> Documents:

@@ -1,6 +1,6 @@
-"""What is done to a trained run, in pieces: one analysis each, read where it was made before, else made and kept.
+"""What is done to a trained run, in analyses: one analysis each, read where it was made before, else made and kept.
 
-A piece was made before if its file has the settings of the study and the checkpoint that counts now.
+An analysis was made before if its file has the settings of the study and the checkpoint that counts now.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ Tell = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Piece(ABC, Generic[Found]):
+class RunAnalysis(ABC, Generic[Found]):
     """One analysis of one run of a study; `what` names it, `file` is where the run keeps it."""
 
     run: RunDirectory
@@ -55,7 +55,7 @@ class Piece(ABC, Generic[Found]):
 
     @abstractmethod
     def fitting(self, found: Found) -> Found | None:
-        """The part of the file that this piece would make, if it was made so."""
+        """The part of the file that this analysis would make, if it was made so."""
 
     @abstractmethod
     def do(self, *, device: str, tell: Tell) -> Found:
@@ -63,11 +63,11 @@ class Piece(ABC, Generic[Found]):
 
     @abstractmethod
     def passes(self) -> int:
-        """About how many tokens go through the model: which piece comes first, and whether processes are worth it."""
+        """About how many tokens go through the model: decides the order, and whether processes are worth it."""
 
 
 @dataclass(frozen=True)
-class Accuracy(Piece[SplitEvaluation]):
+class Accuracy(RunAnalysis[SplitEvaluation]):
     """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
 
     what: ClassVar[str] = "evaluation"
@@ -97,7 +97,7 @@ class Accuracy(Piece[SplitEvaluation]):
 
 
 @dataclass(frozen=True)
-class Lengths(Piece[LengthsResult]):
+class Lengths(RunAnalysis[LengthsResult]):
     """Accuracy against length."""
 
     what: ClassVar[str] = "lengths"
@@ -157,7 +157,7 @@ class Why(Lengths):
 
 
 @dataclass(frozen=True)
-class Heads(Piece[HeadAnalysis]):
+class Heads(RunAnalysis[HeadAnalysis]):
     """The analysis of heads, as `headway heads RUN` makes it."""
 
     what: ClassVar[str] = "heads"
@@ -196,7 +196,7 @@ class Heads(Piece[HeadAnalysis]):
 
 
 @dataclass(frozen=True)
-class Diagnosis(Piece[DiagnosisResult]):
+class Diagnosis(RunAnalysis[DiagnosisResult]):
     """The doctor's findings on one run; made again when what the run was found to do has changed."""
 
     what: ClassVar[str] = "doctor"
@@ -207,8 +207,8 @@ class Diagnosis(Piece[DiagnosisResult]):
 
     def seen(self) -> Seen:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
+        from headway.diagnosis.examine import CHECKS
         from headway.diagnosis.subject import head_findings, read_lengths
-        from headway.diagnosis.visit import CHECKS
 
         return Seen(
             checks=tuple(check.name for check in CHECKS),
@@ -220,8 +220,8 @@ class Diagnosis(Piece[DiagnosisResult]):
         return found if (found.step, found.seen) == (self.run.best_step, self.seen()) else None
 
     def do(self, *, device: str, tell: Tell) -> DiagnosisResult:
+        from headway.diagnosis.examine import CHECKS, examine
         from headway.diagnosis.subject import subject_of
-        from headway.diagnosis.visit import CHECKS, examine
         from headway.evaluation import load
 
         checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study

@@ -53,7 +53,7 @@ class Progress:
         return dict(vars(self))
 
 
-class Member:
+class SeedRun:
     """What the loop keeps of one seed besides its weights."""
 
     def __init__(self, config: RunConfig, directory: RunDirectory, device: torch.device, report: Report):

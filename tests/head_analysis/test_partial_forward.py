@@ -1,4 +1,4 @@
-"""The walk is the model's forward pass, and a tree of variants is each of them alone."""
+"""The forward is the model's forward pass, and a tree of variants is each of them alone."""
 
 from collections import Counter
 from functools import cache
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from headway.head_analysis import walk as walk_module
+from headway.head_analysis import forward as walk_module
 from headway.head_analysis.handles import Edit, intervene
-from headway.head_analysis.walk import Filling, Walk, head_outputs, run_tree
+from headway.head_analysis.partial_forward import PartialForward, Replacement, head_outputs, run_tree
 from headway.model.attention import MultiHeadAttention
 from headway.model.encodings import ENCODINGS
 from headway.model.transformer import Inputs, Transformer
@@ -37,14 +37,14 @@ def batch_of(shape: str, *, padded: bool = True) -> Inputs:
 
 
 def walked(model: Transformer, inputs: Inputs) -> Tensor:
-    walk = Walk(model, inputs)
-    state = walk.start()
-    for site in walk.sites:
-        state = walk.go_on(state, site, walk.look(state, site))
-    return walk.logits(state)
+    forward = PartialForward(model, inputs)
+    state = forward.start()
+    for site in forward.sites:
+        state = forward.continue_from(state, site, forward.head_outputs_at(state, site))
+    return forward.logits(state)
 
 
-# The walk
+# The forward
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -76,12 +76,12 @@ def test_it_is_so_with_scaled_scores_and_moved_positions_in_the_other_shapes(sha
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_walk_can_be_taken_again(shape) -> None:
     model, inputs = tiny(shape), batch_of(shape)
-    walk = Walk(model, inputs)
+    forward = PartialForward(model, inputs)
     for _ in range(2):
-        state = walk.start()
-        for site in walk.sites:
-            state = walk.go_on(state, site, walk.look(state, site))
-        assert torch.equal(walk.logits(state), model(inputs))
+        state = forward.start()
+        for site in forward.sites:
+            state = forward.continue_from(state, site, forward.head_outputs_at(state, site))
+        assert torch.equal(forward.logits(state), model(inputs))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -97,7 +97,7 @@ def test_what_heads_bring_is_what_goes_into_the_output_projections(shape) -> Non
         model(inputs)
     for handle in handles:
         handle.remove()
-    found = head_outputs(Walk(model, inputs))
+    found = head_outputs(PartialForward(model, inputs))
     assert list(found) == [site.name for site in model.sites]
     for site in model.sites:
         module = f"{site.stack}.{site.layer}.{'cross' if site.across else 'own'}"
@@ -120,20 +120,20 @@ def model_and_batch(name: str) -> tuple[Transformer, Inputs]:
     return tiny(name, **LAYERS[name]), batch_of(name)
 
 
-def fillings_for(model: Transformer, inputs: Inputs, seed: int) -> list[Filling]:
+def fillings_for(model: Transformer, inputs: Inputs, seed: int) -> list[Replacement]:
     """One number, a vector for each head, one for each head and place, and one for each row too."""
     random = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=random, dtype=torch.float64)
 
-    shapes = {name: tuple(heads.shape) for name, heads in head_outputs(Walk(model, inputs)).items()}
+    shapes = {name: tuple(heads.shape) for name, heads in head_outputs(PartialForward(model, inputs)).items()}
     return [{name: normal(*shape[cut:]) for name, shape in shapes.items()} for cut in (4, 2, 1, 0)]
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[str, int, np.ndarray]:
-    """A model's name, a seed for its fillings, and what up to seven variants do to each head."""
+    """A model's name, a seed for its replacements, and what up to seven variants do to each head."""
     name = draw(st.sampled_from(list(HEADS)))
     heads = HEADS[name]
     # Mostly 0, so that variants share long beginnings; copies of one another among them.
@@ -142,7 +142,7 @@ def plans(draw: st.DrawFn) -> tuple[str, int, np.ndarray]:
     return name, draw(st.integers(0, 99)), np.array([*rows, rows[0]], dtype=np.int64)
 
 
-def alone(model: Transformer, inputs: Inputs, row: np.ndarray, fillings: list[Filling]) -> Tensor:
+def alone(model: Transformer, inputs: Inputs, row: np.ndarray, replacements: list[Replacement]) -> Tensor:
     """One variant by hooks, head by head."""
 
     def edit_for(site: str, codes: list[int]) -> Edit:
@@ -150,7 +150,7 @@ def alone(model: Transformer, inputs: Inputs, row: np.ndarray, fillings: list[Fi
             heads = heads.clone()
             for place, code in enumerate(codes):
                 if code:
-                    heads[:, :, place] = fillings[code - 1][site].expand(heads.shape)[:, :, place]
+                    heads[:, :, place] = replacements[code - 1][site].expand(heads.shape)[:, :, place]
             return heads
 
         return edit
@@ -163,7 +163,9 @@ def alone(model: Transformer, inputs: Inputs, row: np.ndarray, fillings: list[Fi
         return model(inputs)
 
 
-def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling], together: int = 1) -> dict[int, Tensor]:
+def tree(
+    forward: PartialForward, plan: np.ndarray, replacements: list[Replacement], together: int = 1
+) -> dict[int, Tensor]:
     """The logits of each variant; every one is told once."""
     found: dict[int, Tensor] = {}
 
@@ -171,7 +173,7 @@ def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling], together: int = 
         assert not found.keys() & set(alike.tolist())
         found.update(dict.fromkeys(alike.tolist(), logits))
 
-    run_tree(walk, plan, fillings, note, together)
+    run_tree(forward, plan, replacements, note, together)
     assert sorted(found) == list(range(len(plan)))
     return found
 
@@ -181,17 +183,17 @@ def tree(walk: Walk, plan: np.ndarray, fillings: list[Filling], together: int = 
 def test_a_tree_of_variants_is_each_of_them_alone(case: tuple[str, int, np.ndarray], together: int) -> None:
     name, seed, plan = case
     model, inputs = model_and_batch(name)
-    fillings = fillings_for(model, inputs, seed)
-    found = tree(Walk(model, inputs), plan, fillings, together)
+    replacements = fillings_for(model, inputs, seed)
+    found = tree(PartialForward(model, inputs), plan, replacements, together)
     for variant, row in enumerate(plan):
-        expected = alone(model, inputs, row, fillings)
+        expected = alone(model, inputs, row, replacements)
         # fp64, and sums of a few terms in another order where branches are computed together.
         torch.testing.assert_close(found[variant], expected, rtol=1e-12, atol=1e-12)
         if row.any():
             assert not torch.equal(expected, model(inputs))
 
 
-class Counting(Walk):
+class Counting(PartialForward):
     """Counts how often each site is computed."""
 
     def __init__(self, model: Transformer, inputs: Inputs):
@@ -199,13 +201,13 @@ class Counting(Walk):
         self.looks: Counter[str] = Counter()
         self.steps: Counter[str] = Counter()
 
-    def look(self, state, site):  # type: ignore[no-untyped-def]
+    def head_outputs_at(self, state, site):  # type: ignore[no-untyped-def]
         self.looks[site.name] += 1
-        return super().look(state, site)
+        return super().head_outputs_at(state, site)
 
-    def go_on(self, state, site, heads):  # type: ignore[no-untyped-def]
+    def continue_from(self, state, site, heads):  # type: ignore[no-untyped-def]
         self.steps[site.name] += 1
-        return super().go_on(state, site, heads)
+        return super().continue_from(state, site, heads)
 
 
 def beginnings(plan: np.ndarray, columns: int) -> int:
@@ -218,16 +220,22 @@ def beginnings(plan: np.ndarray, columns: int) -> int:
 def test_what_variants_share_is_computed_once(case: tuple[str, int, np.ndarray]) -> None:
     name, seed, plan = case
     model, inputs = model_and_batch(name)
-    walk = Counting(model, inputs)
-    tree(walk, plan, fillings_for(model, inputs, seed))
+    forward = Counting(model, inputs)
+    tree(forward, plan, fillings_for(model, inputs, seed))
     column = 0
     for site in model.sites:
         first, column = column, column + len(site.kept)
         if site.name == "decoder.0.self" and model.config.shape == "encoder-decoder":
             # It sees nothing of the encoder, so what is done there does not part it.
-            assert (walk.looks[site.name], walk.steps[site.name]) == (1, beginnings(plan[:, first:], len(site.kept)))
+            assert (forward.looks[site.name], forward.steps[site.name]) == (
+                1,
+                beginnings(plan[:, first:], len(site.kept)),
+            )
         else:
-            assert (walk.looks[site.name], walk.steps[site.name]) == (beginnings(plan, first), beginnings(plan, column))
+            assert (forward.looks[site.name], forward.steps[site.name]) == (
+                beginnings(plan, first),
+                beginnings(plan, column),
+            )
 
 
 def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it(monkeypatch) -> None:
@@ -241,7 +249,7 @@ def test_keys_and_values_of_the_source_are_computed_once_for_each_encoding_of_it
 
     monkeypatch.setattr(MultiHeadAttention, "keys_and_values", counted)
     plan = np.concatenate([np.zeros((1, 18), dtype=np.int64), np.eye(18, dtype=np.int64)])
-    tree(Walk(model, inputs), plan, [{site.name: torch.zeros(()) for site in model.sites}])
+    tree(PartialForward(model, inputs), plan, [{site.name: torch.zeros(()) for site in model.sites}])
     # Six variants change the encoder, the others leave it as it is.
     assert [calls[id(block.cross)] for block in model.decoder] == [7, 7]
     # The first decoder layer's own are the same for all; before the second the six heads of the first have parted too.
@@ -257,7 +265,7 @@ def test_branches_computed_together_stand_where_they_stood(encoding: str, padded
     n_heads = sum(len(site.kept) for site in model.sites)
     plan = np.concatenate([np.zeros((1, n_heads), dtype=np.int64), np.eye(n_heads, dtype=np.int64)])
     nothing = [{site.name: torch.zeros(()) for site in model.sites}]
-    apart, together = (tree(Walk(model, inputs), plan, nothing, count) for count in (1, 7))
+    apart, together = (tree(PartialForward(model, inputs), plan, nothing, count) for count in (1, 7))
     for variant in range(len(plan)):
         torch.testing.assert_close(apart[variant], together[variant], rtol=1e-12, atol=1e-12)
 
@@ -267,26 +275,28 @@ def test_what_the_decoder_begins_with_may_be_forgotten(together: int, monkeypatc
     model, inputs = model_and_batch("encoder-decoder")
     plan = np.random.default_rng(0).integers(0, 2, size=(12, 18))
     nothing = [{site.name: torch.zeros(()) for site in model.sites}]
-    kept = tree(Walk(model, inputs), plan, nothing, together)
+    kept = tree(PartialForward(model, inputs), plan, nothing, together)
     monkeypatch.setattr(walk_module, "KEPT_NUMBERS", 1)
-    forgotten = tree(Walk(model, inputs), plan, nothing, together)
+    forgotten = tree(PartialForward(model, inputs), plan, nothing, together)
     for variant in range(len(plan)):
         torch.testing.assert_close(kept[variant], forgotten[variant], rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_alike_for_every_row_is_not_repeated() -> None:
-    walk = Walk(tiny("encoder-decoder", **LAYERS["encoder-decoder"]), batch_of("encoder-decoder", padded=False))
-    assert walk.wide(3) is walk
+    forward = PartialForward(
+        tiny("encoder-decoder", **LAYERS["encoder-decoder"]), batch_of("encoder-decoder", padded=False)
+    )
+    assert forward.wide(3) is forward
 
 
 def test_many_widths_are_not_all_kept() -> None:
     model, inputs = model_and_batch("encoder-decoder")
-    walk = Walk(model, inputs)
-    assert walk.wide(1) is walk
-    assert walk.wide(3) is walk.wide(3)
+    forward = PartialForward(model, inputs)
+    assert forward.wide(1) is forward
+    assert forward.wide(3) is forward.wide(3)
     for copies in range(2, 30):
-        assert len(walk.wide(copies).inputs.source) == 2 * copies
-        assert len(walk.copies) <= 8
+        assert len(forward.wide(copies).inputs.source) == 2 * copies
+        assert len(forward.copies) <= 8
 
 
 @pytest.mark.parametrize(
@@ -297,12 +307,12 @@ def test_many_widths_are_not_all_kept() -> None:
 def test_a_plan_for_another_model_is_refused(plan: np.ndarray) -> None:
     model, inputs = model_and_batch("encoder-decoder")
     zero = {site.name: torch.zeros(()) for site in model.sites}
-    with pytest.raises(ValueError, match=r"a plan for 18 heads and 1 fillings needed, got \("):
-        run_tree(Walk(model, inputs), plan.astype(np.int64), [zero], lambda alike, logits: None)
+    with pytest.raises(ValueError, match=r"a plan for 18 heads and 1 replacements needed, got \("):
+        run_tree(PartialForward(model, inputs), plan.astype(np.int64), [zero], lambda alike, logits: None)
 
 
 def test_no_variants_are_no_work() -> None:
     model, inputs = model_and_batch("encoder")
-    walk = Counting(model, inputs)
-    assert tree(walk, np.zeros((0, 9), dtype=np.int64), []) == {}
-    assert walk.looks.total() == 0
+    forward = Counting(model, inputs)
+    assert tree(forward, np.zeros((0, 9), dtype=np.int64), []) == {}
+    assert forward.looks.total() == 0

@@ -39,7 +39,7 @@ Found = tuple[np.ndarray, ...]
 
 
 @runtime_checkable
-class Feed(Protocol):
+class Prefetcher(Protocol):
     """Gives a step its examples, the rows of the first seed first."""
 
     def find(self, first: int, count: int) -> Found:
@@ -54,18 +54,20 @@ class Feed(Protocol):
     def close(self) -> None: ...
 
 
-def make_feed(data: Sequence[TrainingData], longest: int, device: torch.device) -> Feed:
-    return FreshFeed(data, longest, device) if data[0].config.data.fresh else FixedFeed(data, longest, device)
+def make_prefetcher(data: Sequence[TrainingData], longest: int, device: torch.device) -> Prefetcher:
+    return (
+        OnlinePrefetcher(data, longest, device) if data[0].config.data.fresh else FixedPrefetcher(data, longest, device)
+    )
 
 
-class FixedFeed:
+class FixedPrefetcher:
     """The training set on the device, and for each step the rows and the writing of each example."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
         train = data[0].splits["train"]
         self.source = torch.from_numpy(train.source).to(device)
         self.target = torch.from_numpy(train.target).to(device)
-        self.columns = torch.from_numpy(data[0].writings).to(device)
+        self.columns = torch.from_numpy(data[0].augmentations).to(device)
         size = data[0].config.train.batch_size
         self.seeds = Seeds(data, choose, apart=device.type == "cuda" and len(data) >= MANY_SEEDS)
         self.rows, self.writing = torch.zeros(2, longest, len(data) * size, dtype=torch.int64, device=device)
@@ -89,7 +91,7 @@ class FixedFeed:
         self.seeds.close()
 
 
-class FreshFeed:
+class OnlinePrefetcher:
     """Fresh examples: beside a GPU they are drawn in other processes."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
@@ -143,7 +145,7 @@ class Seeds:
 def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, "step row"], ...]:
     """The rows of one seed's steps, and how each is written where there are several ways; small, to be sent quickly."""
     found = [data.rows(first, count).reshape(count, -1)]
-    if len(data.writings) > 1:
+    if len(data.augmentations) > 1:
         found.append(np.stack([data.writing(step) for step in range(first, first + count)]))
     return tuple(part.astype(np.int32) for part in found)
 

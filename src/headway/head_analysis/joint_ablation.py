@@ -1,4 +1,4 @@
-"""Heads taken away together: what goes, what must stay, and which heads back each other up.
+"""Heads taken away together: what goes, what must stay, and which pairs of heads are redundant.
 
 A head that can go alone may be missed once its backup is gone too. So: greedy backward elimination with its whole
 curve, Shapley values, and the interaction of every pair. What is chosen on some examples is reported on others.
@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headway.evaluation import Trained
-from headway.head_analysis.ablation import as_row, make_fillings, paired_drop
+from headway.head_analysis.ablation import as_row, make_replacements, paired_drop
 from headway.head_analysis.instrument import Report
-from headway.head_analysis.variants import FillingOf, heads_of, run_variants
+from headway.head_analysis.variants import ReplacementOf, heads_of, run_variants
 from headway.head_analysis.verdicts import judge
 from headway.model.sites import Head
 from headway.results.joint_ablation import (
@@ -42,17 +42,17 @@ SHOWN_PAIRS = 40
 Subsets = Bool[np.ndarray, "subset head"]
 
 
-class Ground:
+class AblationContext:
     """A model and examples on which sets of heads are taken away; remembers nothing else."""
 
     def __init__(self, trained: Trained, examples: Examples, kind: str = "zero"):
         self.trained, self.examples, self.kind = trained, examples, kind
         self.heads = heads_of(trained)
-        self.fillings: list[FillingOf] = make_fillings(trained, examples, [kind])[0]
+        self.replacements: list[ReplacementOf] = make_replacements(trained, examples, [kind])[0]
 
     def right_without(self, plan: Int[np.ndarray, "variant head"], report: Report = lambda done, total: None) -> Any:
         """The outcomes of each variant; 1 takes a head away."""
-        return run_variants(self.trained, self.examples, plan, self.fillings, report)
+        return run_variants(self.trained, self.examples, plan, self.replacements, report)
 
 
 # Elimination
@@ -67,7 +67,10 @@ class Eliminated(NamedTuple):
 
 
 def eliminate(
-    chosen_on: Ground, reported_on: Ground, single_drops: dict[str, float], report: Report = lambda done, total: None
+    chosen_on: AblationContext,
+    reported_on: AblationContext,
+    single_drops: dict[str, float],
+    report: Report = lambda done, total: None,
 ) -> Eliminated:
     """Take away the head that costs least, again and again until none is left.
 
@@ -126,20 +129,20 @@ def _set_of(heads: Sequence[Head], found: Comparison) -> HeadSet:
     return HeadSet(heads=names(heads), **vars(found))
 
 
-def _elimination_order(ground: Ground, report: Report) -> tuple[list[Head], np.ndarray]:
+def _elimination_order(context: AblationContext, report: Report) -> tuple[list[Head], np.ndarray]:
     """The heads in the order in which they go, and the accuracy after each."""
     gone: list[Head] = []
-    accuracy = [_accuracy_of_all(ground)]
-    for head, left in _cheapest_first(ground):
+    accuracy = [_accuracy_of_all(context)]
+    for head, left in _cheapest_first(context):
         gone.append(head)
         accuracy.append(left)
-        report(len(gone), len(ground.heads))
+        report(len(gone), len(context.heads))
     return gone, np.array(accuracy)
 
 
-def largest_removable(ground: Ground, limit: float, report: Report = lambda done, total: None) -> list[Head]:
+def largest_removable(context: AblationContext, limit: float, report: Report = lambda done, total: None) -> list[Head]:
     """The most heads that can go, in the order of elimination, with a drop under `limit` points."""
-    order, accuracy = _elimination_order(ground, report)
+    order, accuracy = _elimination_order(context, report)
     return order[: _most_under(accuracy, limit)]
 
 
@@ -148,16 +151,16 @@ def _most_under(accuracy: np.ndarray, limit: float) -> int:
     return int(np.flatnonzero(_points(accuracy[0], accuracy) < limit)[-1])
 
 
-def single_drops(ground: Ground) -> dict[str, float]:
+def single_drops(context: AblationContext) -> dict[str, float]:
     """What each head costs alone, in points."""
-    alone = np.eye(len(ground.heads), dtype=np.int64)
-    accuracy = ground.right_without(alone).accuracy if len(alone) else np.zeros(0)
-    drops = _points(_accuracy_of_all(ground), accuracy)
-    return {str(head): float(drop) for head, drop in zip(ground.heads, drops, strict=True)}
+    alone = np.eye(len(context.heads), dtype=np.int64)
+    accuracy = context.right_without(alone).accuracy if len(alone) else np.zeros(0)
+    drops = _points(_accuracy_of_all(context), accuracy)
+    return {str(head): float(drop) for head, drop in zip(context.heads, drops, strict=True)}
 
 
-def _accuracy_of_all(ground: Ground) -> float:
-    return float(ground.right_without(np.zeros((1, len(ground.heads)), dtype=np.int64)).accuracy[0])
+def _accuracy_of_all(context: AblationContext) -> float:
+    return float(context.right_without(np.zeros((1, len(context.heads)), dtype=np.int64)).accuracy[0])
 
 
 def _points(before: float, after: Any) -> Any:
@@ -165,13 +168,13 @@ def _points(before: float, after: Any) -> Any:
     return np.round(100 * (before - after), 9)
 
 
-def _cheapest_first(ground: Ground) -> Iterator[tuple[Head, float]]:
+def _cheapest_first(context: AblationContext) -> Iterator[tuple[Head, float]]:
     """Again and again the head whose loss costs least (accuracy first, then loss), and the accuracy without it."""
-    heads = ground.heads
+    heads = context.heads
     gone: list[Head] = []
     while len(gone) < len(heads):
         left = [head for head in heads if head not in gone]
-        outcomes = ground.right_without(np.stack([as_row(heads, [*gone, head]) for head in left]))
+        outcomes = context.right_without(np.stack([as_row(heads, [*gone, head]) for head in left]))
         best = min(range(len(left)), key=lambda i: (-outcomes.accuracy[i], outcomes.mean_loss[i]))
         gone.append(left[best])
         yield left[best], float(outcomes.accuracy[best])
@@ -202,14 +205,16 @@ def compare(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
 # Shapley values
 
 
-def shapley_exact(ground: Ground, players: Sequence[Head], report: Report = lambda done, total: None) -> Shapley:
+def shapley_exact(
+    context: AblationContext, players: Sequence[Head], report: Report = lambda done, total: None
+) -> Shapley:
     """Shapley values of some heads over all their subsets, the other heads staying; in points of accuracy.
 
     value(h) = sum over sets S without h of |S|! (m - |S| - 1)! / m! x (accuracy with S and h - accuracy with S).
     It is a mean over examples of each example's own value, and its standard error comes from their spread.
     """
     subsets = all_subsets(len(players))
-    right = ground.right_without(_plan_keeping(ground, players, subsets), report).right
+    right = context.right_without(_plan_keeping(context, players, subsets), report).right
     values = 100 * shapley_values(subsets, right.astype(np.float64))
     return Shapley(
         exact=True,
@@ -240,9 +245,9 @@ def shapley_values(subsets: Subsets, value: Float[np.ndarray, "subset example"])
     return found
 
 
-def _plan_keeping(ground: Ground, players: Sequence[Head], kept: Subsets) -> Int[np.ndarray, "subset every"]:
-    plan = np.zeros((len(kept), len(ground.heads)), dtype=np.int64)
-    plan[:, [ground.heads.index(head) for head in players]] = ~kept
+def _plan_keeping(context: AblationContext, players: Sequence[Head], kept: Subsets) -> Int[np.ndarray, "subset every"]:
+    plan = np.zeros((len(kept), len(context.heads)), dtype=np.int64)
+    plan[:, [context.heads.index(head) for head in players]] = ~kept
     return plan
 
 
@@ -259,7 +264,7 @@ def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray,
 
 
 def shapley_sampled(
-    ground: Ground,
+    context: AblationContext,
     players: Sequence[Head],
     permutations: int,
     random: np.random.Generator,
@@ -273,7 +278,7 @@ def shapley_sampled(
     orders = [order for _ in range(pairs) for order in _there_and_back(random.permutation(m))]
     kept = np.stack([np.isin(np.arange(m), order[:count]) for order in orders for count in range(m + 1)])
     unique, where = np.unique(kept, axis=0, return_inverse=True)
-    right = ground.right_without(_plan_keeping(ground, players, unique), report).right
+    right = context.right_without(_plan_keeping(context, players, unique), report).right
     where = where.reshape(len(orders), m + 1)
     by_order = np.zeros((len(orders), m))
     by_example = np.zeros((m, right.shape[1]))
@@ -300,12 +305,12 @@ def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shapley(
-    ground: Ground, players: Sequence[Head], permutations: int, random: np.random.Generator, report: Report
+    context: AblationContext, players: Sequence[Head], permutations: int, random: np.random.Generator, report: Report
 ) -> Shapley:
     """Exact where all subsets can be run, sampled beyond."""
     if len(players) <= EXACT_HEADS:
-        return shapley_exact(ground, players, report)
-    return shapley_sampled(ground, players, permutations, random, report)
+        return shapley_exact(context, players, report)
+    return shapley_sampled(context, players, permutations, random, report)
 
 
 # Pairs
@@ -317,20 +322,20 @@ def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
     return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
 
 
-def measure_pairs(ground: Ground, report: Report = lambda done, total: None) -> Pairs:
+def measure_pairs(context: AblationContext, report: Report = lambda done, total: None) -> Pairs:
     """The interaction of every pair: positive where one backs the other up, strongest first.
 
     interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
     the mean that is reported, against 0; Holm over the pairs.
     """
-    heads = ground.heads
+    heads = context.heads
     pairs = which_pairs(heads)
     if not pairs:
-        return Pairs(n=len(ground.examples), tested=0, pairs=())
+        return Pairs(n=len(context.examples), tested=0, pairs=())
     first, second = np.array(pairs).T
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), alone, alone[first] + alone[second]])
-    right = ground.right_without(plan, report).right.astype(np.int64)
+    right = context.right_without(plan, report).right.astype(np.int64)
     before, single, both = right[0], right[1 : len(heads) + 1], right[len(heads) + 1 :]
     extra = single[first] + single[second] - before - both
     p = holm(mean_is_zero(np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)))

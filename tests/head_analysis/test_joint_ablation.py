@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.batches import make_batch
-from headway.head_analysis import together
 from headway.head_analysis.handles import intervene
-from headway.head_analysis.together import (
+from headway.head_analysis.joint_ablation import (
     LIMITS,
-    Ground,
+    AblationContext,
     all_subsets,
     eliminate,
     largest_removable,
@@ -40,8 +39,8 @@ def named(count: int, site: str = "encoder.0.self") -> list[Head]:
     return [Head(site, index) for index in range(count)]
 
 
-class Game(Ground):
-    """A ground whose outcomes follow a rule; it counts the variants it was asked for."""
+class Game(AblationContext):
+    """A context whose outcomes follow a rule; it counts the variants it was asked for."""
 
     def __init__(self, rule: Rule, heads: Sequence[Head], n: int, loss: Rule | None = None):
         self.rule, self.heads, self.kind, self.loss = rule, list(heads), "zero", loss
@@ -471,25 +470,25 @@ def test_nothing_to_take_away() -> None:
 def test_a_model_with_no_heads_at_one_site_is_worked_through() -> None:
     kept = ["enc0.self.h0", "enc0.self.h2", "dec1.self.h1", "dec1.cross.h0"]
     trained = untrained(ADDITION, model={"kept_heads": kept})
-    ground = Ground(trained, trained.examples("test"))
-    assert [str(head) for head in ground.heads] == kept
+    context = AblationContext(trained, trained.examples("test"))
+    assert [str(head) for head in context.heads] == kept
     drops = dict.fromkeys(kept, 0.0)
-    found = eliminate(ground, ground, drops)
+    found = eliminate(context, context, drops)
     assert sorted(step.removed for step in found.elimination.steps[1:]) == sorted(kept)
-    assert [row.head for row in shapley_exact(ground, ground.heads[2:]).values] == kept[2:]
-    assert measure_pairs(ground).tested == 6
+    assert [row.head for row in shapley_exact(context, context.heads[2:]).values] == kept[2:]
+    assert measure_pairs(context).tested == 6
 
 
 @pytest.mark.parametrize("task", ["addition", "sortedness"])
 def test_a_real_ground_agrees_with_hooks_that_zero_the_same_heads(task: str) -> None:
     trained = half_trained(task)
     examples = trained.examples("test").take(slice(0, 60))
-    ground = Ground(trained, examples)
-    plan = np.random.default_rng(3).integers(0, 2, size=(6, len(ground.heads)))
-    found = ground.right_without(plan)
+    context = AblationContext(trained, examples)
+    plan = np.random.default_rng(3).integers(0, 2, size=(6, len(context.heads)))
+    found = context.right_without(plan)
     assert 0 < found.right.mean() < 1
     for row, right in zip(plan, found.right, strict=True):
-        gone = {str(head) for head, away in zip(ground.heads, row, strict=True) if away}
+        gone = {str(head) for head, away in zip(context.heads, row, strict=True) if away}
         assert right.tolist() == right_by_hooks(trained, examples, gone)
 
 
@@ -513,9 +512,9 @@ def right_by_hooks(trained: Any, examples: Examples, gone: set[str]) -> list[boo
 
 def test_a_class_task_has_one_kind_of_heads() -> None:
     trained = untrained(SORTEDNESS)
-    ground = Ground(trained, trained.examples("test"))
-    assert {head.site for head in ground.heads} == {"encoder.0.self", "encoder.1.self"}
-    found = shapley_exact(ground, ground.heads)
+    context = AblationContext(trained, trained.examples("test"))
+    assert {head.site for head in context.heads} == {"encoder.0.self", "encoder.1.self"}
+    found = shapley_exact(context, context.heads)
     total = sum(row.value for row in found.values)
-    everything, nothing = ground.right_without(np.array([[0] * 6, [1] * 6])).accuracy
+    everything, nothing = context.right_without(np.array([[0] * 6, [1] * 6])).accuracy
     assert total == pytest.approx(100 * (everything - nothing))

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from headway.diagnosis.claims import over_seeds
-from headway.head_analysis.seeds import VERDICTS, put_together
+from headway.head_analysis.seeds import VERDICTS, summarise_seeds
 from headway.narration import heads as narrated
 from headway.narration.head_sets import going, of_movers
 from headway.narration.numbers import counted, number, points
@@ -35,7 +35,7 @@ def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> HeadsStudy:
     there = [cell for cell in cells if cell]
     several = len(there) == 1 and len(there[0]) > 1
     runs = tuple(heads_in_short(one) for cell in there for one in cell)
-    return HeadsStudy(runs=runs, together=put_together(there[0]) if several else None)
+    return HeadsStudy(runs=runs, together=summarise_seeds(there[0]) if several else None)
 
 
 def heads_in_short(found: HeadAnalysis) -> RunHeads:

@@ -1,0 +1,57 @@
+"""Words that headway no longer uses, because the field has better ones: none of them comes back."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RETIRED = {
+    r"\bWalk\b|\bgo_on\b|\blook_at_self\b|\blook_across\b": "PartialForward, continue_from, ..._attention_outputs",
+    r"\b[Ff]illings?\b|\bFillingOf\b": "replacement",
+    r"\bput_in\b|\bput_in_each\b": "patch_heads, patch_each",
+    r"\bdonors?\b": "source of a patch",
+    r"\bGround\b": "AblationContext",
+    r"\bcarry_over\b": "patching_flip_rates",
+    r"\bdissect\b": "analyse_errors",
+    r"\bCircumstances\b": "JobOptions",
+    r"\bMember\b": "SeedRun",
+    r"\b(Fixed|Fresh)Feed\b|\bmake_feed\b": "prefetcher",
+    r"\bput_together\b": "summarise_seeds",
+    r"\bwritings\b": "augmentations",
+    r"head_analysis[/.]walk\b|head_analysis[/.]together\b|_analysis[/.]anatomy\b|studies[/.](pieces|closing)\b": "new names",
+    r"diagnosis[/.]visit\b|reports[/.]gathering\b|training[/.](member|feed)\b": "new names",
+    r"[Pp]arallel pass": "teacher-forced pass",
+    r"decoded for real|[Rr]eal decoding": "greedy decoding",
+    r"\bforesees?\b|\bforesaw\b": "predicts",
+    r"\bkept keys\b": "KV cache",
+    r"back each other up": "redundant pair",
+    r"whole or not at all": "atomic",
+    r"backwards only": "causal",
+    r"what (a|the) heads? brings?\b": "head output",
+    r"one page a command|five seeds of five|five of five seeds": "plain order",
+}
+"""Regular expression -> what is said instead (docs/glossary.md)."""
+EXCEPTIONS = {
+    ("docs/glossary.md", r"whole or not at all"): "defines the atomic write",
+}
+
+
+def files() -> list[Path]:
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for ending in ("*.py", "*.js", "*.html", "*.css"):
+        found += (ROOT / "src").rglob(ending)
+    return [path for path in found if path.name != "log.md"]  # a log keeps the words of its day
+
+
+@pytest.mark.parametrize("retired", RETIRED)
+def test_a_retired_word_does_not_come_back(retired: str) -> None:
+    found = []
+    for path in files():
+        name = str(path.relative_to(ROOT))
+        if any(name == where and re.search(retired, example) for where, example in EXCEPTIONS):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(retired, line):
+                found.append(f"{name}:{number}: {line.strip()[:80]}")
+    assert found == [], f"say {RETIRED[retired]}"
