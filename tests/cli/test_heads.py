@@ -13,7 +13,7 @@ import torch
 from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
-from headway.head_analysis import analysis, capture, checks, verdicts
+from headway.head_analysis import analysis, capture, checks, joint_ablation, verdicts
 from headway.narration import head_sets
 from headway.narration import heads as narrated
 from headway.narration.text import Missing
@@ -25,7 +25,7 @@ from headway.results.heads_study import ContrastOverSeeds, ControlOverSeeds, Con
 from headway.results.patching import Contrast
 from headway.results.schema import blank, read
 from headway.runs import RunDirectory
-from tests.results.filling import filled
+from tests.results.made_up_values import filled
 from tests.tiny_recipes import write_recipe
 
 SIZES = "--set data.validation=24 --set data.test=30"
@@ -472,7 +472,7 @@ def interrupt(*arguments: Any, **options: Any) -> Any:
         "ablation.ablate",
         "joint.eliminate",
         "joint.measure_pairs",
-        "anatomy.analyse_errors",
+        "error_analysis.analyse_errors",
         "checks.check_instruments",
     ],
 )
@@ -549,7 +549,7 @@ def test_an_instrument_that_fails_is_one_line_and_leaves_nothing(
     before = contents(here)
     monkeypatch.setattr(checks, "IDENTITY_TOLERANCE", -1.0)
     shell("heads zero --quiet", code=1)
-    assert shell.err.startswith("headway: with every head kept, the walk differs from the model by ")
+    assert shell.err.startswith("headway: with every head kept, the partial forward pass differs from the model by ")
     assert (shell.out, shell.err.count("\n")) == ("", 1)
     assert contents(here) == before
 
@@ -590,7 +590,7 @@ def test_heads_go_until_the_drop_is_reached(shell: Shell, monkeypatch: pytest.Mo
     assert "kept: none" in shell("prune sum --max-drop 100 --out none-again")
     shell("heads none", code=2)
     assert shell.err == "headway: none has no heads left; there is nothing to analyse\n"
-    monkeypatch.setattr(together, "_points", lambda before, after: 50.0 * (np.arange(len(after)) > 0))
+    monkeypatch.setattr(joint_ablation, "_points", lambda before, after: 50.0 * (np.arange(len(after)) > 0))
     assert len(shell.json("prune sum --max-drop 20 --out whole")["kept"]) == 6
 
 

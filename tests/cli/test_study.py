@@ -261,11 +261,11 @@ def test_an_unknown_arm_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 STOPS = {
     "headway.training.train": "stopped in stage 1 of 5, train (0 of 1 runs are trained)",
-    "headway.studies.jobs.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 pieces are done); "
+    "headway.studies.jobs.Lengths.do": "stopped in stage 2 of 5, lengths and heads (0 of 2 analyses are done); "
     "done before it: train",
-    "headway.studies.jobs.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 pieces are done); "
+    "headway.studies.jobs.Heads.do": "stopped in stage 2 of 5, lengths and heads (1 of 2 analyses are done); "
     "done before it: train",
-    "headway.studies.jobs.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 pieces are done); "
+    "headway.studies.jobs.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 analyses are done); "
     "done before it: train, lengths and heads",
     "headway.reports.writing.report": "stopped in stage 4 of 5, report; "
     "done before it: train, lengths and heads, doctor",

@@ -19,7 +19,7 @@ from headway.tasks import Examples
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
 from tests.results.made_up import length_row, lengths_of
-from tests.results.replacement import typed
+from tests.results.made_up_values import typed
 from tests.tiny import SORTEDNESS, config
 
 NEW = (

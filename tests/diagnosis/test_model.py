@@ -24,7 +24,7 @@ from headway.tasks.columns import operands
 from headway.training import train
 from tests.diagnosis.small import first_error, found, run, subject
 from tests.results.made_up import length_row, lengths_of
-from tests.results.replacement import typed
+from tests.results.made_up_values import typed
 from tests.tiny import config
 
 

@@ -67,7 +67,7 @@ def test_each_fault_of_sums_is_the_first_error(tmp_path: Path, data: dict[str, P
 def test_the_evidence_counts_the_whole_file(tmp_path: Path, data: dict[str, Path]) -> None:
     above = sum(row["target"][0] == 1 for row in rows_of(data["addition"]))
     found = diagnose(tmp_path, data["addition"], SUMS["first-digit-never-predicted"]).errors[0]
-    assert f"All 400 answers begin with 0; {above} ({above / 4:.1f}%) should not" in found.evidence
+    assert f"All 400 answers begin with 0; {above} ({above / 4:.1f} %) should not" in found.evidence
     assert found.numbers["accuracy"] == pytest.approx(1 - above / 400)
 
 

@@ -28,7 +28,7 @@ from headway.self_contained_html import digest
 from headway.training import train
 from tests.explorer.parity import untrained
 from tests.results.made_up import length_row, lengths_of
-from tests.results.replacement import typed
+from tests.results.made_up_values import typed
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b</script>\u2028'

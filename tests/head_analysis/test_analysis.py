@@ -15,7 +15,7 @@ import torch
 import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.head_analysis import analysis, capture, joint, verdicts
+from headway.head_analysis import analysis, capture, joint, joint_ablation, verdicts
 from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes
 from headway.head_analysis.instrument import Subject
@@ -327,7 +327,7 @@ def test_every_part_takes_the_size_that_was_chosen_for_it(monkeypatch: pytest.Mo
         Sizes, elimination=11, shapley=12, all_heads=13, pairs=14, interventions=16, permutations=6, decoded=5
     )
     monkeypatch.setattr(analysis, "choose_sizes", lambda *rest, thorough: vars(sizes))
-    monkeypatch.setattr(together, "EXACT_HEADS", 1)
+    monkeypatch.setattr(joint_ablation, "EXACT_HEADS", 1)
     found = analyse(untrained(SORTEDNESS), examples=30)
     joint = found.joint
     assert (joint.elimination.n_chosen_on, joint.elimination.n_reported_on) == (11, 11)

@@ -24,7 +24,7 @@ from headway.results.schema import write
 from headway.tasks import Examples
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.reports.made_up_runs import make_run
-from tests.results.replacement import filled
+from tests.results.made_up_values import filled
 
 
 def examples_of(trained: Trained, n: int = 17) -> Examples:
@@ -159,7 +159,7 @@ def test_all_that_is_known_of_it_reaches_terminal_report_and_doctor(tmp_path: Pa
     run.replace_analysis("heads", {**document, "attribution": write(made_up(largest_error=0.5))})
     found = read_heads(run)
     assert found is not None
-    assert "write most of the margin of 3.25 logits" in head_lines._further(found)[0]
+    assert "write most of the margin of 3.25 logits" in "\n".join(head_lines.summary(found))
     assert "the parts of the margin miss it by up to 0.5 logits" in found.doubts()
     assert "attribution" in dict(planned(found))
     gathered = gather([run.path])

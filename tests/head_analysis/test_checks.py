@@ -8,7 +8,7 @@ from torch import Tensor
 
 from headway.errors import InstrumentError
 from headway.evaluation import Trained
-from headway.head_analysis import checks, handles
+from headway.head_analysis import checks, handles, partial_forward
 from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.checks import check_instruments
 from headway.head_analysis.partial_forward import PartialForward, Replacement
@@ -90,15 +90,17 @@ def corrupted(change: Callable[[Tensor], Tensor]) -> Callable[[pytest.MonkeyPatc
 
 def wrong_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that replaces the head beside the one meant."""
-    right = forward.patch_heads
-    monkeypatch.setattr(forward, "patch_heads", lambda heads, site, way, f: right(heads, site, np.roll(way, 1), f))
+    right = partial_forward.patch_heads
+    monkeypatch.setattr(
+        partial_forward, "patch_heads", lambda heads, site, way, f: right(heads, site, np.roll(way, 1), f)
+    )
 
 
 def wrong_site(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that loses count of the columns: the heads of a site are the plan's first ones."""
-    right = forward._Tree.grow
+    right = partial_forward._Tree.grow
     monkeypatch.setattr(
-        forward._Tree, "grow", lambda tree, state, step, column, groups: right(tree, state, step, 0, groups)
+        partial_forward._Tree, "grow", lambda tree, state, step, column, groups: right(tree, state, step, 0, groups)
     )
 
 
@@ -107,7 +109,7 @@ FAULTS += [wrong_head, wrong_site]
 
 
 @pytest.mark.parametrize(
-    "fault", FAULTS, ids=["see the future", "another filling", "another row", "another head", "another site"]
+    "fault", FAULTS, ids=["see the future", "another replacement", "another row", "another head", "another site"]
 )
 def test_a_planted_fault_is_seen_as_a_real_disagreement(fault, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = half_trained("addition")
@@ -116,7 +118,7 @@ def test_a_planted_fault_is_seen_as_a_real_disagreement(fault, monkeypatch: pyte
     assert found.disagreements >= found.real_disagreements > 0
 
 
-@pytest.mark.parametrize("fault", [FAULTS[1], wrong_head], ids=["another filling", "another head"])
+@pytest.mark.parametrize("fault", [FAULTS[1], wrong_head], ids=["another replacement", "another head"])
 def test_so_it_is_in_a_classifier(fault, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = randomised(SHAPES["sortedness"])
     fault(monkeypatch)
@@ -169,7 +171,7 @@ def exchanged_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def exchanged_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are recorded under the name of the other layer."""
-    right = attention.MultiHeadAttention.look
+    right = attention.MultiHeadAttention.head_outputs_at
 
     def head_outputs_at(self, x, key, value, place, visibility, record=None, name=""):  # type: ignore[no-untyped-def]
         if record is not None:
@@ -177,7 +179,7 @@ def exchanged_maps(monkeypatch: pytest.MonkeyPatch) -> None:
             name = f"{stack}.{1 - int(layer)}.{looks}"
         return right(self, x, key, value, place, visibility, record, name)
 
-    monkeypatch.setattr(attention.MultiHeadAttention, "look", look)
+    monkeypatch.setattr(attention.MultiHeadAttention, "head_outputs_at", head_outputs_at)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from headway.model.blocks import Block
 from headway.model.transformer import Transformer
 from headway.training import train
 from tests.head_analysis.small import ADDITION, SHAPES, SORTEDNESS, untrained
-from tests.head_analysis.test_walk import batch_of
+from tests.head_analysis.test_partial_forward import batch_of
 from tests.model.test_transformer import tiny
 from tests.tiny import config
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.batches import make_batch
+from headway.head_analysis import joint_ablation
 from headway.head_analysis.handles import intervene
 from headway.head_analysis.joint_ablation import (
     LIMITS,
@@ -230,10 +231,10 @@ def test_the_errors_of_sampled_values_cover_other_examples_too() -> None:
 
 def test_few_heads_are_exact_and_many_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     game = additive([1, 2, 3])
-    monkeypatch.setattr(together, "EXACT_HEADS", 3)
+    monkeypatch.setattr(joint_ablation, "EXACT_HEADS", 3)
     random = np.random.default_rng(0)
     assert shapley(game, game.heads, 4, random, lambda done, total: None).exact
-    monkeypatch.setattr(together, "EXACT_HEADS", 2)
+    monkeypatch.setattr(joint_ablation, "EXACT_HEADS", 2)
     assert not shapley(game, game.heads, 4, random, lambda done, total: None).exact
 
 
@@ -434,7 +435,7 @@ def test_pairs_agree_with_counting(seed: int, size: int) -> None:
 def test_of_very_many_heads_only_those_of_one_site_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
     heads = [*named(3), *named(4, "decoder.0.cross")]
     assert len(which_pairs(heads)) == 21
-    monkeypatch.setattr(together, "MOST_PAIRS", 20)
+    monkeypatch.setattr(joint_ablation, "MOST_PAIRS", 20)
     assert which_pairs(heads) == [(0, 1), (0, 2), (1, 2), *combinations(range(3, 7), 2)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from headway.head_analysis import forward as walk_module
+from headway.head_analysis import partial_forward
 from headway.head_analysis.handles import Edit, intervene
 from headway.head_analysis.partial_forward import PartialForward, Replacement, head_outputs, run_tree
 from headway.model.attention import MultiHeadAttention
@@ -276,7 +276,7 @@ def test_what_the_decoder_begins_with_may_be_forgotten(together: int, monkeypatc
     plan = np.random.default_rng(0).integers(0, 2, size=(12, 18))
     nothing = [{site.name: torch.zeros(()) for site in model.sites}]
     kept = tree(PartialForward(model, inputs), plan, nothing, together)
-    monkeypatch.setattr(walk_module, "KEPT_NUMBERS", 1)
+    monkeypatch.setattr(partial_forward, "KEPT_NUMBERS", 1)
     forgotten = tree(PartialForward(model, inputs), plan, nothing, together)
     for variant in range(len(plan)):
         torch.testing.assert_close(kept[variant], forgotten[variant], rtol=1e-12, atol=1e-12)

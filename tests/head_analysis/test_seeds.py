@@ -19,7 +19,7 @@ from headway.head_analysis.seeds import VERDICTS, rates_over_seeds
 from headway.results.heads_study import HeadsTogether
 from headway.results.schema import read, write
 from headway.statistics import ENOUGH_SEEDS
-from tests.results.replacement import typed
+from tests.results.made_up_values import typed
 
 SITES = {"encoder.0.self": 3, "decoder.0.self": 2, "decoder.0.cross": 4}
 KIND = {"encoder.0.self": "encoder", "decoder.0.self": "decoder", "decoder.0.cross": "cross"}

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from headway.reports import figures
-from tests.results.filling import typed
+from tests.results.made_up_values import typed
 
 R = TypeVar("R")
 

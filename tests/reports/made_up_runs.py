@@ -8,7 +8,7 @@ from headway.head_analysis.ablation import KINDS
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
 from tests.reports.length_documents import lengths_document
-from tests.results.filling import typed
+from tests.results.made_up_values import typed
 from tests.tiny import ADDITION, config
 
 FINDINGS = [

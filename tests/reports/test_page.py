@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headway import pages
+from headway import self_contained_html
 from headway.cli.main import run as cli
 from headway.errors import InputError
 from headway.length_analysis.seed_summary import together
@@ -29,8 +29,8 @@ from tests.reports.length_documents import lengths_document
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.mechanism_documents import mechanism_document
 from tests.reports.reading import Files, Page, complaints
-from tests.results.filling import filled
 from tests.results.made_up import length_study, study_cell
+from tests.results.made_up_values import filled
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b'
@@ -99,11 +99,12 @@ def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
     from headway.statistics import ENOUGH_SEEDS
 
     fixed = method.METHOD
+    assert fixed.enough_seeds == ENOUGH_SEEDS
     assert (fixed.critical_above, fixed.important_above) == (CRITICAL, IMPORTANT)
     assert fixed.enough_seeds == ENOUGH_SEEDS
 
 
-@pytest.mark.parametrize("module", [pages])
+@pytest.mark.parametrize("module", [self_contained_html])
 def test_examples_in_docstrings_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0

@@ -13,8 +13,8 @@ from headway.results.doctor import Diagnosis
 from headway.results.evaluation import Evaluations, SequenceEvaluation
 from headway.results.schema import blank
 from tests.reports.made_up_runs import make_run
-from tests.results.filling import typed
 from tests.results.made_up import length_row, lengths_of, mechanism_of
+from tests.results.made_up_values import typed
 
 
 def commands(documents: Documents) -> list[str]:

@@ -22,8 +22,8 @@ from headway.results.schema import read
 from headway.results.study import Sentence
 from tests.reports.made_up_runs import FINDINGS, doctor_document, evaluation_document, make_run
 from tests.reports.reading import Files, Page, complaints
-from tests.results.filling import filled, typed
 from tests.results.made_up import length_row, length_study, lengths_of, study_cell
+from tests.results.made_up_values import filled, typed
 
 GUESSING = {**FINDINGS[1], "check": "no-better-than-guessing"}
 

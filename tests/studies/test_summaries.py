@@ -21,7 +21,7 @@ from headway.studies.summaries import (
     moved_by,
 )
 from tests.reports.made_up_runs import heads_document
-from tests.results.filling import filled
+from tests.results.made_up_values import filled
 
 
 def made(contrast: dict[str, Any]) -> Contrast:

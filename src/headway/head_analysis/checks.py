@@ -54,7 +54,9 @@ def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str]
         identity = float((trained.model(batch.inputs) - logits[0]).abs().max())
         trained.model(batch.inputs, record)
     if not identity <= IDENTITY_TOLERANCE:
-        raise InstrumentError(f"with every head kept, the forward differs from the model by {identity:.3g}")
+        raise InstrumentError(
+            f"with every head kept, the partial forward pass differs from the model by {identity:.3g}"
+        )
     apart = [_disagreements(trained, batch, plan[row], replacements, logits[row]) for row in range(len(plan))]
     return Checks(
         identity=identity,

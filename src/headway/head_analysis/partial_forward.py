@@ -179,7 +179,7 @@ Emit = Callable[[Int[np.ndarray, " some"], Tensor], None]
 def run_tree(
     forward: PartialForward, plan: HeadMasks, replacements: Sequence[Replacement], emit: Emit, together: int = 1
 ) -> None:
-    """Every variant of a plan in one forward that branches where variants part; `emit` is told of each leaf.
+    """Every variant of a plan in one pass that branches where variants part; `emit` is told of each leaf.
 
     Up to `together` branches are computed in one batch. That is for a GPU: one by one, the numbers of a variant do not
     depend on what else is in the plan, to the last bit.
