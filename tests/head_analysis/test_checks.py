@@ -141,7 +141,7 @@ def test_a_walk_that_is_not_the_models_pass_is_refused(off: float, monkeypatch: 
     monkeypatch.setattr(PartialForward, "logits", lambda self, state: right(self, state) + off)
     trained = randomised(SHAPES["addition"])
     with pytest.raises(
-        InstrumentError, match=r"with every head kept, the forward differs from the model by (0.0002|5|nan)"
+        InstrumentError, match=r"with every head kept, the partial forward pass differs from the model by (0.0002|5|nan)"
     ):
         check_instruments(trained, some(trained))
 
