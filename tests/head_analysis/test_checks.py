@@ -141,12 +141,13 @@ def test_a_walk_that_is_not_the_models_pass_is_refused(off: float, monkeypatch: 
     monkeypatch.setattr(PartialForward, "logits", lambda self, state: right(self, state) + off)
     trained = randomised(SHAPES["addition"])
     with pytest.raises(
-        InstrumentError, match=r"with every head kept, the partial forward pass differs from the model by (0.0002|5|nan)"
+        InstrumentError,
+        match=r"with every head kept, the partial forward pass differs from the model by (0.0002|5|nan)",
     ):
         check_instruments(trained, some(trained))
 
 
-def test_a_walk_that_leaves_out_a_layer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_leaves_out_a_layer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     right = PartialForward.continue_from
 
     def skip(self, state, site, heads):  # type: ignore[no-untyped-def]
@@ -154,7 +155,7 @@ def test_a_walk_that_leaves_out_a_layer_is_refused(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(PartialForward, "continue_from", skip)
     trained = randomised(SHAPES["addition"])
-    with pytest.raises(InstrumentError, match="the forward differs from the model by"):
+    with pytest.raises(InstrumentError, match="the partial forward pass differs from the model by"):
         check_instruments(trained, some(trained))
 
 
