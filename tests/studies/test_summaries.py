@@ -75,7 +75,7 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     first = apart.runs[0]
     assert sum(first.verdicts.values()) == first.heads == len(documents[0].heads)
     assert read(HeadsStudy, json.loads(json.dumps(write(record))), "heads.json") == record
-    assert heads_lines(apart)[0].startswith(f"heads of made-up, one at a time (n = {first.n:,}): of {first.heads} ")
+    assert heads_lines(apart)[0].startswith(f"{first.heads} heads of made-up, one at a time (n = {first.n:,}): ")
 
 
 def test_heads_can_go_only_where_the_interval_shows_it() -> None:

@@ -103,7 +103,7 @@ def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
     if unlearned is not None:
         return [f"heads of {run.run} (n = {run.n:,}) say nothing: the doctor finds {unlearned}"]
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())
-    start = f"heads of {run.run}, one at a time (n = {run.n:,}): of {run.heads} {verdicts}"
+    start = f"{run.heads} heads of {run.run}, one at a time (n = {run.n:,}): {verdicts}"
     return [start, f"  {going_text(run.removable)}", *map(carry_text, run.carry)]
 
 
