@@ -235,6 +235,8 @@ RATES: dict[str, float] = {
 }
 """The learning rate of each, chosen by the preset `tune` (seed 100): the first to master, else the most accurate.
 
+Not tuned: `abacus-decoder`, `fire-randomized` and `none-decoder`, which have the most frequent one.
+
 docs/results/text-encodings-tuning.json has all that was tried.
 """
 TUNED = {name: {**settings, "train.lr": RATES[name]} for name, settings in TEXT_ENCODINGS.items()}
