@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 from headway.config import Choice
 from headway.errors import InputError
 from headway.evaluation import load
-from headway.length_analysis.sets import length_set, plan_lengths
+from headway.length_analysis.sets import _draw, length_set, plan_lengths
 from headway.tasks import TASKS, Examples, Task, make_task
 from headway.tasks.files import make_splits
 from headway.tasks.splits import SPLITS, problem_keys, split_of
@@ -21,6 +21,7 @@ from tests.length_analysis.small_runs import SORTEDNESS, small_sortedness, small
 from tests.tiny import config
 
 NATURAL = make_task(Choice(name="sortedness", options={"negatives": "adjacent"}))
+PARITY = make_task(Choice(name="parity", options={}))
 
 
 def inverted(task: Task, n: int = 3_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -152,8 +153,8 @@ def test_at_replaces_the_longer_lengths_and_keeps_the_trained_ones() -> None:
             "addition-text has no set 'swaps' of a length; known: full, nines, ripple, sums",
         ),
         (
-            lambda: length_set(small_text(), "sums", 8, 2_000),
-            r"--n 2,000: task 'addition-text' has only \d+ different examples at length 8 that training did not see",
+            lambda: _draw(PARITY, "uniform", 1, 2, 0, frozenset(problem_keys(PARITY, np.array([[0], [1]])))),
+            "task 'parity' has no example at length 1 that training did not see",
         ),
         (
             lambda: make_task(Choice(name="addition", options={})).length_plan(),
@@ -177,3 +178,24 @@ def test_every_task_with_lengths_draws_every_set_of_its_plan(name: str) -> None:
             reached = task.features(drawn.source)[plan.feature]
             assert reached.max() == length if kind == "full" else (reached == length).all()  # 9...9 + 1 is shorter
             assert all(len(value) == 12 for value in task.difficulty(drawn.source).values())
+
+
+def test_a_set_with_fewer_examples_than_asked_for_is_taken_as_it_is() -> None:
+    found = length_set(small_text(), "sums", 8, 2_000)
+    assert 100 < len(found) < 2_000
+    assert len(np.unique(found.source, axis=0)) == len(found)
+
+
+def test_parity_lists_every_member_of_its_sets_and_nothing_else() -> None:
+    task = PARITY
+    rows = np.array(list(product((0, 1), repeat=7)))
+    ones = rows.sum(1)
+    members = {"uniform": rows, "few-ones": rows[ones <= 3], "mostly-ones": rows[ones >= 4]}
+    for name, right in members.items():
+        (listed,) = task.list_set(name, 7)
+        assert sorted(map(tuple, listed.source)) == sorted(map(tuple, right))
+        assert task.set_size(name, 7) == len(right)
+        assert (listed.target == listed.source.sum(1) % 2).all()
+    assert task.set_size("uniform", 24) is None
+    with pytest.raises(InputError, match="cannot be listed"):
+        task.list_set("uniform", 24)

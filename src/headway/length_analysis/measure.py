@@ -31,7 +31,10 @@ EXAMPLES = 2_000
 """Examples of each set at each length."""
 MOST_EXAMPLES = 1_000_000
 WHOLE = 200_000
-"""A set with at most so many members is measured whole at the shortest length, unless asked otherwise."""
+"""A set with at most so many members is measured whole at the shortest length, unless asked otherwise.
+
+A set with fewer members than a sample is measured whole at every length.
+"""
 MOST_LISTED = 100_000_000
 SHOWN = 3
 """Wrong answers of each set at each length that are kept in full."""
@@ -119,7 +122,7 @@ def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progre
         row = _measure(trained, one, inside, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
         rows.append(row)
         done += one.size * one.length
-        if row.n < one.size:  # a rare set that had fewer
+        if row.n < one.size:  # a small set that had fewer
             report(done, tokens)
     return rows
 
@@ -140,7 +143,7 @@ def _chosen_on(trained: Trained) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """One set at one length: a sample of `n`, or all its members where these are at most `whole`."""
+    """One set at one length: a sample of `n`, or all its members where these are at most `whole` or fewer than `n`."""
 
     trained: Trained
     name: str
@@ -151,12 +154,12 @@ class Asked:
     @property
     def listed(self) -> int | None:
         """How many members there are, if all of them are asked."""
-        members = self.trained.task.set_size(self.name, self.length) if self.whole else None
-        return members if members is not None and members <= self.whole else None
+        members = self.trained.task.set_size(self.name, self.length)
+        return members if members is not None and members <= max(self.whole, self.n) else None
 
     @property
     def size(self) -> int:
-        """Examples that are asked; a rare set may turn out to have fewer."""
+        """Examples that are asked; a small set may turn out to have fewer."""
         return self.listed or self.n
 
     def chunks(self) -> tuple[Iterator[Examples], int]:

@@ -69,11 +69,11 @@ def _remembered(task: type[Task], options: Any, name: str, length: int, n: int, 
 
 
 def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: frozenset[bytes] | None) -> Examples:
-    """Draw until each group has its share of different examples; a rare set may have fewer."""
-    plan, at_length = task.length_plan(), task.for_lengths(name, length)
+    """Draw until each group has its share of different examples, or none is left; a small set has fewer than `n`."""
+    at_length = task.for_lengths(name, length)
     groups = at_length.groups()
     room = {group: n // len(groups) + (i < n % len(groups)) for i, group in enumerate(groups)}
-    tenfold = known is None and length <= plan.longest  # one in ten problems is of the test split
+    tenfold = known is None and length <= task.length_plan().longest  # one in ten problems is of the test split
     size = min(n * (12 if tenfold else 1) + 16, MOST_AT_ONCE, max(64, LARGEST_DRAW // length))
     seen: set[int] = set()
     kept: list[Examples] = []
@@ -88,10 +88,10 @@ def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: fro
         kept.append(drawn.take(chosen))
         draw, idle = draw + 1, 0 if chosen else idle + 1
     found = n - sum(room.values())
-    if found < n and (name not in plan.rare or not found):
+    if not found:
         raise InputError(
-            f"--n {n:,}: task {task.name!r} has only {found:,} different examples at length {length} "
-            f"that training did not see (set {name!r}); ask for fewer"
+            f"task {task.name!r} has no example at length {length} that training did not see (set {name!r}); "
+            "ask for other lengths"
         )
     examples = Examples.join(kept, task.vocabulary.pad)
     return examples.take(generator(data_seed, f"lengths/{name}/{length}/order").permutation(found))

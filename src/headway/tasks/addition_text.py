@@ -173,9 +173,7 @@ class AdditionText(Task):
         inside = {min(longest, max(SHORTEST_TESTED, longest * quarters // 8 * 2)) for quarters in (2, 3, 4)}
         longer = tuple(longest * times for times in (2, 4, 8))
         sets = ("sums", *FAMILIES)
-        return LengthPlan(
-            "characters", "characters", sets, SHORTEST, longest, tuple(sorted(inside)), longer, tuple(FAMILIES)
-        )
+        return LengthPlan("characters", "characters", sets, SHORTEST, longest, tuple(sorted(inside)), longer)
 
     def for_lengths(self, name: str, length: int) -> "AdditionText":
         """Random sums of exactly this length, or sums of a family of ripples with numbers of as many digits."""

@@ -125,8 +125,7 @@ class LengthPlan:
     """At which lengths a task can be measured, and the kinds of set that it makes at each.
 
     `feature` is the task's feature that is the length; `trained` are the tested lengths that training saw (they lie
-    in `shortest` to `longest`), `longer` those past it. The `rare` ones of the sets have a structure that few examples
-    have: where there are fewer than asked for, all that can be found are taken.
+    in `shortest` to `longest`), `longer` those past it.
     """
 
     feature: str
@@ -136,7 +135,6 @@ class LengthPlan:
     longest: int
     trained: tuple[int, ...]
     longer: tuple[int, ...]
-    rare: tuple[str, ...] = ()
 
 
 def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:

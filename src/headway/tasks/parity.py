@@ -4,8 +4,9 @@
 1 0 1 0  ->  0
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -19,12 +20,18 @@ from headway.tasks.sequences import Family, SequenceTask, uniform
 def few_ones(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
     """No one, one, two or three of them, wherever they stand."""
     order = random.random((n, length)).argsort(1).argsort(1)
-    return (order < random.integers(0, 4, size=(n, 1))).astype(np.int64)
+    return (order < random.integers(0, MOST_FEW + 1, size=(n, 1))).astype(np.int64)
 
 
 def mostly_ones(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
     """The same with zeros and ones exchanged."""
     return 1 - few_ones(random, n, length, values)
+
+
+MOST_FEW = 3
+"""The most ones in the set few-ones, and zeros in mostly-ones."""
+LONGEST_LISTED = 20
+"""The longest sequences of which all are listed; there are 2 to the power of their length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +80,21 @@ class Parity(SequenceTask):
 
     def groups(self) -> tuple[int, ...]:
         return (0, 1)
+
+    def set_size(self, name: str, length: int) -> int | None:
+        self.for_lengths(name, length)
+        if length > LONGEST_LISTED:
+            return None
+        return 2**length if name == "uniform" else sum(comb(length, few) for few in range(MOST_FEW + 1))
+
+    def list_set(self, name: str, length: int) -> Iterator[Examples]:
+        if self.set_size(name, length) is None:
+            return super().list_set(name, length)
+        source = (np.arange(2**length)[:, None] >> np.arange(length)) & 1
+        ones = source.sum(1)
+        if name != "uniform":
+            source = source[(ones if name == "few-ones" else length - ones) <= MOST_FEW]
+        return iter([Examples(source, self.answer(source))])
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
         present = source != self.vocabulary.pad

@@ -189,7 +189,7 @@ class Sortedness(Task):
         inside = np.unique(np.linspace(shortest, longest, MOST_TRAINED_LENGTHS).round().astype(int))
         longer = tuple(longest * 2**doubling for doubling in range(1, 7))
         trained = tuple(inside.tolist())
-        return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, trained, longer, tuple(RUNS))
+        return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, trained, longer)
 
     def for_lengths(self, name: str, length: int) -> "Sortedness":
         """Natural sequences with random swaps or one adjacent inversion, matched ones, or constant runs."""
