@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.api import read_recipe
 from headway.config import (
     Choice,
     DataConfig,
@@ -316,6 +317,13 @@ def test_limits_are_told_in_words():
     assert describe_range(None, 2**63 - 1, None) == "at most 9,223,372,036,854,775,807"
     assert describe_range(None, 1e6, None) == "at most 1,000,000"
     assert describe_range(None, 0.95, 0) == "more than 0 and at most 0.95"
+
+
+def test_none_unsets_a_number_that_may_be_left_out_and_no_other():
+    config = read_recipe("long-addition", set=["model.window=none"])[1]
+    assert config.model.window is None
+    with pytest.raises(InputError, match="model.d_model = 'none'; a whole number needed"):
+        read_recipe("long-addition", set=["model.d_model=none"])
 
 
 def test_an_option_set_before_its_name_is_not_lost():

@@ -10,6 +10,8 @@ from headway.errors import InputError, suggestion
 
 LARGEST_WHOLE = 2**63 - 1
 """The largest whole number, such as a seed, of a setting that has no limit of its own."""
+UNSET = "none"
+"""What a recipe or `--set` writes for a number that may be left out, such as `model.window=none`: TOML has no null."""
 
 C = TypeVar("C")
 
@@ -88,6 +90,8 @@ def _convert(value: Any, f: Field[Any], where: str) -> Any:
             return None
         raise InputError(f"{where} is empty; {_expected(f.type)} needed")
     kind = next(option for option in allowed if option is not NoneType)
+    if value == UNSET and NoneType in allowed and kind in (int, float):
+        return None
     if kind is Choice:
         return _convert_choice(value, where)
     if isinstance(kind, type) and is_dataclass(kind):
