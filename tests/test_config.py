@@ -322,7 +322,7 @@ def test_limits_are_told_in_words():
 def test_none_unsets_a_number_that_may_be_left_out_and_no_other():
     config = read_recipe("long-addition", set=["model.window=none"])[1]
     assert config.model.window is None
-    with pytest.raises(InputError, match="model.d_model = 'none'; a whole number needed"):
+    with pytest.raises(InputError, match=r"model\.d_model = 'none'; a whole number needed"):
         read_recipe("long-addition", set=["model.d_model=none"])
 
 
