@@ -53,7 +53,7 @@ class Clock:
 def one_at_a_time(config: RunConfig, device: str, steps: int) -> float:
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        train(config, Path(folder) / "run", device=device, report=clock, until=steps)
+        train(config, Path(folder) / "run", device=device, on_event=clock, until=steps)
     return clock.rate(20, steps)
 
 
@@ -83,7 +83,7 @@ def in_processes(config: RunConfig, steps: int) -> float:
         places = [Path(folder) / str(seed) for seed in range(available_cores())]
         configs = [replace(shorter, seed=seed) for seed in range(len(places))]
         clocks = {place.name: Clock() for place in places}
-        train_seeds(configs, places, device="cpu", report=lambda event: clocks.get(event.get("trial"), skip)(event))
+        train_seeds(configs, places, device="cpu", on_event=lambda event: clocks.get(event.get("trial"), skip)(event))
         return sum(clock.rate(min(clock.at.keys() - {0}), max(clock.at)) for clock in clocks.values())
 
 

@@ -87,7 +87,7 @@ def our_step_seconds(config: RunConfig, device: torch.device, steps: int) -> flo
 
     config = replace(config, train=replace(config.train, validate_every=10**6))
     with tempfile.TemporaryDirectory() as folder:
-        train(config, Path(folder) / "run", device=device.type, report=note, until=steps + WARM)
+        train(config, Path(folder) / "run", device=device.type, on_event=note, until=steps + WARM)
     return (times[-1] - times[WARM - 1]) / steps
 
 

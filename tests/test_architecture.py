@@ -6,10 +6,11 @@ from pathlib import Path
 import headway
 
 ROOT = Path(headway.__file__).parent
-BASE = {"errors", "registry", "randomness", "results"}
+BASE = {"callbacks", "errors", "registry", "randomness", "results"}
 """Words and tools that every room may use."""
 
 MAY_IMPORT: dict[str, set[str]] = {
+    "callbacks": set(),
     "errors": set(),
     "registry": {"errors"},
     "randomness": set(),

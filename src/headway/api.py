@@ -1,10 +1,11 @@
 """The Python names that mirror commands and need more than one room."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.callbacks import OnEvent, OnProgress
 from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, Interrupted, suggestion
 
@@ -68,7 +69,7 @@ def train(
 
     path, config = read_recipe(recipe, set=list((set or {}).items()), seed=seed, allow_overlap=allow_overlap)
     place = out or default_run(path, config.seed)
-    with mirrored(log, place, lambda event: None) as report:
+    with mirrored(log, place, lambda event: None) as on_event:
         return run_training(
             config,
             place,
@@ -76,7 +77,7 @@ def train(
             resume=resume,
             data=None if data is None else Path(data),
             command=["hw.train"],
-            report=report,
+            on_event=on_event,
         )
 
 
@@ -168,8 +169,8 @@ def prune(
     out: str | Path | None = None,
     device: str = "auto",
     command: Sequence[str] = ("hw.prune",),
-    report: Callable[[int, int], None] = lambda done, total: None,
-    report_training: Callable[[Mapping[str, Any]], None] = lambda event: None,
+    progress: OnProgress = lambda done, total: None,
+    on_event: OnEvent = lambda event: None,
 ) -> "PruneResult":
     """A run of its own without some heads: those to keep, or all that can go for fewer than `max_drop` points.
 
@@ -184,10 +185,10 @@ def prune(
         raise InputError(f"--finetune {finetune}; at least 0 steps needed")
     trained = load(run, device=device)
     for warning in trained.warnings:
-        report_training({"event": "warning", "text": warning})
+        on_event({"event": "warning", "text": warning})
     place = Path(out) if out is not None else trained.directory.path.with_name(f"{trained.directory.name}-pruned")
     check_new(place)
-    kept, chosen = choose_kept(trained, keep, max_drop, report)
+    kept, chosen = choose_kept(trained, keep, max_drop, progress)
     model = cut_model(trained, kept)
     settings = trained.config.train
     if finetune:
@@ -199,12 +200,12 @@ def prune(
     write_start(place, trained, smaller, command=list(command), finished=not finetune)
     tuned = None
     if finetune:
-        steps = _train_on(config, place, device=device, command=list(command), report=report_training)
+        steps = _train_on(config, place, device=device, command=list(command), on_event=on_event)
         best = load(place, device=device)
         tuned = {"steps": steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
     if max_drop is not None and measured["drop"] >= max_drop:
         text = f"chosen for under {max_drop:g} points on validation, it costs {measured['drop']:.2f} on the test split"
-        report_training({"event": "warning", "text": text})
+        on_event({"event": "warning", "text": text})
     return PruneResult(
         run=str(place),
         pruned_from=str(trained.directory.path),

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, make_model, pick_device
+from headway.callbacks import OnProgress
 from headway.config import RunConfig, differences
 from headway.errors import InputError, suggestion
 from headway.model.transformer import Transformer, decode_greedily
@@ -36,7 +37,6 @@ from headway.tasks.files import make_splits, read_splits
 from headway.tasks.splits import SPLITS, Split
 
 EVALUATED = (*SPLITS, "all")
-Progress = Callable[[int, int], None]
 Observer = Callable[[Examples, np.ndarray], None]
 """Told of some examples and, for each, whether it was answered rightly."""
 
@@ -123,7 +123,7 @@ def _choose_checkpoint(directory: RunDirectory, wanted: str) -> tuple[Any, list[
 
 
 def evaluate(
-    run: Trained | str | Path, split: str = "test", *, decoded: int = DECODED, progress: Progress | None = None
+    run: Trained | str | Path, split: str = "test", *, decoded: int = DECODED, progress: OnProgress | None = None
 ) -> SplitEvaluation:
     """Accuracy of a run on a split; `all` is the whole domain of a task that can list it."""
     trained = run if isinstance(run, Trained) else load(run)
@@ -150,7 +150,7 @@ def evaluate_examples(
     *,
     decoded: int = DECODED,
     shown: int = SHOWN,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     observe: Observer = lambda examples, right: None,
 ) -> SplitEvaluation:
     """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full, `observe` hears of all."""

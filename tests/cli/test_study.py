@@ -309,7 +309,7 @@ def test_heads_or_a_report_that_fail_cost_nothing_else(
 @pytest.mark.usefixtures("no_report")
 def test_python_does_what_the_command_does_and_is_told_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
     events: list[Mapping[str, Any]] = []
-    found = hw.study("sortedness", preset="tiny", arms=["hard"], figures=False, report=events.append)
+    found = hw.study("sortedness", preset="tiny", arms=["hard"], figures=False, on_event=events.append)
     assert capsys.readouterr() == ("", ""), "only the command line shows anything"
     stages = [(event["number"], event["stage"]) for event in events if event["event"] == "stage"]
     names = ["train", "lengths and heads", "doctor", "report", "explorer"]

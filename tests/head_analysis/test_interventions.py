@@ -202,7 +202,7 @@ def test_a_decoder_only_model_is_patched_too() -> None:
 def test_the_same_pairs_are_drawn_every_time() -> None:
     trained = half_trained("sortedness")
     told: list[tuple[int, int]] = []
-    first = intervene_on_contrasts(trained, 20, report=lambda done, total: told.append((done, total)))
+    first = intervene_on_contrasts(trained, 20, progress=lambda done, total: told.append((done, total)))
     assert intervene_on_contrasts(trained, 20) == first
     assert told == [(1, 1)]
 

@@ -238,7 +238,7 @@ def accuracy_without(trained: Trained, heads: list[str]) -> float:
 def test_by_max_drop_all_go_that_can_go_on_the_validation_split(sorting_run: Path, tmp_path: Path, max_drop) -> None:
     told: list[tuple[int, int]] = []
     result = hw.prune(
-        sorting_run, max_drop=max_drop, out=tmp_path / "pruned", device="cpu", report=lambda *now: told.append(now)
+        sorting_run, max_drop=max_drop, out=tmp_path / "pruned", device="cpu", progress=lambda *now: told.append(now)
     )
     trained = load(sorting_run, device="cpu")
     assert result.chosen == "elimination on 60 validation examples"
@@ -268,7 +268,7 @@ def test_a_set_that_costs_more_on_the_test_split_is_warned_of(
     monkeypatch.setattr(
         "headway.head_analysis.pruning.paired_drop", lambda *_: {"drop": 9.0, "drop_interval": (7.0, 11.0)}
     )
-    hw.prune(trained_run, max_drop=5, out=tmp_path / "pruned", device="cpu", report_training=told.append)
+    hw.prune(trained_run, max_drop=5, out=tmp_path / "pruned", device="cpu", on_event=told.append)
     text = "chosen for under 5 points on validation, it costs 9.00 on the test split"
     assert told == [{"event": "warning", "text": text}]
 
@@ -286,7 +286,7 @@ def test_a_run_without_any_head_is_a_run(trained_run: Path, tmp_path: Path, fine
 def test_finetuning_trains_the_smaller_model_at_a_tenth_of_the_rate(trained_run: Path, tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     place = tmp_path / "pruned"
-    result = hw.prune(trained_run, keep=KEEP, finetune=5, out=place, device="cpu", report_training=events.append)
+    result = hw.prune(trained_run, keep=KEEP, finetune=5, out=place, device="cpu", on_event=events.append)
     settings, origin = load(place, device="cpu").config, load(trained_run, device="cpu").config
     assert (settings.train.steps, settings.train.epochs) == (5, None)
     assert settings.train.lr == pytest.approx(origin.train.lr / 10)

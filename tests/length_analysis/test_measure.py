@@ -215,7 +215,7 @@ def test_heads_are_compared_across_lengths_when_asked() -> None:
 
 def test_progress_ends_at_the_whole() -> None:
     told: list[tuple[int, int]] = []
-    measure_lengths(small_sortedness(), at=[9], n=20, whole=0, report=lambda *now: told.append(now))
+    measure_lengths(small_sortedness(), at=[9], n=20, whole=0, progress=lambda *now: told.append(now))
     total = 5 * 20 * (4 + 5 + 6 + 9)
     assert told[-1] == (total, total)
     assert [done for done, _ in told] == sorted({done for done, _ in told})

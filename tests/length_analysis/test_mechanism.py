@@ -505,7 +505,7 @@ def test_scores_do_not_depend_on_how_many_weights_are_held_at_once(monkeypatch: 
 def test_models_that_write_an_answer_are_compared_too(base: dict[str, Any]) -> None:
     trained = untrained(base, model={"kept_heads": _some_heads(base)})
     done: list[tuple[int, int]] = []
-    found = mechanism(trained, [16], n=20, report=lambda *progress: done.append(progress))
+    found = mechanism(trained, [16], n=20, progress=lambda *progress: done.append(progress))
     assert [row.head for row in found.heads] == [str(head) for head in heads_of(trained)]
     assert found.set_name == "sums" and found.reference == 12
     assert set(found.heads[0].scores) <= {*trained.task.PARTS, "entropy"}

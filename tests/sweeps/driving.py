@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
+from headway.callbacks import OnEvent
 from headway.errors import Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.pool import Report
 from headway.sweeps.trial import Job, JobOptions, run_job
 
 ROOT = Path(__file__).parents[2]
@@ -30,16 +30,16 @@ HOW = JobOptions(device="cpu", command=("test",))
 class Here:
     """An executor that runs jobs in this process, one after another; with `most`, it is interrupted after so many."""
 
-    def __init__(self, most: int | None = None, report: Report = lambda event: None):
-        self.most, self.report, self.ran = most, report, 0
+    def __init__(self, most: int | None = None, on_event: OnEvent = lambda event: None):
+        self.most, self.on_event, self.ran = most, on_event, 0
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         torch.set_num_threads(HOW.threads)  # more of them add up sums in another order
         for job in jobs:
             if self.ran == self.most:
                 raise Interrupted("SIGINT")
             self.ran += 1
-            done(run_job(job.trials, job.places, replace(HOW, split=None, until=job.until), self.report))
+            done(run_job(job.trials, job.places, replace(HOW, split=None, until=job.until), self.on_event))
 
 
 HERE = Here()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from headway.callbacks import OnEvent
 from headway.errors import InputError, Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import Executor, Job, make_jobs, run_sweep
 from headway.sweeps.plan import Plan, plan_grid
-from headway.sweeps.pool import Report
 from headway.sweeps.trial import DiskFull
 from tests.tiny_recipes import write_recipe
 
@@ -25,7 +25,7 @@ class Written:
         self.failing, self.stop = failing, stop
         self.ran: list[str] = []
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         for job in reversed(jobs):
             if self.stop and self.ran:
                 raise self.stop

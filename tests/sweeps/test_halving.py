@@ -17,6 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import headway as hw
+from headway.callbacks import OnEvent
 from headway.cli.compare import as_csv, remarks
 from headway.cli.grid import Standing
 from headway.cli.main import run
@@ -27,7 +28,6 @@ from headway.sweeps.driver import next_stage, run_sweep
 from headway.sweeps.halving import count_steps, make_rungs, plan_rungs
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Plan, Rung, Trial
-from headway.sweeps.pool import Report
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.search import plan_search
 from headway.sweeps.tables import heading, table_of
@@ -247,7 +247,7 @@ class Written:
         self.failing = failing or {}
         self.ran: list[tuple[str, int | None]] = []
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         for job in reversed(jobs):
             (trial,) = job.trials
             assert job.until is not None
@@ -412,4 +412,4 @@ def test_the_rule_of_optuna_hangs_on_the_order_of_trials(bootstrap: int, falling
 
 
 if __name__ == "__main__":
-    run_sweep(kill_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), Here(report=die_in_the_second_rung))
+    run_sweep(kill_plan(Path(sys.argv[1])), SweepDirectory(sys.argv[2]), Here(on_event=die_in_the_second_rung))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.callbacks import OnEvent
 from headway.config import RunConfig
 from headway.errors import Interrupted, RunStopped
 from headway.processes import available_cores
@@ -24,7 +25,6 @@ from headway.sweeps.deaths import Deaths, count_out_of_memory, describe_end
 from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import plan_grid
-from headway.sweeps.pool import Report
 from headway.sweeps.trial import DiskFull, Job, JobOptions
 from tests.sweeps.driving import HOW, is_running, kill, lines_without_times, run_here, wait_until, workers_of
 from tests.tiny_recipes import write_recipe
@@ -290,7 +290,7 @@ def test_no_room_for_a_checkpoint_stops_the_sweep_and_loses_nothing(small_disk: 
 class Nothing:
     """An executor that trains nothing and says that all is done."""
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         for trial in (trial for job in jobs for trial in job.trials):
             done([Outcome(trial.name, trial.settings, trial.seed, "finished", {"accuracy": 0.5})])
 

@@ -110,7 +110,7 @@ def linger(lines: int) -> None:
 
     def slow(self: Any, step: int) -> None:
         update(self, step)
-        if self.seed_run.progress.step == lines - 1:
+        if self.seed_run.state.step == lines - 1:
             time.sleep(2)
 
     loop._Loop._update = slow  # type: ignore[method-assign]

@@ -51,7 +51,7 @@ def test_a_run_stopped_anywhere_continues_to_the_same_weights(base, tmp_path: Pa
     for moment in (3, 4, 7):
         parts = RunDirectory(tmp_path / f"parts{moment}")
         with pytest.raises(Stop):
-            train(settings, parts.path, device="cpu", report=stop_at(moment))
+            train(settings, parts.path, device="cpu", on_event=stop_at(moment))
         result = train(settings, parts.path, device="cpu", resume=True)
         assert result.steps == 12
         assert weights_hash(whole.path, 12) == weights_hash(parts.path, 12)
@@ -151,7 +151,7 @@ def poison(run: Path, step: int) -> None:
 
 def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
     with pytest.raises(Stop):
-        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(10))
+        train(config(ADDITION), tmp_path / "run", device="cpu", on_event=stop_at(10))
     poison(tmp_path / "run", 8)
     before = RunDirectory(tmp_path / "run").checkpoint_steps()
     with pytest.raises(RunStopped, match=r"the loss is not finite at step 9; nothing was updated, .* step 8 of"):
@@ -216,10 +216,10 @@ def test_the_checkpoint_that_counts_after_mastery_has_reached_the_gate(tmp_path:
     with RunDirectory(tmp_path / "run").lock():
         seed_run = SeedRun(settings, RunDirectory(tmp_path / "run"), torch.device("cpu"), lambda event: None)
         for step, loss, accuracy in ((4, 0.1, 0.89), (8, 0.3, 0.95), (12, 0.2, 0.8), (16, 0.3, 0.95), (20, 0.4, 0.96)):
-            seed_run.progress.step = step
+            seed_run.state.step = step
             seed_run.note_validation(loss, accuracy)
-    assert seed_run.progress.mastered_at == 16
-    assert seed_run.progress.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
+    assert seed_run.state.mastered_at == 16
+    assert seed_run.state.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
 
 
 def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path
 
 def test_another_number_of_threads_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(Stop):
-        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(10))
+        train(config(ADDITION), tmp_path / "run", device="cpu", on_event=stop_at(10))
     directory = RunDirectory(tmp_path / "run")
     found = directory.read_checkpoint(8)
     directory.write_checkpoint(replace(found, state={**found.state, "threads": 7}))
@@ -254,7 +254,7 @@ def test_a_run_records_where_it_comes_from(tmp_path: Path) -> None:
     train(config(ADDITION, seed=5), tmp_path / "run", device="cpu", resume=True)
     assert "resumed" not in RunDirectory(tmp_path / "run").provenance()  # it was finished
     with pytest.raises(Stop):
-        train(config(ADDITION, seed=6), tmp_path / "part", device="cpu", report=stop_at(10))
+        train(config(ADDITION, seed=6), tmp_path / "part", device="cpu", on_event=stop_at(10))
     train(config(ADDITION, seed=6), tmp_path / "part", device="cpu", resume=True)
     assert len(RunDirectory(tmp_path / "part").provenance()["resumed"]) == 1
 
@@ -287,7 +287,7 @@ def test_swapped_operands_are_the_same_problems_with_the_same_answers() -> None:
 
 def test_a_damaged_checkpoint_is_named_put_away_and_the_one_before_it_used(tmp_path: Path) -> None:
     with pytest.raises(Stop):
-        train(config(ADDITION), tmp_path / "run", device="cpu", report=stop_at(20))
+        train(config(ADDITION), tmp_path / "run", device="cpu", on_event=stop_at(20))
     train(config(ADDITION), tmp_path / "whole", device="cpu")
     path = tmp_path / "run" / "checkpoints" / "step-000016" / "trainer.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
@@ -297,7 +297,7 @@ def test_a_damaged_checkpoint_is_named_put_away_and_the_one_before_it_used(tmp_p
         if event["event"] == "step" and event["step"] == 9:
             seen.extend(RunDirectory(tmp_path / "run").checkpoint_steps())
 
-    result = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True, report=report)
+    result = train(config(ADDITION), tmp_path / "run", device="cpu", resume=True, on_event=report)
     assert result.warnings == [
         "step-000016 is damaged: trainer.safetensors does not match its manifest; the one before it is used"
     ]

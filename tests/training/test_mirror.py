@@ -56,7 +56,7 @@ def assert_mirrored(run: Path) -> None:
 def test_every_number_of_a_run_is_there_once(tmp_path: Path) -> None:
     told: Told = []
     with mirrored("tensorboard", tmp_path / "run", told.append) as report:
-        train(config(ADDITION), tmp_path / "run", device="cpu", report=report)
+        train(config(ADDITION), tmp_path / "run", device="cpu", on_event=report)
     assert_mirrored(tmp_path / "run")
     tags = {"train/loss", "train/lr", "train/gradient", "validation/loss", "validation/accuracy"}
     assert read_events(tmp_path / "run").keys() == tags
@@ -65,7 +65,7 @@ def test_every_number_of_a_run_is_there_once(tmp_path: Path) -> None:
 
 def test_the_weights_are_those_of_a_run_without_a_mirror(tmp_path: Path) -> None:
     with mirrored("tensorboard", tmp_path / "a", lambda event: None) as report:
-        train(config(ADDITION), tmp_path / "a", device="cpu", report=report)
+        train(config(ADDITION), tmp_path / "a", device="cpu", on_event=report)
     train(config(ADDITION), tmp_path / "b", device="cpu")
     assert recorded(tmp_path / "a") == recorded(tmp_path / "b")
 
@@ -83,10 +83,10 @@ def stop_at(step: int) -> Any:
 def test_what_a_continuation_did_again_is_there_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(RuntimeError, match="plug"), mirrored("tensorboard", run, stop_at(13)) as report:
-        train(config(ADDITION), run, device="cpu", report=report)
+        train(config(ADDITION), run, device="cpu", on_event=report)
     assert read_events(run)["train/loss"][-1][0] == 13, "the writer was closed, though the run broke off"
     with mirrored("tensorboard", run, lambda event: None) as report:
-        train(config(ADDITION), run, device="cpu", resume=True, report=report)
+        train(config(ADDITION), run, device="cpu", resume=True, on_event=report)
     assert_mirrored(run)
     assert [step for step, _ in read_events(run)["train/loss"]] == list(range(1, 25))
 
@@ -95,17 +95,17 @@ def test_a_mirror_that_comes_late_shows_the_run_from_its_beginning(tmp_path: Pat
     run = tmp_path / "run"
     train(config(ADDITION), run, device="cpu", until=8)
     with mirrored("tensorboard", run, lambda event: None) as report:
-        train(config(ADDITION), run, device="cpu", resume=True, report=report)
+        train(config(ADDITION), run, device="cpu", resume=True, on_event=report)
     assert_mirrored(run)
     with mirrored("tensorboard", run, lambda event: None) as report:
-        train(config(ADDITION), run, device="cpu", resume=True, report=report)
+        train(config(ADDITION), run, device="cpu", resume=True, on_event=report)
     assert_mirrored(run)
     assert len(list(RunDirectory(run).tensorboard.iterdir())) == 1
 
 
 def test_without_a_log_nothing_is_written(tmp_path: Path) -> None:
     with mirrored(None, tmp_path / "run", lambda event: None) as report:
-        train(config(ADDITION, train={"steps": 2}), tmp_path / "run", device="cpu", report=report)
+        train(config(ADDITION, train={"steps": 2}), tmp_path / "run", device="cpu", on_event=report)
     assert not RunDirectory(tmp_path / "run").tensorboard.exists()
 
 

@@ -236,7 +236,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("moment", [3, 13, 24])
 def test_a_stack_stopped_anywhere_continues_to_the_same_weights(moment: int, whole: Path, tmp_path: Path) -> None:
     with pytest.raises(Stop):
-        stack(ADDITION, tmp_path, reports=[nothing, when(moment, stop), nothing])
+        stack(ADDITION, tmp_path, on_events=[nothing, when(moment, stop), nothing])
     found = stack(ADDITION, tmp_path, resume=True)
     assert [one.steps for one in found] == [24, 24, 24]
     same_ends(tmp_path, whole)
@@ -246,7 +246,7 @@ def test_ctrl_c_saves_every_seed_and_says_which(whole: Path, tmp_path: Path) -> 
     long = {"train": {"validate_every": 12}}
     press = when(3, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted) as caught:
-        stack(ADDITION, tmp_path / "parts", reports=[press, nothing, nothing], **long)
+        stack(ADDITION, tmp_path / "parts", on_events=[press, nothing, nothing], **long)
     names = ", ".join(str(place) for place in places(tmp_path / "parts"))
     assert str(caught.value) == f"stopped at step 12 of 24; --resume continues {names}"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -261,16 +261,16 @@ def test_ctrl_c_saves_every_seed_and_says_which(whole: Path, tmp_path: Path) -> 
 def test_ctrl_c_at_the_end_says_that_nothing_is_left_to_do(tmp_path: Path) -> None:
     press = when(24, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted, match=r"^stopped; the runs are finished$"):
-        stack(ADDITION, tmp_path, reports=[press, nothing, nothing])
+        stack(ADDITION, tmp_path, on_events=[press, nothing, nothing])
     press = when(8, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted, match=r"^stopped; the runs are saved$"):
-        stack(ADDITION, tmp_path / "b", reports=[press, nothing, nothing], until=8)
+        stack(ADDITION, tmp_path / "b", on_events=[press, nothing, nothing], until=8)
 
 
 def test_four_names_are_too_many_for_a_line(tmp_path: Path) -> None:
     press = when(1, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted, match=r"/0, \S+/1, \S+/2 and 2 more$"):
-        stack(ADDITION, tmp_path, seeds=range(5), reports=[press] + [nothing] * 4)
+        stack(ADDITION, tmp_path, seeds=range(5), on_events=[press] + [nothing] * 4)
 
 
 def test_seeds_that_a_kill_parted_start_again_at_their_common_step(whole: Path, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_seeds_that_a_kill_parted_start_again_at_their_common_step(whole: Path, 
         if event["event"] == "step" and event["step"] == 9:
             kept.append([RunDirectory(place).checkpoint_steps() for place in places(tmp_path)])
 
-    stack(ADDITION, tmp_path, resume=True, reports=[report] * 3)
+    stack(ADDITION, tmp_path, resume=True, on_events=[report] * 3)
     assert resumed == [8, 8, 8]
     assert kept == [[[0, 8]] * 3] * 3  # what the seeds will do again is gone
     same_ends(tmp_path, whole)
@@ -294,7 +294,7 @@ def test_seeds_that_a_kill_parted_start_again_at_their_common_step(whole: Path, 
 def test_a_new_seed_does_not_throw_the_others_back(tmp_path: Path) -> None:
     stack(ADDITION, tmp_path, seeds=SEEDS[:2], until=16)
     seen: list[Any] = []
-    found = stack(ADDITION, tmp_path, resume=True, reports=[seen.append] * 3)
+    found = stack(ADDITION, tmp_path, resume=True, on_events=[seen.append] * 3)
     assert [event["step"] for event in seen if event["event"] == "resumed"] == [16, 16]
     assert [one.steps for one in found] == [24, 24, 24]
     assert [steps_of(place) for place in places(tmp_path)] == [list(range(1, 25))] * 3
@@ -310,7 +310,7 @@ def test_a_seed_far_behind_does_not_throw_the_others_back(tmp_path: Path) -> Non
     for step in (2, 4):
         late.write_checkpoint(RunDirectory(places(tmp_path / "late")[1]).read_checkpoint(step))
     seen: list[list[Any]] = [[], [], []]
-    found = stack(ADDITION, tmp_path / "parts", resume=True, reports=[one.append for one in seen], **often)
+    found = stack(ADDITION, tmp_path / "parts", resume=True, on_events=[one.append for one in seen], **often)
     assert [event["step"] for events in seen for event in events if event["event"] == "resumed"] == [10, 4, 10]
     assert [one.run for one in found] == [str(place) for place in places(tmp_path / "parts")]
     for a, b in zip(places(tmp_path / "parts"), places(tmp_path / "whole"), strict=True):
@@ -574,7 +574,7 @@ def test_runs_with_other_files_are_not_stacked(tmp_path: Path) -> None:
 
 def test_every_step_is_recorded_and_told_once_and_in_order(tmp_path: Path) -> None:
     seen: list[list[Any]] = [[], [], []]
-    found = stack(ADDITION, tmp_path, reports=[one.append for one in seen])
+    found = stack(ADDITION, tmp_path, on_events=[one.append for one in seen])
     assert [one.run for one in found] == [str(place) for place in places(tmp_path)]
     for place, events in zip(places(tmp_path), seen, strict=True):
         lines = [(r["step"], "validation" in r) for r in RunDirectory(place).metrics()]

@@ -110,7 +110,7 @@ def _measure(
     if not trained.directory.newest_state().get("finished"):
         say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
-        found = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, report=meter)
+        found = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, progress=meter)
     trained.directory.replace_analysis("lengths", found.to_json(), trained.step)
     if figures:
         _draw([found], trained.directory.figures)

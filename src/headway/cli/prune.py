@@ -48,8 +48,8 @@ def prune(
             out=out,
             device=device,
             command=sys.argv,
-            report=meter,
-            report_training=lambda event: show_event(event, meter, quiet=quiet),
+            progress=meter,
+            on_event=lambda event: show_event(event, meter, quiet=quiet),
         )
     show(asdict(result), summary(result), as_json=json)
 

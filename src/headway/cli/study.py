@@ -62,7 +62,7 @@ def study(
             figures=figures,
             out=out,
             command=sys.argv,
-            report=display,
+            on_event=display,
         )
     show(found.to_json(), told(found), as_json=json)
     if found.unsound:

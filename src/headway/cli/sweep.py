@@ -110,8 +110,8 @@ def sweep(
         return
     if not quiet and (repeats := drawn_twice(plan)):
         say(f"sweep {place.path.name}: {repeats}")
-    with grid_progress(f"sweep {place.path.name}", quiet=quiet) as report:
-        result = run_sweep(plan, place, executor, report, stack=how.stack)
+    with grid_progress(f"sweep {place.path.name}", quiet=quiet) as on_event:
+        result = run_sweep(plan, place, executor, on_event, stack=how.stack)
     show(result.to_json(), summary(plan, place, result), as_json=json)
     for name, error in result.failed.items():
         say(f"headway: {name} failed: {error}")

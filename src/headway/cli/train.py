@@ -85,12 +85,12 @@ def train_several(
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
     with grid_progress("train", quiet=quiet) as show_progress:
 
-        def report(event: Mapping[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             if event["event"] == "warning" and "trial" in event:
                 warnings[event["trial"]].append(event["text"])
             show_progress(event)
 
-        found = train_seeds(configs, places, **how, command=sys.argv, report=report)
+        found = train_seeds(configs, places, **how, command=sys.argv, on_event=on_event)
     records: list[dict[str, Any]] = []
     for outcome, place in zip(found.outcomes, places, strict=True):
         if outcome.error is not None:
@@ -112,8 +112,8 @@ def train_one(config: "RunConfig", place: Path, how: Mapping[str, Any], *, quiet
 
     options = {key: value for key, value in how.items() if key != "log"}
     with progress(f"train {place.name}", quiet=quiet) as meter:
-        with mirrored(how["log"], place, lambda event: show_event(event, meter, quiet=quiet)) as report:
-            return run_training(config, place, **options, command=sys.argv, report=report)
+        with mirrored(how["log"], place, lambda event: show_event(event, meter, quiet=quiet)) as on_event:
+            return run_training(config, place, **options, command=sys.argv, on_event=on_event)
 
 
 def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:

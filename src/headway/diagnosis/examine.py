@@ -1,8 +1,9 @@
 """A visit to the doctor: every check over one run, or over several seeds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from headway.callbacks import OnProgress
 from headway.diagnosis.behaviour import BEHAVIOUR
 from headway.diagnosis.belonging import BELONGING
 from headway.diagnosis.claims import CLAIMS, over_seeds
@@ -19,8 +20,6 @@ from headway.results.doctor import Diagnoses, Diagnosis
 
 CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
 """Causes before what they cause: the first error of a diagnosis is the one to mend first."""
-
-Progress = Callable[[int, int], None]
 
 
 def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
@@ -43,13 +42,13 @@ def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> Diagnosis:
     return Diagnosis(run=subject.name, task=subject.task.name, step=subject.step, findings=findings)
 
 
-def examine_together(opened: Sequence[Trained], tell: Progress = lambda done, total: None) -> Diagnoses:
+def examine_together(opened: Sequence[Trained], progress: OnProgress = lambda done, total: None) -> Diagnoses:
     """Each run, and over seeds of one recipe what they can claim."""
     seeds = are_seeds_of_one_recipe(opened)
     checks = [check for check in CHECKS if not (seeds and check.name == "too-few-seeds")]
     found = []
     for done, trained in enumerate(opened):
-        tell(done, len(opened))
+        progress(done, len(opened))
         found.append(examine(subject_of(trained), checks))
     heads = [head_findings(trained.directory)[0] for trained in opened]
     return Diagnoses(runs=tuple(found), together=over_seeds(heads, len(opened)) if seeds else ())

@@ -4,17 +4,14 @@ The first five are those of the earlier reports. `headway doctor --specimens` sh
 the doctor.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
+from headway.callbacks import OnProgress
 from headway.diagnosis import planted, planted_elsewhere, planted_instruments
 from headway.diagnosis.examine import examine
 from headway.diagnosis.faults import RECIPES, Specimen, healthy_runs
 from headway.diagnosis.subject import subject_of
 from headway.results.doctor import Exhibit
-
-Progress = Callable[[int, int], None]
-
 
 SPECIMENS = tuple(
     one
@@ -25,7 +22,7 @@ SPECIMENS = tuple(
 """Every one has its own diagnosis as the first error; `tests/diagnosis/test_specimens.py` holds it."""
 
 
-def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
+def exhibit(progress: OnProgress = lambda done, total: None) -> Exhibit:
     """Build every specimen and examine it."""
     shown = []
     with healthy_runs() as healthy:
@@ -34,5 +31,5 @@ def exhibit(tell: Progress = lambda done, total: None) -> Exhibit:
         for done, specimen in enumerate(SPECIMENS, 1):
             found = examine(replace(specimen.build(healthy), name=specimen.name))
             shown.append(specimen.diagnosed(found.findings))
-            tell(done, len(SPECIMENS))
+            progress(done, len(SPECIMENS))
     return Exhibit(controls=tuple(controls), specimens=tuple(shown))

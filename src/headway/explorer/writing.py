@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from importlib.resources import files
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
 from headway.runs import check_outputs
@@ -29,8 +30,6 @@ ALLOWED = {"script_src": "'wasm-unsafe-eval'", "worker_src": "blob:", "img_src":
 DEFAULT = Path("explorer.html")
 FRAME_HEIGHT = 900
 """Height of the page inside a notebook, in pixels."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def explore(
     out: str | Path | None = None,
     precision: str = "fp16",
     force: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Exploration:
     """One page in which the models of these runs compute; without a run, the models that come with headway.
 
@@ -105,7 +104,7 @@ def default_place(names: Sequence[str]) -> Path:
 
 
 def _export(
-    runs: "Sequence[Trained | str | Path]", precision: str, progress: Progress
+    runs: "Sequence[Trained | str | Path]", precision: str, progress: OnProgress
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The documents of the runs, and what to warn of."""
     from headway.evaluation import Trained, load

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import (
     Outcomes,
@@ -78,8 +79,8 @@ class SingleAblation(Analysis[Ablation]):
 
     name, result = "ablation", Ablation
 
-    def make(self, subject: Subject, report: Report) -> Ablation:
-        return ablate(subject.trained, subject.examples, report=report)
+    def make(self, subject: Subject, progress: OnProgress) -> Ablation:
+        return ablate(subject.trained, subject.examples, progress=progress)
 
 
 def prunable(drops: Sequence[Drop]) -> Prunable:
@@ -127,14 +128,14 @@ def ablate(
     examples: Examples,
     *,
     kinds: Sequence[str] = KINDS,
-    report: Report = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Ablation:
     """Every head alone in every kind, in one sweep."""
     heads = heads_of(trained)
     replacements, without = make_replacements(trained, examples, kinds)
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(alone * (k + 1) for k in range(len(kinds)))])
-    outcomes = run_variants(trained, examples, plan, replacements, report, keep_margin=True)
+    outcomes = run_variants(trained, examples, plan, replacements, progress, keep_margin=True)
     assert outcomes.margin is not None
     names = trained.task.answer_names(outcomes.counted.shape[1])
     drops = with_margins(measure_drops(outcomes, names), outcomes.margin)

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from headway.callbacks import OnStepProgress
 from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
 from headway.head_analysis.ablation import KINDS, SingleAblation
 from headway.head_analysis.capture import capture_examples
-from headway.head_analysis.instrument import Analysis, Clock, Progress, Subject
+from headway.head_analysis.instrument import Analysis, Clock, Subject
 from headway.head_analysis.scores import Scoring, definitions, role_of
 from headway.head_analysis.variants import heads_of
 from headway.model.transformer import count_parameters
@@ -55,7 +56,7 @@ def analyse(
     examples: int = EXAMPLES,
     thorough: bool = False,
     maps: int = MAPS,
-    progress: Progress = lambda part, done, total: None,
+    progress: OnStepProgress = lambda part, done, total: None,
 ) -> HeadAnalysis:
     """Scores, ablation, heads together, interventions and error anatomy of a run; nothing is written.
 
@@ -119,7 +120,7 @@ def settings_of(trained: Trained, *, split: str, examples: int, thorough: bool, 
 
 
 def analyse_and_keep(
-    trained: Trained, settings: Settings, progress: Progress = lambda part, done, total: None
+    trained: Trained, settings: Settings, progress: OnStepProgress = lambda part, done, total: None
 ) -> HeadAnalysis:
     """Analyse a run and write what was found, with its settings, in place of what the run's heads.json held."""
     found = analyse(

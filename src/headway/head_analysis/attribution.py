@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.callbacks import OnProgress
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.narration.numbers import fixed, number, signed, with_interval
 from headway.narration.text import Text, code, join, text
 from headway.results.analyses import Bar, Bars, Finding
@@ -109,7 +110,7 @@ class DirectLogitAttribution(Analysis["Attribution | None"]):
 
     name, result = "attribution", Attribution
 
-    def make(self, subject: Subject, report: Report) -> Attribution | None:
+    def make(self, subject: Subject, progress: OnProgress) -> Attribution | None:
         return attribute(subject.trained, subject.examples)
 
 

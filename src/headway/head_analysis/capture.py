@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained, decode, parts_of
 from headway.head_analysis.handles import intervene
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.head_analysis.variants import lengths_of
 from headway.model.sites import Head, HeadSite
 from headway.model.transformer import Inputs
@@ -33,7 +34,7 @@ class Capturing(Analysis[attention.Capture]):
 
     name, result = "capture", attention.Capture
 
-    def make(self, subject: Subject, report: Report) -> attention.Capture:
+    def make(self, subject: Subject, progress: OnProgress) -> attention.Capture:
         """The mean is over the whole split, where layouts differ."""
         trained, examples = subject.trained, subject.examples
         captured = capture_examples(trained, examples, subject.maps)

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.errors import InstrumentError
 from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
 from headway.head_analysis.ablation import KINDS, make_replacements
 from headway.head_analysis.handles import edits_of, intervene
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.head_analysis.partial_forward import PartialForward, Replacement, run_tree
 from headway.head_analysis.variants import heads_of, zero
 from headway.results.checks import Checks
@@ -31,7 +32,7 @@ class SelfChecks(Analysis[Checks]):
 
     name, result = "checks", Checks
 
-    def make(self, subject: Subject, report: Report) -> Checks:
+    def make(self, subject: Subject, progress: OnProgress) -> Checks:
         return check_instruments(subject.trained, subject.examples.take(slice(0, subject.sizes["decoded"])))
 
 

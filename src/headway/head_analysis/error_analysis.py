@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import as_row, make_replacements
 from headway.head_analysis.handles import Edit, edits_of, intervene
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
 from headway.model.sites import Head
 from headway.results.error_analysis import Answered, BySymbol, ByToken, ByValue, Confusion, ErrorAnalysis, Share
@@ -30,7 +31,7 @@ class Errors(Analysis[ErrorAnalysis]):
 
     name, result = "anatomy", ErrorAnalysis
 
-    def make(self, subject: Subject, report: Report) -> ErrorAnalysis:
+    def make(self, subject: Subject, progress: OnProgress) -> ErrorAnalysis:
         return analyse_errors(subject.trained, subject.examples)
 
 

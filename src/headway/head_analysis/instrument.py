@@ -3,7 +3,7 @@
     class DirectLogitAttribution(Analysis[Attribution]):
         name, result = "attribution", Attribution
 
-        def make(self, subject, report):
+        def make(self, subject, progress):
             return attribute(subject.trained, subject.examples)
 
 What is said and shown of it is the result's own (`results.analyses.Finding`); the list of all analyses is there, too.
@@ -16,25 +16,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from headway.callbacks import OnProgress, OnStepProgress
+
 if TYPE_CHECKING:
     from headway.evaluation import Trained
     from headway.tasks import Examples
 
 R = TypeVar("R")
-Progress = Callable[[str, int, int], None]
-"""Told of each step: its name, how much is done, out of how much."""
-Report = Callable[[int, int], None]
 
 
 class Clock:
     """Times each step and passes its progress on."""
 
-    def __init__(self, progress: Progress):
+    def __init__(self, progress: OnStepProgress):
         self.progress = progress
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def __call__(self, step: str) -> Iterator[Report]:
+    def __call__(self, step: str) -> Iterator[OnProgress]:
         start = time.perf_counter()
         self.progress(step, 0, 1)
         yield lambda done, total: self.progress(step, done, total)
@@ -77,14 +76,14 @@ class Analysis(ABC, Generic[R]):
         """Of the steps that use fewer examples where a pass costs more; `Subject.sizes` has how many."""
         return {}
 
-    def make(self, subject: Subject, report: Report) -> R:
+    def make(self, subject: Subject, progress: OnProgress) -> R:
         """What is found about the subject."""
         raise NotImplementedError
 
     def run(self, subject: Subject, clock: Clock) -> R:
         """Make it, step by step, and keep it with the subject."""
-        with clock(self.name) as report:
-            return self.make(subject, report)
+        with clock(self.name) as progress:
+            return self.make(subject, progress)
 
     @classmethod
     def of(cls, subject: Subject) -> R:

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Int
 
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row
-from headway.head_analysis.instrument import Analysis, Cost, Report, Subject
+from headway.head_analysis.instrument import Analysis, Cost, Subject
 from headway.head_analysis.variants import heads_of, patch_source, run_variants, zero
 from headway.model.sites import Head
 from headway.randomness import generator
@@ -53,19 +54,19 @@ class ActivationPatching(Analysis[Patching]):
     def costs(self) -> dict[str, Cost]:
         return {"interventions": Cost(225_000, lambda run, _: len(groups_of(run)) * 15, most=lambda n: 5 * n)}
 
-    def make(self, subject: Subject, report: Report) -> Patching:
-        return intervene_on_contrasts(subject.trained, subject.sizes["interventions"], report=report)
+    def make(self, subject: Subject, progress: OnProgress) -> Patching:
+        return intervene_on_contrasts(subject.trained, subject.sizes["interventions"], progress=progress)
 
 
 def intervene_on_contrasts(
-    trained: Trained, n: int, groups: Groups | None = None, report: Report = lambda done, total: None
+    trained: Trained, n: int, groups: Groups | None = None, progress: OnProgress = lambda done, total: None
 ) -> Patching:
     """How often each group of heads carries the difference over, for every contrast of the task."""
     contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
     found = []
     for index, contrast in enumerate(contrasts):
         found.append(patching_flip_rates(trained, contrast, groups or groups_of(trained)))
-        report(index + 1, len(contrasts))
+        progress(index + 1, len(contrasts))
     return Patching(n=n, contrasts=tuple(found))
 
 

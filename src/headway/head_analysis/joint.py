@@ -54,17 +54,17 @@ class JointSets(Analysis[JointAblation]):
         def context(rows: slice) -> AblationContext:
             return AblationContext(trained, subject.examples.take(order[rows]))
 
-        with clock("elimination") as report:
+        with clock("elimination") as progress:
             chosen_on, reported_on = context(slice(half)), context(slice(-half, None))
-            found = eliminate(chosen_on, reported_on, single_drops(chosen_on), report)
+            found = eliminate(chosen_on, reported_on, single_drops(chosen_on), progress)
         values = {}
-        with clock("shapley") as report:
+        with clock("shapley") as progress:
             some = context(slice(sizes["shapley"]))
             for kind, players in by_kind(trained).items():
-                values[kind] = shapley(some, players, sizes["permutations"], random, report)
-        with clock("shapley of all") as report:
+                values[kind] = shapley(some, players, sizes["permutations"], random, progress)
+        with clock("shapley of all") as progress:
             some = context(slice(sizes["all_heads"]))
-            values["all"] = shapley(some, heads_of(trained), sizes["permutations"], random, report)
-        with clock("pairs") as report:
-            pairs = measure_pairs(context(slice(sizes["pairs"])), report)
+            values["all"] = shapley(some, heads_of(trained), sizes["permutations"], random, progress)
+        with clock("pairs") as progress:
+            pairs = measure_pairs(context(slice(sizes["pairs"])), progress)
         return JointAblation(**found._asdict(), shapley=values, pairs=pairs)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row, make_replacements, paired_drop
-from headway.head_analysis.instrument import Report
 from headway.head_analysis.variants import ReplacementOf, heads_of, run_variants
 from headway.head_analysis.verdicts import judge
 from headway.model.sites import Head
@@ -50,9 +50,11 @@ class AblationContext:
         self.heads = heads_of(trained)
         self.replacements: list[ReplacementOf] = make_replacements(trained, examples, [kind])[0]
 
-    def right_without(self, plan: Int[np.ndarray, "variant head"], report: Report = lambda done, total: None) -> Any:
+    def right_without(
+        self, plan: Int[np.ndarray, "variant head"], progress: OnProgress = lambda done, total: None
+    ) -> Any:
         """The outcomes of each variant; 1 takes a head away."""
-        return run_variants(self.trained, self.examples, plan, self.replacements, report)
+        return run_variants(self.trained, self.examples, plan, self.replacements, progress)
 
 
 # Elimination
@@ -70,14 +72,14 @@ def eliminate(
     chosen_on: AblationContext,
     reported_on: AblationContext,
     single_drops: dict[str, float],
-    report: Report = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Eliminated:
     """Take away the head that costs least, again and again until none is left.
 
     The order is found on one set of examples (accuracy first, then loss), and the single drops were; the curve and
     the largest removable sets are reported on the other.
     """
-    order, searched = _elimination_order(chosen_on, report)
+    order, searched = _elimination_order(chosen_on, progress)
     heads = chosen_on.heads
     nested = [as_row(heads, order[:count]) for count in range(len(order) + 1)]
     others: list[list[Head]] = []
@@ -129,20 +131,22 @@ def _set_of(heads: Sequence[Head], found: Comparison) -> HeadSet:
     return HeadSet(heads=names(heads), **vars(found))
 
 
-def _elimination_order(context: AblationContext, report: Report) -> tuple[list[Head], np.ndarray]:
+def _elimination_order(context: AblationContext, progress: OnProgress) -> tuple[list[Head], np.ndarray]:
     """The heads in the order in which they go, and the accuracy after each."""
     gone: list[Head] = []
     accuracy = [_accuracy_of_all(context)]
     for head, left in _cheapest_first(context):
         gone.append(head)
         accuracy.append(left)
-        report(len(gone), len(context.heads))
+        progress(len(gone), len(context.heads))
     return gone, np.array(accuracy)
 
 
-def largest_removable(context: AblationContext, limit: float, report: Report = lambda done, total: None) -> list[Head]:
+def largest_removable(
+    context: AblationContext, limit: float, progress: OnProgress = lambda done, total: None
+) -> list[Head]:
     """The most heads that can go, in the order of elimination, with a drop under `limit` points."""
-    order, accuracy = _elimination_order(context, report)
+    order, accuracy = _elimination_order(context, progress)
     return order[: _most_under(accuracy, limit)]
 
 
@@ -206,7 +210,7 @@ def compare(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
 
 
 def shapley_exact(
-    context: AblationContext, players: Sequence[Head], report: Report = lambda done, total: None
+    context: AblationContext, players: Sequence[Head], progress: OnProgress = lambda done, total: None
 ) -> Shapley:
     """Shapley values of some heads over all their subsets, the other heads staying; in points of accuracy.
 
@@ -214,7 +218,7 @@ def shapley_exact(
     It is a mean over examples of each example's own value, and its standard error comes from their spread.
     """
     subsets = all_subsets(len(players))
-    right = context.right_without(_plan_keeping(context, players, subsets), report).right
+    right = context.right_without(_plan_keeping(context, players, subsets), progress).right
     values = 100 * shapley_values(subsets, right.astype(np.float64))
     return Shapley(
         exact=True,
@@ -268,7 +272,7 @@ def shapley_sampled(
     players: Sequence[Head],
     permutations: int,
     random: np.random.Generator,
-    report: Report = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Shapley:
     """Shapley values from random orders in which heads are put back, each order also taken backwards.
 
@@ -278,7 +282,7 @@ def shapley_sampled(
     orders = [order for _ in range(pairs) for order in _there_and_back(random.permutation(m))]
     kept = np.stack([np.isin(np.arange(m), order[:count]) for order in orders for count in range(m + 1)])
     unique, where = np.unique(kept, axis=0, return_inverse=True)
-    right = context.right_without(_plan_keeping(context, players, unique), report).right
+    right = context.right_without(_plan_keeping(context, players, unique), progress).right
     where = where.reshape(len(orders), m + 1)
     by_order = np.zeros((len(orders), m))
     by_example = np.zeros((m, right.shape[1]))
@@ -305,12 +309,16 @@ def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shapley(
-    context: AblationContext, players: Sequence[Head], permutations: int, random: np.random.Generator, report: Report
+    context: AblationContext,
+    players: Sequence[Head],
+    permutations: int,
+    random: np.random.Generator,
+    progress: OnProgress,
 ) -> Shapley:
     """Exact where all subsets can be run, sampled beyond."""
     if len(players) <= EXACT_HEADS:
-        return shapley_exact(context, players, report)
-    return shapley_sampled(context, players, permutations, random, report)
+        return shapley_exact(context, players, progress)
+    return shapley_sampled(context, players, permutations, random, progress)
 
 
 # Pairs
@@ -322,7 +330,7 @@ def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
     return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
 
 
-def measure_pairs(context: AblationContext, report: Report = lambda done, total: None) -> Pairs:
+def measure_pairs(context: AblationContext, progress: OnProgress = lambda done, total: None) -> Pairs:
     """The interaction of every pair: positive where one backs the other up, strongest first.
 
     interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
@@ -335,7 +343,7 @@ def measure_pairs(context: AblationContext, report: Report = lambda done, total:
     first, second = np.array(pairs).T
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), alone, alone[first] + alone[second]])
-    right = context.right_without(plan, report).right.astype(np.int64)
+    right = context.right_without(plan, progress).right.astype(np.int64)
     before, single, both = right[0], right[1 : len(heads) + 1], right[len(heads) + 1 :]
     extra = single[first] + single[second] - before - both
     p = holm(mean_is_zero(np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)))

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from headway.batches import make_batch, make_model
+from headway.callbacks import OnProgress
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, parallel_pass
 from headway.head_analysis.ablation import as_row, paired_drop
-from headway.head_analysis.instrument import Report
 from headway.head_analysis.joint_ablation import AblationContext, largest_removable
 from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import heads_of, run_variants, zero
@@ -50,7 +50,10 @@ class PruneResult:
 
 
 def choose_kept(
-    trained: Trained, keep: Sequence[str] | None, max_drop: float | None, report: Report = lambda done, total: None
+    trained: Trained,
+    keep: Sequence[str] | None,
+    max_drop: float | None,
+    progress: OnProgress = lambda done, total: None,
 ) -> tuple[list[Head], str]:
     """The heads that stay, and how they were chosen: by name, or by elimination on the validation split."""
     heads = heads_of(trained)
@@ -63,7 +66,7 @@ def choose_kept(
     if not 0 < max_drop <= 100:
         raise InputError(f"--max-drop {max_drop:g}; more than 0 and at most 100 points needed")
     examples = trained.examples("validation")
-    gone = largest_removable(AblationContext(trained, examples), max_drop, report)
+    gone = largest_removable(AblationContext(trained, examples), max_drop, progress)
     return [head for head in heads if head not in gone], f"elimination on {len(examples):,} validation examples"
 
 

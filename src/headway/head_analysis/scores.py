@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained, parts_of
-from headway.head_analysis.instrument import Analysis, Report, Subject
+from headway.head_analysis.instrument import Analysis, Subject
 from headway.head_analysis.variants import query_mask
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples, Task
@@ -125,7 +126,7 @@ class Scoring(Analysis[HeadScores]):
 
     name, result = "scores", HeadScores
 
-    def make(self, subject: Subject, report: Report) -> HeadScores:
+    def make(self, subject: Subject, progress: OnProgress) -> HeadScores:
         return score_heads(subject.trained, subject.examples)
 
 

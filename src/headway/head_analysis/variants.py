@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, send
+from headway.callbacks import OnProgress
 from headway.evaluation import TOKENS_A_BATCH, Trained, parts_of
-from headway.head_analysis.instrument import Report
 from headway.head_analysis.partial_forward import HeadMasks, PartialForward, Replacement, head_outputs, run_tree
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples
@@ -73,7 +73,7 @@ def run_variants(
     examples: Examples,
     plan: HeadMasks,
     replacements: Sequence[ReplacementOf],
-    report: Report = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
     *,
     keep_predicted: bool = False,
     keep_margin: bool = False,
@@ -104,7 +104,7 @@ def run_variants(
         if margin is not None and board.margin is not None:
             margin[:, rows] = board.margin.cpu().numpy()
         done += len(part)
-        report(done, n)
+        progress(done, n)
     return Outcomes(np.asarray(token_right.all(2)), token_right, loss, counted, predicted, margin)
 
 

@@ -19,9 +19,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headway.batches import Batch, make_batch
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained, parts_of
 from headway.head_analysis.ablation import make_replacements
-from headway.head_analysis.instrument import Report
 from headway.head_analysis.scores import site_scores, task_parts
 from headway.head_analysis.variants import heads_of, run_variants
 from headway.model.sites import Head, HeadSite
@@ -82,7 +82,9 @@ def definitions(task: Task) -> dict[str, str]:
     return {**parts, "entropy": "Entropy of the attention as a share of the largest possible, log2(visible keys)."}
 
 
-def observe(trained: Trained, examples: Examples, length: int, report: Report = lambda done, total: None) -> Behaviour:
+def observe(
+    trained: Trained, examples: Examples, length: int, progress: OnProgress = lambda done, total: None
+) -> Behaviour:
     """Scores of all heads on some of the examples, and their ablation on all."""
     short = examples.source.shape[1] <= LONGEST_CAPTURED
     looks = look_at(trained, examples.take(slice(0, captured_at(length)))) if short else {}
@@ -90,7 +92,7 @@ def observe(trained: Trained, examples: Examples, length: int, report: Report = 
     replacements, _ = make_replacements(trained, examples, KINDS)
     alone = np.eye(len(names), dtype=np.int64)
     plan = np.concatenate([0 * alone[:1], *(alone * (code + 1) for code in range(len(KINDS)))])
-    outcomes = run_variants(trained, examples, plan, replacements, report, keep_margin=True)
+    outcomes = run_variants(trained, examples, plan, replacements, progress, keep_margin=True)
     assert outcomes.margin is not None
     return Behaviour(length, names, looks, outcomes.right, outcomes.margin, trained.task.strata(examples.source))
 

@@ -1,12 +1,13 @@
 """Accuracy of one run at each length: what `headway lengths` measures, and `hw.lengths` from Python."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples, load
 from headway.length_analysis.held import THRESHOLD, by_set, constant_answer, held_from_shortest, length_held, not_held
@@ -43,8 +44,6 @@ DECODED = 64
 CONFIDENCE = 0.95
 ON_VALIDATION = "validation loss at training lengths"
 
-Progress = Callable[[int, int], None]
-
 
 def measure_lengths(
     run: Trained | str | Path,
@@ -53,7 +52,7 @@ def measure_lengths(
     n: int = EXAMPLES,
     whole: int = WHOLE,
     mechanism: bool = False,
-    report: Progress = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Lengths:
     """Accuracy of a run on every set at every length, and the length held on each set; writes nothing.
 
@@ -70,7 +69,7 @@ def measure_lengths(
     if not 0 <= whole <= MOST_LISTED:
         raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
     plan = plan_lengths(trained, at)
-    rows = _rows(trained, plan, n, whole, report)
+    rows = _rows(trained, plan, n, whole, progress)
     constant = constant_answer(rows)
     if constant is not None:  # then it is so in sets of one class, too
         rows = [
@@ -104,11 +103,11 @@ def measure_lengths(
         certified_length=min(certified.values()),
         constant=constant,
         positions=positions(trained),
-        mechanism=_mechanism(trained, plan, report) if mechanism else None,
+        mechanism=_mechanism(trained, plan, progress) if mechanism else None,
     )
 
 
-def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progress) -> list[LengthRow]:
+def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnProgress) -> list[LengthRow]:
     """Every set at every length; small sets as a whole at the shortest one."""
     asked = [
         Asked(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
@@ -119,19 +118,19 @@ def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, report: Progre
     rows, done = [], 0
     for one in asked:
         inside = plan.shortest <= one.length <= plan.longest
-        row = _measure(trained, one, inside, lambda k, _: report(done + k * one.length, tokens))  # noqa: B023
+        row = _measure(trained, one, inside, lambda k, _: progress(done + k * one.length, tokens))  # noqa: B023
         rows.append(row)
         done += one.size * one.length
         if row.n < one.size:  # a small set that had fewer
-            report(done, tokens)
+            progress(done, tokens)
     return rows
 
 
-def _mechanism(trained: Trained, plan: LengthPlan, report: Progress) -> Mechanism:
+def _mechanism(trained: Trained, plan: LengthPlan, progress: OnProgress) -> Mechanism:
     """What each head does at the longest training length and past it, on the set whose negatives were trained on."""
     known = getattr(trained.task.options, "negatives", None)
     return compare_heads(
-        trained, [plan.longest, *plan.longer], sets=known if known in plan.sets else None, report=report
+        trained, [plan.longest, *plan.longer], sets=known if known in plan.sets else None, progress=progress
     )
 
 
@@ -170,7 +169,7 @@ class Asked:
         return iter([examples]), len(examples)
 
 
-def _measure(trained: Trained, asked: Asked, inside: bool, report: Progress) -> LengthRow:
+def _measure(trained: Trained, asked: Asked, inside: bool, progress: OnProgress) -> LengthRow:
     """One set at one length: how often it is right, what is answered, and accuracy by what makes an example hard."""
     chunks, size = asked.chunks()
     rights: list[np.ndarray] = []
@@ -186,7 +185,7 @@ def _measure(trained: Trained, asked: Asked, inside: bool, report: Progress) -> 
                 labels[int(label)] = labels.get(int(label), 0) + int(count)
 
     found = evaluate_examples(
-        trained, asked.name, chunks, size, decoded=DECODED, shown=SHOWN, progress=report, observe=observe
+        trained, asked.name, chunks, size, decoded=DECODED, shown=SHOWN, progress=progress, observe=observe
     )
     right = np.concatenate(rights)
     row = LengthRow(

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained
-from headway.head_analysis.instrument import Report
 from headway.head_analysis.variants import heads_of
 from headway.length_analysis.behaviour import KINDS, Behaviour, Sample, captured_at, definitions, observe, sample_of
 from headway.length_analysis.changes import (
@@ -58,7 +58,7 @@ def mechanism(
     *,
     n: int = EXAMPLES,
     sets: str | None = None,
-    report: Report = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Mechanism:
     """Scores and effects of every head at each length, the head that changes first, and a check of the cause.
 
@@ -73,7 +73,7 @@ def mechanism(
     drawn = {
         length: length_set(trained, name, length, examples_at(n, length)) for length in sorted({*lengths, plan.longest})
     }
-    seen = _observe_all(trained, drawn, plan.longest, report)
+    seen = _observe_all(trained, drawn, plan.longest, progress)
     changes = compare(seen)
     rows = tuple(_length_row(seen, length) for length in seen.at)
     ordered = tuple(in_order(changes))
@@ -101,7 +101,7 @@ def examples_at(n: int, length: int) -> int:
     return min(n, max(FEWEST_LONG, n * FULL_LENGTH // max(length, FULL_LENGTH)))
 
 
-def _observe_all(trained: Trained, drawn: Mapping[int, Examples], reference: int, report: Report) -> Observed:
+def _observe_all(trained: Trained, drawn: Mapping[int, Examples], reference: int, progress: OnProgress) -> Observed:
     cut = {length: _cut(trained, drawn[length], length, reference) for length in drawn if length > reference}
     pieces = {length: examples for length, examples in cut.items() if examples is not None}
     jobs = [(False, length, drawn[length]) for length in drawn] + [(True, length, pieces[length]) for length in pieces]
@@ -109,15 +109,15 @@ def _observe_all(trained: Trained, drawn: Mapping[int, Examples], reference: int
     found: dict[bool, dict[int, Behaviour]] = {False: {}, True: {}}
     for piece, length, examples in jobs:
         width = examples.source.shape[1]
-        note = partial(_note, report, before, width, total)
+        note = partial(_note, progress, before, width, total)
         found[piece][length] = observe(trained, examples, reference if piece else length, note)
         before += examples.source.size
     return Observed(reference, found[False], found[True])
 
 
-def _note(report: Report, before: int, width: int, total: int, done: int, _: int) -> None:
+def _note(progress: OnProgress, before: int, width: int, total: int, done: int, _: int) -> None:
     """Progress in tokens: long sequences take longer."""
-    report(before + done * width, total)
+    progress(before + done * width, total)
 
 
 def _cut(trained: Trained, examples: Examples, length: int, reference: int) -> Examples | None:

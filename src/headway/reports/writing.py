@@ -1,12 +1,12 @@
 """From runs to a report on disk: gather, write, draw, render."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure as Drawing
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.narration.text import Words, code, text
 from headway.reports.answer import answer, asked
@@ -45,7 +45,7 @@ def report(
     *runs: str | Path | RunDirectory,
     out: str | Path | None = None,
     force: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: OnProgress = lambda done, total: None,
 ) -> Written:
     """Write the report of a run, of several side by side, or of a study, from their JSON files alone.
 
@@ -82,7 +82,7 @@ def title(documents: Documents) -> Words:
     return text("{} runs side by side", documents.n_runs)
 
 
-def write(whole: Report, place: ReportDirectory, progress: Callable[[int, int], None]) -> Written:
+def write(whole: Report, place: ReportDirectory, progress: OnProgress) -> Written:
     """Draw the figures and put page and Markdown in place."""
     shown, still = figures_of(whole), stills_of(whole)
     sizes, paths = {}, []

@@ -6,10 +6,10 @@ An analysis was made before if its file has the settings of the study and the ch
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from headway.callbacks import OnShare
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis as DiagnosisResult
 from headway.results.doctor import Seen
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from headway.tasks import Task
 
 Found = TypeVar("Found")
-Tell = Callable[[float], None]
-"""Told of the share that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class RunAnalysis(ABC, Generic[Found]):
         """The part of the file that this analysis would make, if it was made so."""
 
     @abstractmethod
-    def do(self, *, device: str, tell: Tell) -> Found:
+    def do(self, *, device: str, tell: OnShare) -> Found:
         """Make it and keep it with the run."""
 
     @abstractmethod
@@ -83,7 +81,7 @@ class Accuracy(RunAnalysis[SplitEvaluation]):
     def fitting(self, found: SplitEvaluation) -> SplitEvaluation | None:
         return found if found.step == self.run.best_step else None
 
-    def do(self, *, device: str, tell: Tell) -> SplitEvaluation:
+    def do(self, *, device: str, tell: OnShare) -> SplitEvaluation:
         from headway.evaluation import evaluate, load
 
         split = self.split()
@@ -111,7 +109,7 @@ class Lengths(RunAnalysis[LengthsResult]):
         have = (found.checkpoint.step, found.n, found.whole, found.asked)
         return found if have == wanted and found.positions is not None else None
 
-    def do(self, *, device: str, tell: Tell) -> LengthsResult:
+    def do(self, *, device: str, tell: OnShare) -> LengthsResult:
         from headway.evaluation import load
         from headway.length_analysis.measure import measure_lengths
 
@@ -121,7 +119,7 @@ class Lengths(RunAnalysis[LengthsResult]):
             at=self.study.at,
             n=self.study.n,
             whole=self.study.whole,
-            report=lambda done, total: tell(done / total),
+            progress=lambda done, total: tell(done / total),
         )
         self.run.replace_analysis(self.file, found.to_json(), trained.step)
         return found
@@ -140,7 +138,7 @@ class Why(Lengths):
         measured = super().fitting(found)
         return measured if measured is not None and measured.mechanism is not None else None
 
-    def do(self, *, device: str, tell: Tell) -> LengthsResult:
+    def do(self, *, device: str, tell: OnShare) -> LengthsResult:
         from headway.evaluation import load
         from headway.length_analysis.mechanism import mechanism
         from headway.studies.runner import main_set
@@ -151,7 +149,7 @@ class Why(Lengths):
         chosen = main_set(measured)
         lengths = [length for length in sorted(measured.of_set(chosen)) if length >= measured.training.longest]
         trained = load(self.run, device=device)
-        found = mechanism(trained, lengths, sets=chosen, report=lambda done, total: tell(done / total))
+        found = mechanism(trained, lengths, sets=chosen, progress=lambda done, total: tell(done / total))
         self.run.add_to_analysis(self.file, {"mechanism": found.to_json()}, trained.step)
         return replace(measured, mechanism=found)
 
@@ -175,7 +173,7 @@ class Heads(RunAnalysis[HeadAnalysis]):
         wanted = ("test", self.study.heads.examples, False)
         return found if (have.split, have.examples, have.thorough) == wanted else None
 
-    def do(self, *, device: str, tell: Tell) -> HeadAnalysis:
+    def do(self, *, device: str, tell: OnShare) -> HeadAnalysis:
         from headway.evaluation import load
         from headway.head_analysis.analysis import analyse_and_keep, settings_of, steps
 
@@ -219,7 +217,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
     def fitting(self, found: DiagnosisResult) -> DiagnosisResult | None:
         return found if (found.step, found.seen) == (self.run.best_step, self.seen()) else None
 
-    def do(self, *, device: str, tell: Tell) -> DiagnosisResult:
+    def do(self, *, device: str, tell: OnShare) -> DiagnosisResult:
         from headway.diagnosis.examine import CHECKS, examine
         from headway.diagnosis.subject import subject_of
         from headway.evaluation import load

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any
 
 from headway.batches import pick_device
+from headway.callbacks import OnEvent, OnShare
 from headway.errors import Interrupted
 from headway.processes import available_cores
-from headway.studies.jobs import RunAnalysis, Tell
-from headway.sweeps.pool import PoolJob, Report, run_in_workers
+from headway.studies.jobs import RunAnalysis
+from headway.sweeps.pool import PoolJob, run_in_workers
 from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
 
 FEWEST_TOKENS = 200_000
@@ -61,7 +62,7 @@ def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
     return max(costs) <= sum(costs) / (WORTH * workers)
 
 
-def attempt(analysis: RunAnalysis[Any], device: str, tell: Tell) -> str | None:
+def attempt(analysis: RunAnalysis[Any], device: str, tell: OnShare) -> str | None:
     """Do an analysis; why it failed in one line, or None. Only what ends the whole study is raised."""
     try:
         with stopping_when_full(analysis.run.path):
@@ -85,7 +86,7 @@ class Analysis(PoolJob):
     def name(self) -> str:
         return f"{self.analysis.run.name} {self.analysis.what}"
 
-    def do(self, tell: Report) -> str | None:
+    def do(self, tell: OnEvent) -> str | None:
         return attempt(
             self.analysis, self.device, lambda share: tell({"event": "share", "number": self.number, "share": share})
         )
@@ -101,11 +102,11 @@ def in_processes(left: Sequence[RunAnalysis[Any]], device: str, workers: int, no
     """Work the analyses off in the pool of this machine. When this ends early, by Ctrl-C say, what runs is given up."""
     cores = available_cores()
 
-    def report(event: Mapping[str, Any]) -> None:
+    def on_event(event: Mapping[str, Any]) -> None:
         if event["event"] == "share":
             note(left[event["number"]], event["share"])
 
     jobs = [Analysis(number, analysis, device) for number, analysis in enumerate(left)]
     run_in_workers(
-        jobs, workers, lambda busy: max(1, cores // busy), lambda job, error: done(job.analysis, error), report
+        jobs, workers, lambda busy: max(1, cores // busy), lambda job, error: done(job.analysis, error), on_event
     )

@@ -1,22 +1,19 @@
-"""The stages of a study: each is told when it begins, and what is done when it is stopped."""
+"""The stages of a study, and what is done when one is stopped. The events that a study tells are:
+
+stage      stage, number, of: a stage begins
+progress   done, total, note: how far it is
+training   run (where there is only one), and the training's own event under `told`
+failed     run, error
+"""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from headway.callbacks import OnEvent
 from headway.errors import Interrupted
-
-Tell = Callable[[Mapping[str, Any]], None]
-"""Told of every event of a study:
-
-    stage      stage, number, of: a stage begins
-    progress   done, total, note: how far it is
-    training   run (where there is only one), and the training's own event under `told`
-    failed     run, error
-"""
 
 
 @dataclass
@@ -25,7 +22,7 @@ class Stages:
 
     path: Path
     names: Sequence[str]
-    tell: Tell
+    tell: OnEvent
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager

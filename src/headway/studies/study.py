@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.callbacks import OnEvent
 from headway.errors import InputError, suggestion
 from headway.results.doctor import StudyHealth
 from headway.results.evaluation import SequenceEvaluation
@@ -13,7 +14,6 @@ from headway.results.schema import write
 from headway.results.study import AccuracyStudy, EvaluatedRun, FailedTraining, LengthStudy, MeasuredRun
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
-from headway.studies.stages import Tell
 from headway.studies.work import Work
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def study(
     figures: bool = True,
     out: str | Path | None = None,
     command: Sequence[str] = ("hw.study",),
-    report: Tell = lambda event: None,
+    on_event: OnEvent = lambda event: None,
 ) -> StudyResult:
-    """Run a whole experiment, or go on with one that was stopped; `report` is told how far it is.
+    """Run a whole experiment, or continue one that was stopped. `on_event` gets every event (studies/stages.py).
 
     >>> hw.study("addition", preset="quick").report.page   # doctest: +SKIP
     """
@@ -77,7 +77,7 @@ def study(
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"--out {directory.path} is a file; a directory needed")
     directory.begin(whole.to_json(experiment, preset))
-    work = Work(whole, part, directory, device, report, command)
+    work = Work(whole, part, directory, device, on_event, command)
     work.train()
     lengths, accuracy = None, None
     if whole.study.measured == "accuracy":

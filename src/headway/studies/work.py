@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headway.callbacks import OnEvent
 from headway.narration.numbers import percent
 from headway.results.doctor import StudyHealth
 from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
 from headway.results.study import LengthStudy
 from headway.studies.plan import Plan, Study
-from headway.studies.stages import Stages, Tell
+from headway.studies.stages import Stages
 from headway.sweeps.trial import in_one_line
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Work:
     part: Plan
     directory: "StudyDirectory"
     device: str
-    tell: Tell
+    tell: OnEvent
     command: Sequence[str] = ()
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -86,11 +87,11 @@ class Work:
         """A study of a single run shows that run, and ends where it fails."""
         from headway.training import train
 
-        def report(event: Mapping[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             self.tell({"event": "training", "run": trial.name, "told": event})
 
         place = self.directory.run(trial.name).path
-        train(trial.config, place, device=self.device, resume=True, command=list(self.command), report=report)
+        train(trial.config, place, device=self.device, resume=True, command=list(self.command), on_event=on_event)
 
     def _train_several(self, trials: "Sequence[Trial]") -> None:
         """Several runs with one display; one that fails does not end the study."""
@@ -103,7 +104,7 @@ class Work:
             device=self.device,
             resume=True,
             command=self.command,
-            report=lambda event: self.tell({"event": "training", "told": event}),
+            on_event=lambda event: self.tell({"event": "training", "told": event}),
         )
         for outcome in found.outcomes:
             if outcome.error is not None:

@@ -7,13 +7,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from headway.callbacks import OnEvent
 from headway.config import stackable
 from headway.errors import Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
 from headway.sweeps.plan import Plan, Trial
-from headway.sweeps.pool import Report
 from headway.sweeps.search import SearchResult, find_best
 from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
@@ -22,7 +22,7 @@ from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 class Executor(Protocol):
     """Runs jobs somewhere; leaves no process behind, however it ends."""
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         """Run every job; call `done` in this process as each ends, `report` with what happens meanwhile.
 
         A trial that fails is an outcome. What ends the sweep is raised: `Interrupted`, `DiskFull`, or whatever `done`
@@ -61,7 +61,7 @@ class Stage:
 
 
 def run_sweep(
-    plan: Plan, directory: SweepDirectory, executor: Executor, report: Report = lambda event: None, *, stack: int = 1
+    plan: Plan, directory: SweepDirectory, executor: Executor, on_event: OnEvent = lambda event: None, *, stack: int = 1
 ) -> SweepResult:
     """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order.
 
@@ -74,7 +74,7 @@ def run_sweep(
         directory.mend_results()
         with _tidied(directory, names):
             for stage in stages(plan, directory):
-                _run_stage(stage, directory, executor, report, stack)
+                _run_stage(stage, directory, executor, on_event, stack)
         return summarise(plan, directory)
 
 
@@ -100,15 +100,15 @@ def next_stage(plan: Plan, directory: SweepDirectory) -> Stage:
     return stage
 
 
-def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, report: Report, stack: int) -> None:
+def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, on_event: OnEvent, stack: int) -> None:
     about = {"stage": stage.name} if stage.name else {}
     total, left = len(stage.trials), len(stage.left)
-    report({"event": "planned", "total": total, "finished": total - left, **about})
+    on_event({"event": "planned", "total": total, "finished": total - left, **about})
     places = [directory.trial(trial.name).path for trial in stage.left]
     jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, places, stack)]
     before = directory.results() if stage.until else None
     if jobs:
-        executor.run(jobs, lambda outcomes: _record(outcomes, directory, report, before), report)
+        executor.run(jobs, lambda outcomes: _record(outcomes, directory, on_event, before), on_event)
 
 
 def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -> list[Job]:
@@ -135,7 +135,7 @@ def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:
 def _record(
     outcomes: Sequence[Outcome],
     directory: SweepDirectory,
-    report: Report,
+    on_event: OnEvent,
     before: Records | None,
 ) -> None:
     """Write down how trials ended; in a rung (there are results `before`), with what they reached in those before."""
@@ -143,7 +143,7 @@ def _record(
         told = outcome if before is None else with_rungs(outcome, before.get(outcome.name))
         with stopping_when_full(directory.path):
             directory.append_result(told)
-        report({"event": "ended", "trial": outcome.name, "state": outcome.state, "error": outcome.error})
+        on_event({"event": "ended", "trial": outcome.name, "state": outcome.state, "error": outcome.error})
 
 
 @contextmanager

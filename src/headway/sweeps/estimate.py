@@ -86,7 +86,7 @@ def measure_pace(trial: Trial, how: JobOptions, budget: float) -> Pace:
         # No validation but the first and the last, so that the time between two steps is that of a step.
         config = replace(trial.config, train=replace(trial.config.train, validate_every=STEPS))
         with suppress(_Enough):
-            train(config, Path(folder) / "run", device=how.device, until=STEPS, report=note)
+            train(config, Path(folder) / "run", device=how.device, until=STEPS, on_event=note)
         ended = time.perf_counter()
     return _pace(began, ended, moments)
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from headway.callbacks import OnEvent
 from headway.results.comparison import Outcome
-from headway.sweeps.pool import Report, run_in_workers
+from headway.sweeps.pool import run_in_workers
 from headway.sweeps.trial import Job, JobOptions
 
 
@@ -14,7 +15,7 @@ class LocalExecutor:
     def __init__(self, workers: int, how: JobOptions):
         self.workers, self.how = workers, how
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         """Run every job; a job whose worker died is done again from its last checkpoint."""
         there = [replace(job, how=self.how) for job in jobs]
-        run_in_workers(there, self.workers, lambda busy: self.how.threads, lambda job, ended: done(ended), report)
+        run_in_workers(there, self.workers, lambda busy: self.how.threads, lambda job, ended: done(ended), on_event)

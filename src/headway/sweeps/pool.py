@@ -12,12 +12,11 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
+from headway.callbacks import OnEvent
 from headway.errors import Interrupted, RunStopped
 from headway.processes import Child, counting_signals
 from headway.sweeps.deaths import FROM_OUTSIDE, MOST_KILLS, Deaths, count_out_of_memory, describe_end
 
-Report = Callable[[Mapping[str, Any]], None]
-"""Told of what happens in a job: an event each, training's with the name of its `trial`."""
 MOST_FALSE_STARTS = 5
 GLANCE = 0.1
 """Seconds between looks at whether somebody pressed Ctrl-C."""
@@ -34,7 +33,7 @@ class PoolJob(ABC):
         """What a warning calls it."""
 
     @abstractmethod
-    def do(self, tell: Report) -> Any:
+    def do(self, tell: OnEvent) -> Any:
         """Do it in the worker. What ends all jobs is raised: `Interrupted`, or `RunStopped` such as a full disk."""
 
     @abstractmethod
@@ -59,7 +58,7 @@ def run_in_workers(
     workers: int,
     threads: Callable[[int], int],
     done: Callable[[Any, Any], None],
-    report: Report,
+    on_event: OnEvent,
 ) -> None:
     """Do every job; `done` is called with each and its result as it ends. No process is left, however this ends.
 
@@ -67,7 +66,7 @@ def run_in_workers(
     or `report` raise; then the jobs that run are stopped, saved where that can be done.
     """
     with counting_signals() as signals:
-        crew = _Crew(min(workers, len(jobs)), threads, jobs, done, report)
+        crew = _Crew(min(workers, len(jobs)), threads, jobs, done, on_event)
         try:
             crew.work(signals)
         except BaseException:
@@ -105,9 +104,9 @@ class _Crew:
         threads: Callable[[int], int],
         jobs: Sequence[PoolJob],
         done: Callable[[Any, Any], None],
-        report: Report,
+        on_event: OnEvent,
     ):
-        self.size, self.threads, self.waiting, self.done, self.report = size, threads, deque(jobs), done, report
+        self.size, self.threads, self.waiting, self.done, self.on_event = size, threads, deque(jobs), done, on_event
         self.workers: list[_Worker] = []
         self.deaths: dict[int, Deaths] = {}
         self.false_starts = {"killed": 0, "ended": 0}
@@ -163,7 +162,7 @@ class _Crew:
         for worker, job in given:
             worker.give(job)
             for event in job.begun():
-                self.report(event)
+                self.on_event(event)
 
     def _dismiss(self, worker: _Worker) -> int:
         self.workers.remove(worker)
@@ -171,7 +170,7 @@ class _Crew:
 
     def _take(self, worker: _Worker, kind: str, content: Any) -> None:
         if kind == "event":
-            self.report(content)
+            self.on_event(content)
         elif kind == "raised":
             raise content
         elif kind == "ended":
@@ -208,6 +207,6 @@ class _Crew:
         error = self.deaths.setdefault(id(job), Deaths()).count(code, end, out_of_memory, job.saved())
         if error is None:
             self.waiting.appendleft(job)
-            self.report({"event": "warning", "trial": job.name, "text": f"{end}; it is tried again"})
+            self.on_event({"event": "warning", "trial": job.name, "text": f"{end}; it is tried again"})
         else:
             self.done(job, job.failed(error))

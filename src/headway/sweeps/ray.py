@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
+from headway.callbacks import OnEvent
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.processes import Child, available_cores, counting_signals
 from headway.results.comparison import Outcome
-from headway.sweeps.pool import Report
 from headway.sweeps.ray_processes import end_session
 from headway.sweeps.ray_session import Request
 from headway.sweeps.trial import Job, JobOptions
@@ -46,7 +46,7 @@ class RayExecutor:
         self.how = replace(how, threads=max(1, int(cpus)), device=device)
         self.cpus, self.gpus, self.address = cpus, gpus, address
 
-    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], report: Report) -> None:
+    def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
         """Run every job; when Ray fails, it is started (or joined) again for the jobs that have not ended."""
         left = dict(enumerate(jobs))
         mark = secrets.token_hex(8)
@@ -55,7 +55,7 @@ class RayExecutor:
             while left:
                 before = len(left)
                 session = _Session(self._request(left, mark), self.how.threads)
-                follower = _Follower(session, left, done, report, again=connected)
+                follower = _Follower(session, left, done, on_event, again=connected)
                 try:
                     lost = follower.follow(signals)
                 finally:
@@ -65,7 +65,7 @@ class RayExecutor:
                 if left and losses >= MOST_LOSSES:
                     raise RunStopped(f"Ray was lost {losses} times in a row before a trial could end ({lost})")
                 if left:
-                    report({"event": "warning", "text": f"Ray was lost ({lost}); trying again"})
+                    on_event({"event": "warning", "text": f"Ray was lost ({lost}); trying again"})
                     _pause(losses, signals)
 
     def _request(self, jobs: dict[int, Job], mark: str) -> Request:
@@ -128,11 +128,11 @@ class _Follower:
         session: _Session,
         left: dict[int, Job],
         done: Callable[[Sequence[Outcome]], None],
-        report: Report,
+        on_event: OnEvent,
         *,
         again: bool,
     ):
-        self.session, self.left, self.done, self.report, self.again = session, left, done, report, again
+        self.session, self.left, self.done, self.on_event, self.again = session, left, done, on_event, again
         self.connected = False
         self.lost: str | None = None
 
@@ -170,11 +170,11 @@ class _Follower:
             self.done(outcomes)
         elif kind == "started":
             for event in self.left[content].begun():
-                self.report(event)
+                self.on_event(event)
         else:
             number, text = content
             for trial in self.left[number].trials:
-                self.report({"event": "warning", "trial": trial.name, "text": text})
+                self.on_event({"event": "warning", "trial": trial.name, "text": text})
 
     def _fail(self, problem: Exception) -> None:
         if isinstance(problem, InputError) and self.again:  # a cluster that was there may come back

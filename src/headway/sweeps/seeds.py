@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.batches import pick_device
+from headway.callbacks import OnEvent
 from headway.config import RunConfig
 from headway.errors import Interrupted
 from headway.processes import available_cores
@@ -14,7 +15,6 @@ from headway.sweeps.driver import make_jobs
 from headway.sweeps.executors import LARGEST_STACK
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Trial
-from headway.sweeps.pool import Report
 from headway.sweeps.trial import JobOptions
 from headway.tasks import make_task
 from headway.training.mirror import check_log
@@ -41,7 +41,7 @@ def train_seeds(
     data: Path | None = None,
     log: str | None = None,
     command: Sequence[str] = (),
-    report: Report = lambda event: None,
+    on_event: OnEvent = lambda event: None,
 ) -> SeedsResult:
     """Train every config into a run directory of its own; neighbours that differ in seed and rate alone can be a stack.
 
@@ -52,13 +52,13 @@ def train_seeds(
     for config, place in zip(configs, places, strict=True):
         plan_run(RunDirectory(place), config, make_task(config.task), resume=resume, data=data)
     trials = [Trial(place.name, {}, config) for config, place in zip(configs, places, strict=True)]
-    report({"event": "planned", "total": len(trials), "finished": 0})
+    on_event({"event": "planned", "total": len(trials), "finished": 0})
     ended: dict[str, Outcome] = {}
 
     def done(outcomes: Sequence[Outcome]) -> None:
         for one in outcomes:
             ended[one.name] = one
-            report({"event": "ended", "trial": one.name, "state": one.state, "error": one.error})
+            on_event({"event": "ended", "trial": one.name, "state": one.state, "error": one.error})
 
     stack = LARGEST_STACK if where == "cuda" else 1
     jobs = make_jobs(trials, places, stack)
@@ -67,7 +67,7 @@ def train_seeds(
     files = None if data is None else str(data)
     how = JobOptions(where, threads, None, log=log, command=tuple(command), stack=stack, data=files)
     try:
-        LocalExecutor(workers, how).run(jobs, done, report)
+        LocalExecutor(workers, how).run(jobs, done, on_event)
     except Interrupted:
         raise Interrupted(f"{len(ended):,} of {len(trials):,} seeds finished; --resume continues") from None
     outcomes = [ended[trial.name] for trial in trials]

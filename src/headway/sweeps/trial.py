@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headway.callbacks import OnEvent
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.results.comparison import Outcome, State
 from headway.runs import RunDirectory
 from headway.sweeps.plan import Trial
-from headway.sweeps.pool import PoolJob, Report
+from headway.sweeps.pool import PoolJob
 
 LOCK_PATIENCE = 10.0
 """Seconds for which a run may still be held by a process that is about to end."""
@@ -62,7 +63,7 @@ class Job(PoolJob):
     def name(self) -> str:
         return self.trials[0].name
 
-    def do(self, tell: Report = lambda event: None) -> list[Outcome]:
+    def do(self, tell: OnEvent = lambda event: None) -> list[Outcome]:
         """Train and measure the trials, once no worker of a driver that was just killed holds their runs."""
         for place in self.places:
             wait_until_free(RunDirectory(place))
@@ -89,7 +90,7 @@ class DiskFull(RunStopped):
 
 
 def run_job(
-    trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, report: Report = lambda event: None
+    trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, on_event: OnEvent = lambda event: None
 ) -> list[Outcome]:
     """Train and measure the trials of a job (several: the seeds of one setting, as a stack); resumes what is begun.
 
@@ -97,9 +98,9 @@ def run_job(
     """
     started = time.perf_counter()
     if len(trials) == 1 and how.stack == 1:
-        endings = [_ending(lambda: _train_one(trials[0], places[0], how, report), places[0])]
+        endings = [_ending(lambda: _train_one(trials[0], places[0], how, on_event), places[0])]
     else:
-        endings = _train_stack(trials, places, how, report)
+        endings = _train_stack(trials, places, how, on_event)
     share = (time.perf_counter() - started) / len(trials)
     names = {str(place): trial.name for trial, place in zip(trials, places, strict=True)}
     return [
@@ -143,16 +144,16 @@ def _ending(do: Callable[[], dict[str, float | int]], place: Path) -> Ending:
         return problem
 
 
-def _train_one(trial: Trial, place: Path, how: JobOptions, report: Report) -> dict[str, float | int]:
+def _train_one(trial: Trial, place: Path, how: JobOptions, on_event: OnEvent) -> dict[str, float | int]:
     from headway.training import train
     from headway.training.mirror import mirrored
 
-    with mirrored(how.log, place, _told_of(trial, report)) as tell:
-        result = train(trial.config, place, **how.training(), report=tell)
+    with mirrored(how.log, place, _told_of(trial, on_event)) as tell:
+        result = train(trial.config, place, **how.training(), on_event=tell)
     return {"steps": result.steps, **result.metrics}
 
 
-def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, report: Report) -> list[Ending]:
+def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, on_event: OnEvent) -> list[Ending]:
     """Train the trials in one step each; what stops the stack as a whole stops every one of them."""
     from headway.training import train_stack
     from headway.training.mirror import mirrored
@@ -162,11 +163,11 @@ def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOption
     def train_all() -> dict[str, float | int]:
         with ExitStack() as opened:
             tellers = [
-                opened.enter_context(mirrored(how.log, place, _told_of(trial, report)))
+                opened.enter_context(mirrored(how.log, place, _told_of(trial, on_event)))
                 for trial, place in zip(trials, places, strict=True)
             ]
             configs = [trial.config for trial in trials]
-            results[:] = train_stack(configs, places, **how.training(), reports=tellers)
+            results[:] = train_stack(configs, places, **how.training(), on_events=tellers)
         return {}
 
     problem = _ending(train_all, places[0])
@@ -180,8 +181,8 @@ def _is_finished(place: Path) -> bool:
     return bool(RunDirectory(place).newest_state().get("finished"))
 
 
-def _told_of(trial: Trial, report: Report) -> Report:
-    return lambda event: report({**event, "trial": trial.name})
+def _told_of(trial: Trial, on_event: OnEvent) -> OnEvent:
+    return lambda event: on_event({**event, "trial": trial.name})
 
 
 def _measure(place: Path, how: JobOptions) -> dict[str, float | int]:

@@ -15,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from headway.batches import make_batch, make_model, pick_device
+from headway.callbacks import OnEvent
 from headway.config import RunConfig, TrainConfig
 from headway.errors import Interrupted
 from headway.evaluation import Trained, evaluate_examples
@@ -25,7 +26,7 @@ from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
 from headway.training.data import TrainingData
 from headway.training.preparation import open_run
-from headway.training.seed_run import Report, SeedRun, TrainResult
+from headway.training.seed_run import SeedRun, TrainResult
 
 
 def train(
@@ -36,7 +37,7 @@ def train(
     resume: bool = False,
     data: Path | None = None,
     command: list[str] | None = None,
-    report: Report = lambda event: None,
+    on_event: OnEvent = lambda event: None,
     until: int | None = None,
 ) -> TrainResult:
     """Train one model into a run directory; `resume` continues one that was stopped, to the same weights.
@@ -48,7 +49,7 @@ def train(
     task = make_task(config.task)
     with open_run(directory, config, task, where, resume=resume, data=data, command=command or []) as (config, splits):
         with deterministic(where), noticing_interrupts() as interrupted:
-            return _Loop(SeedRun(config, directory, where, report), task, splits).run(interrupted, until)
+            return _Loop(SeedRun(config, directory, where, on_event), task, splits).run(interrupted, until)
 
 
 class _Loop:
@@ -63,13 +64,13 @@ class _Loop:
         seed_run = self.seed_run
         self._pick_up()
         last = seed_run.total if until is None else min(until, seed_run.total)
-        while not seed_run.progress.finished:
-            step = seed_run.progress.step
+        while not seed_run.state.finished:
+            step = seed_run.state.step
             due = step % self.config.train.validate_every == 0 or step in (last, seed_run.total)
-            if due and seed_run.progress.validated != step:
+            if due and seed_run.state.validated != step:
                 self._validate()
                 self._save()
-            if seed_run.progress.finished or step >= last:
+            if seed_run.state.finished or step >= last:
                 break
             if interrupted():
                 self._save()
@@ -77,7 +78,7 @@ class _Loop:
                 raise Interrupted(f"{why}; --resume continues {seed_run.directory.path}")
             self._update(step)
         if interrupted():
-            state = "finished" if seed_run.progress.finished else f"saved at step {seed_run.progress.step:,}"
+            state = "finished" if seed_run.state.finished else f"saved at step {seed_run.state.step:,}"
             raise Interrupted(f"stopped; {seed_run.directory.path} is {state}")
         return seed_run.result()
 
@@ -108,17 +109,17 @@ class _Loop:
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None
         if what is not None:
-            raise self.seed_run.stopped(not_finite(what, self.seed_run.progress.step + 1))
+            raise self.seed_run.stopped(not_finite(what, self.seed_run.state.step + 1))
 
     def _validate(self) -> None:
-        step = self.seed_run.progress.step
+        step = self.seed_run.state.step
         now = Trained(self.seed_run.directory, self.config, self.task, self.model.eval(), step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
         self.seed_run.note_validation(found.loss, found.accuracy)
 
     def _save(self) -> None:
-        if self.seed_run.saved != self.seed_run.progress.step:
+        if self.seed_run.saved != self.seed_run.state.step:
             model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
             self.seed_run.save(model, optimiser_tensors(self.optimiser))
 

@@ -1,18 +1,18 @@
 """A run's metrics mirrored for other programs to show; metrics.jsonl stays the source."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.callbacks import OnEvent
 from headway.errors import InputError, suggestion
 from headway.runs import RunDirectory
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-Report = Callable[[Mapping[str, Any]], None]
 MIRRORS = ("tensorboard",)
 
 
@@ -25,20 +25,20 @@ def check_log(log: str | None) -> None:
 
 
 @contextmanager
-def mirrored(log: str | None, run: Path | str, report: Report) -> Iterator[Report]:
+def mirrored(log: str | None, run: Path | str, on_event: OnEvent) -> Iterator[OnEvent]:
     """A report that tells `report`, and with `log` writes what is told to event files in the run; closed at the end.
 
     The files are written anew from metrics.jsonl first, so a run that was stopped and continued has every step once.
     """
     check_log(log)
     if log is None:
-        yield report
+        yield on_event
         return
     mirror = _Mirror(RunDirectory(run))
 
     def tell(event: Mapping[str, Any]) -> None:
         mirror.note(event)
-        report(event)
+        on_event(event)
 
     try:
         yield tell

@@ -2,19 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from headway.callbacks import OnEvent
 from headway.config import RunConfig
 from headway.errors import RunStopped
 from headway.runs import Checkpoint, RunDirectory
-
-Report = Callable[[Mapping[str, Any]], None]
-"""Told of everything that happens: {"event": "step" | "validation" | "resumed" | "warning" | ..., ...}."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class TrainResult:
 
 
 @dataclass
-class Progress:
+class TrainingState:
     """The loop's own numbers: all that a checkpoint must hold besides weights and optimiser."""
 
     step: int = 0
@@ -56,10 +54,10 @@ class Progress:
 class SeedRun:
     """What the loop keeps of one seed besides its weights."""
 
-    def __init__(self, config: RunConfig, directory: RunDirectory, device: torch.device, report: Report):
-        self.config, self.directory, self.device, self.report = config, directory, device, report
+    def __init__(self, config: RunConfig, directory: RunDirectory, device: torch.device, on_event: OnEvent):
+        self.config, self.directory, self.device, self.on_event = config, directory, device, on_event
         self.total = config.train.total_steps(config.data)
-        self.progress = Progress()
+        self.state = TrainingState()
         self.warnings: list[str] = []
         self.saved = -1
         self.started = time.perf_counter()
@@ -86,13 +84,13 @@ class SeedRun:
             if self.directory.metrics():
                 self.directory.append_metrics({"resumed_at": -1})
             return
-        self.progress = Progress(**found.state)
+        self.state = TrainingState(**found.state)
         self.saved = found.step
-        if self.progress.finished:
+        if self.state.finished:
             return
         self._warn_of_other_circumstances()
         self.directory.append_metrics({"resumed_at": found.step})
-        self.report({"event": "resumed", "step": found.step})
+        self.on_event({"event": "resumed", "step": found.step})
 
     def _warn_of_other_circumstances(self) -> None:
         """Say what will make the weights differ from those of a run that was never stopped."""
@@ -100,14 +98,14 @@ class SeedRun:
         first: dict[str, object] = {"device": record.get("device"), "torch": record.get("versions", {}).get("torch")}
         now: dict[str, object] = {"device": self.device.type, "torch": torch.__version__}
         if self.device.type == "cpu":
-            first["threads"], now["threads"] = self.progress.threads, threads
+            first["threads"], now["threads"] = self.state.threads, threads
         for what in now:
             if first[what] != now[what]:
                 self.warn(
                     f"this run had {what} {first[what]} and now has {now[what]}; "
                     "the weights will differ in the last bits from an uninterrupted run"
                 )
-        self.progress.threads = threads
+        self.state.threads = threads
 
     # While it trains
 
@@ -118,25 +116,25 @@ class SeedRun:
             return
         self.directory.append_metrics(*noted)
         for record in noted:
-            self.progress.step = record["step"]
-            self.report({"event": "step", "total": self.total, **record})
+            self.state.step = record["step"]
+            self.on_event({"event": "step", "total": self.total, **record})
 
     def note_validation(self, loss: float, accuracy: float) -> None:
         """Record a validation, and decide whether the run is finished."""
-        progress, settings = self.progress, self.config.train
+        state, settings = self.state, self.config.train
         if not math.isfinite(loss):
-            raise self.stopped(f"the validation loss is not finite at step {progress.step:,}")
-        if loss < progress.best["loss"]:
-            progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
-        progress.validated = progress.step
-        progress.below = progress.below + 1 if settings.stop_below and loss < settings.stop_below else 0
+            raise self.stopped(f"the validation loss is not finite at step {state.step:,}")
+        if loss < state.best["loss"]:
+            state.best = {"step": state.step, "loss": loss, "accuracy": accuracy}
+        state.validated = state.step
+        state.below = state.below + 1 if settings.stop_below and loss < settings.stop_below else 0
         self._note_mastery(loss, accuracy)
-        is_ready = progress.below >= settings.stop_for or progress.mastered_at is not None
-        progress.stopped_early = is_ready and progress.step < self.total
-        progress.finished = progress.stopped_early or progress.step >= self.total
-        record = {"step": progress.step, "validation": {"loss": loss, "accuracy": accuracy}}
+        is_ready = state.below >= settings.stop_for or state.mastered_at is not None
+        state.stopped_early = is_ready and state.step < self.total
+        state.finished = state.stopped_early or state.step >= self.total
+        record = {"step": state.step, "validation": {"loss": loss, "accuracy": accuracy}}
         self.directory.append_metrics(record)
-        self.report({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
+        self.on_event({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
 
     def _note_mastery(self, loss: float, accuracy: float) -> None:
         """Count validations in a row that reach the gate; enough of them are mastery, from the first one on.
@@ -144,32 +142,32 @@ class SeedRun:
         The checkpoint that counts is the best one that reaches the gate: one with a lower loss and a lower accuracy
         would be measured as the model that mastered, and it did not.
         """
-        progress, gate = self.progress, self.config.train.stop_accuracy
+        state, gate = self.state, self.config.train.stop_accuracy
         if gate is None:
             return
         if accuracy < gate:
-            progress.above = 0
+            state.above = 0
             return
-        progress.above_since = progress.step if progress.above == 0 else progress.above_since
-        progress.above += 1
-        if progress.above >= self.config.train.stop_for:
-            progress.mastered_at = progress.above_since
-            if progress.best["accuracy"] < gate:
-                progress.best = {"step": progress.step, "loss": loss, "accuracy": accuracy}
+        state.above_since = state.step if state.above == 0 else state.above_since
+        state.above += 1
+        if state.above >= self.config.train.stop_for:
+            state.mastered_at = state.above_since
+            if state.best["accuracy"] < gate:
+                state.best = {"step": state.step, "loss": loss, "accuracy": accuracy}
 
     def save(self, model: Mapping[str, Tensor], trainer: Mapping[str, Tensor]) -> None:
         """Write a checkpoint; the first, the best and the last two are kept."""
         self._note_time()
-        checkpoint = Checkpoint(self.progress.step, dict(model), dict(trainer), self.progress.to_json())
+        checkpoint = Checkpoint(self.state.step, dict(model), dict(trainer), self.state.to_json())
         self.directory.write_checkpoint(checkpoint)
-        self.saved = self.progress.step
+        self.saved = self.state.step
         newest = self.directory.checkpoint_steps()[-2:]
-        self.directory.keep_checkpoints({0, int(self.progress.best["step"]), *newest})
+        self.directory.keep_checkpoints({0, int(self.state.best["step"]), *newest})
 
     def _note_time(self) -> None:
         """Add the time since the last note to the run's seconds: batches, steps, validation and writing alike."""
         now = time.perf_counter()
-        self.progress.seconds += now - self.started
+        self.state.seconds += now - self.started
         self.started = now
 
     def stopped(self, why: str) -> RunStopped:
@@ -180,17 +178,17 @@ class SeedRun:
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
-        self.report({"event": "warning", "text": text})
+        self.on_event({"event": "warning", "text": text})
 
     def result(self) -> TrainResult:
-        progress = self.progress
-        metrics = {"validation_loss": progress.best["loss"], "validation_accuracy": progress.best["accuracy"]}
+        state = self.state
+        metrics = {"validation_loss": state.best["loss"], "validation_accuracy": state.best["accuracy"]}
         return TrainResult(
             run=str(self.directory.path),
-            steps=progress.step,
-            seconds=progress.seconds,
-            metrics={**metrics, "best_step": int(progress.best["step"])},
-            stopped_early=progress.stopped_early,
-            mastered_at=progress.mastered_at,
+            steps=state.step,
+            seconds=state.seconds,
+            metrics={**metrics, "best_step": int(state.best["step"])},
+            stopped_early=state.stopped_early,
+            mastered_at=state.mastered_at,
             warnings=self.warnings,
         )

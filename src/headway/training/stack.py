@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import collate, make_model, pick_device
+from headway.callbacks import OnEvent
 from headway.config import RunConfig, differences, stackable
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import TOKENS_A_BATCH
@@ -30,7 +31,7 @@ from headway.training.data import TrainingData
 from headway.training.loop import deterministic, learning_rate, not_finite, noticing_interrupts, optimiser_groups
 from headway.training.prefetch import make_prefetcher
 from headway.training.preparation import open_run, plan_run
-from headway.training.seed_run import Report, SeedRun, TrainResult
+from headway.training.seed_run import SeedRun, TrainResult
 from headway.training.step import Load, StackStep, positions_of_each
 
 LOADED = {"cpu": 10, "cuda": 100}
@@ -51,7 +52,7 @@ def train_stack(
     resume: bool = False,
     data: Path | None = None,
     command: list[str] | None = None,
-    reports: Sequence[Report] | None = None,
+    on_events: Sequence[OnEvent] | None = None,
     until: int | None = None,
 ) -> list[TrainResult | RunStopped]:
     """Train seeds that share a recipe, side by side; the result of each, or why it had to stop."""
@@ -60,13 +61,13 @@ def train_stack(
     directories = [RunDirectory(out) for out in outs]
     for config, directory in zip(configs, directories, strict=True):
         plan_run(directory, config, task, resume=resume, data=data)  # refuses before anything is written
-    tell = reports or [lambda event: None] * len(configs)
+    tell = on_events or [lambda event: None] * len(configs)
     with ExitStack() as opened:
         seed_runs, splits = [], []
-        for config, directory, report in zip(configs, directories, tell, strict=True):
+        for config, directory, on_event in zip(configs, directories, tell, strict=True):
             run = open_run(directory, config, task, where, resume=resume, data=data, command=command or [])
             resolved, examples = opened.enter_context(run)
-            seed_runs.append(SeedRun(resolved, directory, where, report))
+            seed_runs.append(SeedRun(resolved, directory, where, on_event))
             splits.append(examples)
         check_same_examples(seed_runs, splits)
         interrupted = opened.enter_context(noticing_interrupts())
@@ -76,7 +77,7 @@ def train_stack(
         for group in start_groups(seed_runs):
             failures |= StackLoop(group, task, splits[0]).run(interrupted, until)
     if interrupted():
-        state = "finished" if all(seed_run.progress.finished for seed_run in seed_runs) else "saved"
+        state = "finished" if all(seed_run.state.finished for seed_run in seed_runs) else "saved"
         raise Interrupted(f"stopped; the runs are {state}")
     return [failures.get(seed_run) or seed_run.result() for seed_run in seed_runs]
 
@@ -179,11 +180,11 @@ class StackLoop:
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[SeedRun, RunStopped]:
         """Train to the end, or `until` a step; why some had to stop."""
         last = self.total if until is None else min(until, self.total)
-        step = self.seed_runs[0].progress.step
+        step = self.seed_runs[0].state.step
         try:
             while self.active:
                 due = step % self.settings.validate_every == 0 or step in (last, self.total)
-                if due and self.seed_runs[self.active[0]].progress.validated != step:
+                if due and self.seed_runs[self.active[0]].state.validated != step:
                     self._catch_up()
                     self._validate()
                     self._save()
@@ -321,7 +322,7 @@ class StackLoop:
 
     def _save(self) -> None:
         """A checkpoint for every seed that has none of this step, several written at once."""
-        rows = [row for row in self.active if self.seed_runs[row].saved != self.seed_runs[row].progress.step]
+        rows = [row for row in self.active if self.seed_runs[row].saved != self.seed_runs[row].state.step]
         if not rows:
             return
         models, first, second = (
@@ -336,7 +337,7 @@ class StackLoop:
 
     def _trainer(self, first: Mapping[str, Tensor], second: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
         """The optimiser's tensors as one model's checkpoint holds them, so that a run can leave the stack."""
-        step = self.seed_runs[row].progress.step
+        step = self.seed_runs[row].state.step
         if step == 0:
             return {}
         tensors: dict[str, Tensor] = {}
@@ -351,7 +352,7 @@ class StackLoop:
         Not on a GPU, where a smaller stack would have to be compiled, for longer than the idle rows cost.
         """
         for row in list(self.active):
-            if self.seed_runs[row].progress.finished:
+            if self.seed_runs[row].state.finished:
                 self._retire(row)
         if not self.active or 2 * len(self.active) > len(self.seed_runs) or self.device.type == "cuda":
             return

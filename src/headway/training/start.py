@@ -6,7 +6,7 @@ from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.runs import Checkpoint, RunDirectory
 from headway.training.preparation import check_place, describe_environment
-from headway.training.seed_run import Progress
+from headway.training.seed_run import TrainingState
 
 
 def check_new(place: Path) -> None:
@@ -22,7 +22,7 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     examples = origin.examples("validation")
     found = evaluate_examples(start, "validation", iter([examples]), len(examples), decoded=0, shown=0)
     best = {"step": 0, "loss": found.loss, "accuracy": found.accuracy}
-    progress = Progress(best=best, validated=0, finished=finished)
+    state = TrainingState(best=best, validated=0, finished=finished)
     model = {name: tensor.detach().cpu().contiguous() for name, tensor in start.model.state_dict().items()}
     made_from = {"made_from": str(origin.directory.path), "made_from_step": origin.step}
     circumstances = describe_environment(start.device, start.config.seed, command)
@@ -31,4 +31,4 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
         check_place(directory, resume=False)
         directory.create(start.config, {**circumstances, **made_from}, files)
         directory.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
-        directory.write_checkpoint(Checkpoint(0, model, {}, progress.to_json()))
+        directory.write_checkpoint(Checkpoint(0, model, {}, state.to_json()))
