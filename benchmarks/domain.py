@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.heads import batches, best_batch, by_decoding
-from benchmarks.measuring import Row, Settings, compare
+from benchmarks.measuring import Row, Settings, measure_ratio
 from benchmarks.subject import half_trained
 from headway.evaluation import DECODED, SequenceEvaluation, Trained, decode, evaluate_examples
 from headway.tasks import Examples
@@ -50,7 +50,7 @@ def whole_domain(settings: Settings) -> Iterator[Row]:
         # Rounding may decide a near-tie differently; more than that is a fault.
         if abs(ours() - theirs) > 1e-4:
             raise SystemExit(f"{name} finds another accuracy than evaluation: {theirs} and {ours()}")
-        yield compare(
+        yield measure_ratio(
             settings,
             "domain",
             f"evaluation of {len(sums):,} of {total:,} sums, {decoded:,} of them decoded too",

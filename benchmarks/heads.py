@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.measuring import Row, Settings, compare, fastest
+from benchmarks.measuring import Row, Settings, fastest, measure_ratio
 from benchmarks.subject import half_trained
 from headway.batches import Batch, make_batch
 from headway.evaluation import Trained
@@ -127,7 +127,7 @@ def zero_sweep(settings: Settings) -> Iterator[Row]:
         theirs = partial(way, trained, examples, plan)
         check_equal(name, ours(), theirs())
         what = f"zero ablation of {len(plan)} heads, {len(examples)} examples"
-        yield compare(settings, "heads", what, name, ours, theirs, note="identical accuracies")
+        yield measure_ratio(settings, "heads", what, name, ours, theirs, note="identical accuracies")
 
 
 def subsets(settings: Settings) -> Iterator[Row]:
@@ -142,7 +142,7 @@ def subsets(settings: Settings) -> Iterator[Row]:
     theirs = partial(plain, trained, examples, some, by_one_pass, size)
     name = f"hook and one teacher-forced pass, batches of {size} (its best)"
     check_equal(name, ours()[:: len(plan) // sample], theirs())
-    yield compare(
+    yield measure_ratio(
         settings,
         "subsets",
         f"all {len(plan):,} sets of {count} heads, {len(examples)} examples",

@@ -86,7 +86,7 @@ def alternate(ours: Work, theirs: Work, repeats: int, device: torch.device) -> l
     return pairs
 
 
-def compare(
+def measure_ratio(
     settings: Settings,
     part: str,
     what: str,

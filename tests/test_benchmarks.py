@@ -100,7 +100,7 @@ def test_a_ratio_is_theirs_over_ours_and_operations_are_counted() -> None:
         for _ in range(3):
             one @ two
 
-    row = measuring.compare(measuring.Settings(CPU), "p", "w", "a", lambda: one @ two, theirs, rescale=2.0)
+    row = measuring.measure_ratio(measuring.Settings(CPU), "p", "w", "a", lambda: one @ two, theirs, rescale=2.0)
     assert row.details["ours_operations"] == 2 * 40 * 50 * 60
     assert row.by_operations == 6.0
     pairs = zip(row.details["ours_seconds"], row.details["theirs_seconds"], strict=True)

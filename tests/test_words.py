@@ -44,6 +44,15 @@ def files() -> list[Path]:
     return [path for path in found if path.name != "log.md"]  # a log keeps the words of its day
 
 
+@pytest.mark.parametrize("name", ["Plan", "Report", "Table", "Progress", "Stack", "compare", "stack"])
+def test_a_name_that_had_many_meanings_has_one(name: str) -> None:
+    """A command has the name of the function that it calls, so `cli` may define it once more."""
+    source = [path for path in (ROOT / "src").rglob("*.py") if "cli" not in path.parts]
+    defined = re.compile(rf"^\s*(class|def) {name}\b|^{name} = ", re.MULTILINE)
+    found = [str(path.relative_to(ROOT)) for path in source for _ in defined.finditer(path.read_text())]
+    assert len(found) <= 1, found
+
+
 @pytest.mark.parametrize("retired", RETIRED)
 def test_a_retired_word_does_not_come_back(retired: str) -> None:
     found = []

@@ -12,7 +12,7 @@ from headway.errors import InputError, Interrupted, suggestion
 if TYPE_CHECKING:
     from headway.head_analysis.pruning import PruneResult
     from headway.sweeps.driver import SweepResult
-    from headway.sweeps.plan import Plan, Vary
+    from headway.sweeps.plan import SweepPlan, Vary
     from headway.training import TrainResult
 
 
@@ -91,7 +91,7 @@ def plan_sweep(
     search: str | None = None,
     budget: int | None = None,
     split: str | None = "auto",
-) -> "Plan":
+) -> "SweepPlan":
     """The trials of a grid over a recipe (name or path), or with `trials` those of a search; its own seed if none."""
     from headway.sweeps.plan import plan_grid
     from headway.sweeps.search import measured_split, plan_search
@@ -177,7 +177,7 @@ def prune(
     >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
     """
     from headway.evaluation import Trained, load
-    from headway.head_analysis.pruning import PruneResult, choose_kept, compare, compare_accuracy, cut_model
+    from headway.head_analysis.pruning import PruneResult, choose_kept, compare_accuracy, compare_pruned, cut_model
     from headway.head_analysis.variants import heads_of
     from headway.training.start import check_new, write_start
 
@@ -196,7 +196,7 @@ def prune(
     config = replace(trained.config, model=model.config, train=settings)
     smaller = Trained(trained.directory, config, trained.task, model, 0)
     test = trained.examples("test")
-    measured = compare(trained, smaller, kept, test)
+    measured = compare_pruned(trained, smaller, kept, test)
     write_start(place, trained, smaller, command=list(command), finished=not finetune)
     tuned = None
     if finetune:

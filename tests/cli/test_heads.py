@@ -131,7 +131,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def draw(found: Any, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         places.append(folder)
-        names = [f"{name}.png" for name, _ in figures.planned(found)]
+        names = [f"{name}.png" for name, _ in figures.head_figures(found)]
         for name in names:
             (folder / name).write_bytes(b"")
         return [folder / name for name in names]
@@ -327,7 +327,7 @@ def test_an_unreadable_document_is_named_and_again_replaces_it(shell: Shell) -> 
 def test_figures_are_drawn_into_the_run(shell: Shell) -> None:
     shell("heads zero --quiet")
     names = {path.name for path in Path("zero/report/figures").iterdir()}
-    planned = {name for name, _ in figures.planned(HeadAnalysis.from_json(stored("zero")))}
+    planned = {name for name, _ in figures.head_figures(HeadAnalysis.from_json(stored("zero")))}
     assert names == {f"{name}.{ending}" for name in planned for ending in ("png", "svg")}
     assert {"elimination", "shapley", "anatomy", "importance-zero", "interventions-inversion"} <= planned
     assert all(path.stat().st_size > 1_000 for path in Path("zero/report/figures").iterdir())

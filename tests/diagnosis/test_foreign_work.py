@@ -11,7 +11,7 @@ import pytest
 from headway.cli.main import run as headway
 from headway.diagnosis import explanations, material, predictions, published
 from headway.diagnosis.foreign import ForeignData, read_data
-from headway.diagnosis.tables import read_results
+from headway.diagnosis.published_results import read_results
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from headway.statistics import wilson_interval

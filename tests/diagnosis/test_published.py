@@ -10,7 +10,7 @@ import pytest
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.foreign import read_data
 from headway.diagnosis.published import examine_results, explain
-from headway.diagnosis.tables import read_results
+from headway.diagnosis.published_results import read_results
 from headway.errors import InputError
 from tests.diagnosis.files import keep_share, rewrite, rows_of, write_data
 

@@ -14,11 +14,11 @@ from torch import Tensor
 import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.explorer import export, packing, tables, writing
+from headway.explorer import encoding_tables, export, packing, writing
+from headway.explorer.encoding_tables import Span, find_rows
 from headway.explorer.export import export_run, reach
 from headway.explorer.findings import head_findings, length_findings
 from headway.explorer.packing import Pack, unpack
-from headway.explorer.tables import Span, find_rows
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
@@ -274,9 +274,9 @@ def test_a_turn_that_no_table_can_say_is_refused_by_name() -> None:
 def test_a_page_shows_shorter_sequences_when_tables_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = with_encoding(untrained("sortedness", encoding="none"), Everywhere)
     assert export_run(trained)["task"]["longest"] == 256
-    monkeypatch.setattr(tables, "MOST_CELLS", 3 * 130**2)
+    monkeypatch.setattr(encoding_tables, "MOST_CELLS", 3 * 130**2)
     assert export_run(trained)["task"]["longest"] == 128
-    monkeypatch.setattr(tables, "MOST_CELLS", 10)
+    monkeypatch.setattr(encoding_tables, "MOST_CELLS", 10)
     with pytest.raises(
         InputError, match=r"encoding 'none' needs tables over the 6 tokens of its training that are too"
     ):

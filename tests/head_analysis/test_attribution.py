@@ -18,7 +18,7 @@ from headway.narration.places import placed
 from headway.reports import writing
 from headway.reports.bars import bars
 from headway.reports.documents import gather
-from headway.reports.figures import planned
+from headway.reports.figures import head_figures
 from headway.results.heads import HeadAnalysis, read_heads
 from headway.results.schema import write
 from headway.tasks import Examples
@@ -161,7 +161,7 @@ def test_all_that_is_known_of_it_reaches_terminal_report_and_doctor(tmp_path: Pa
     assert found is not None
     assert "write most of the margin of 3.25 logits" in "\n".join(head_lines.summary(found))
     assert "the parts of the margin miss it by up to 0.5 logits" in found.doubts()
-    assert "attribution" in dict(planned(found))
+    assert "attribution" in dict(head_figures(found))
     gathered = gather([run.path])
     text = str(writing.compose(gathered.documents, gathered.name).sections)
     assert "What heads write directly" in text and "attribution/parts/2/value" in text

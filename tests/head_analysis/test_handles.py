@@ -98,7 +98,7 @@ def test_an_edit_is_given_batch_query_head_and_width_of_a_head(name: str) -> Non
     with intervene(trained.model, edits), torch.inference_mode():
         trained.model(batch.inputs)
     for site in trained.model.sites:
-        assert seen[site.name].shape == (2, queries[site.stack], 3, 7)
+        assert seen[site.name].shape == (2, queries[site.side], 3, 7)
         assert torch.equal(seen[site.name], expected[site.name])
 
 

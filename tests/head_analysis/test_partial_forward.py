@@ -100,8 +100,8 @@ def test_what_heads_bring_is_what_goes_into_the_output_projections(shape) -> Non
     found = head_outputs(PartialForward(model, inputs))
     assert list(found) == [site.name for site in model.sites]
     for site in model.sites:
-        module = f"{site.stack}.{site.layer}.{'cross' if site.across else 'own'}"
-        queries = {"encoder-decoder": 6 if site.stack == "encoder" else 5, "encoder": 6, "decoder": 11}[shape]
+        module = f"{site.side}.{site.layer}.{'cross' if site.across else 'own'}"
+        queries = {"encoder-decoder": 6 if site.side == "encoder" else 5, "encoder": 6, "decoder": 11}[shape]
         assert found[site.name].shape == (2, queries, 3, 4)
         assert torch.equal(found[site.name].flatten(2), seen[module])
 

@@ -16,7 +16,7 @@ from headway.head_analysis.partial_forward import PartialForward, State
 from headway.head_analysis.variants import heads_of
 from headway.length_analysis import behaviour
 from headway.length_analysis.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
-from headway.length_analysis.changes import Observed, _change, compare, has_changed, in_order, size_of
+from headway.length_analysis.changes import Observed, _change, find_changes, has_changed, in_order, size_of
 from headway.length_analysis.mechanism import examples_at, first_failing, mechanism
 from headway.length_analysis.repair import (
     Nearby,
@@ -247,8 +247,8 @@ def in_a_row(*seen: Behaviour, **pieces: Behaviour) -> Observed:
 
 def test_what_pieces_do_as_well_is_not_a_change() -> None:
     seen = observed(16, 0.9, 1.0), observed(32, 0.2, 0.1)
-    assert {change.head for change in compare(in_a_row(*seen)) if has_changed(change)} == {"a"}
-    assert not any(has_changed(change) for change in compare(in_a_row(*seen, L32=observed(16, 0.2, 0.1))))
+    assert {change.head for change in find_changes(in_a_row(*seen)) if has_changed(change)} == {"a"}
+    assert not any(has_changed(change) for change in find_changes(in_a_row(*seen, L32=observed(16, 0.2, 0.1))))
 
 
 @pytest.mark.parametrize("name", ["adjacent", "matched"])
@@ -264,11 +264,11 @@ def test_nothing_is_named_in_a_model_that_cannot_see_the_length(name: str, monke
 
 def test_the_earliest_change_comes_first_and_attention_before_effects() -> None:
     seen = [observed(16, 0.9, 1.0), observed(32, 0.9, 0.3), observed(64, 0.2, 0.3)]
-    changes = compare(in_a_row(*seen))
+    changes = find_changes(in_a_row(*seen))
     assert len(changes) == 2 * (2 + 4), "two lengths, two heads with one score, and two kinds of effect"
     named = {(change.head, change.about, change.length) for change in changes if has_changed(change)}
     assert named == {("a", "effect", 32), ("a", "effect", 64), ("a", "attention", 64)}
-    both = compare(in_a_row(seen[0], observed(32, 0.6, 0.0)))
+    both = find_changes(in_a_row(seen[0], observed(32, 0.6, 0.0)))
     ordered = sorted((change for change in both if has_changed(change)), key=lambda change: -size_of(change))
     assert ordered[0].about == "effect", "the larger of the two"
     assert [change.about for change in in_order(both)] == ["attention", "effect", "effect"]

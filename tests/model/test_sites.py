@@ -95,7 +95,7 @@ def test_sites_stand_in_the_order_of_computation() -> None:
     names += ["decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"]
     assert sites_of(config) == [HeadSite(name, (0, 1, 2)) for name in names]
     assert [site.kind for site in sites_of(config)] == ["encoder", "encoder", "decoder", "cross", "decoder", "cross"]
-    assert [site.stack for site in sites_of(config)] == ["encoder"] * 2 + ["decoder"] * 4
+    assert [site.side for site in sites_of(config)] == ["encoder"] * 2 + ["decoder"] * 4
     assert [site.layer for site in sites_of(config)] == [0, 1, 0, 0, 1, 1]
     assert [site.across for site in sites_of(config)] == [False, False, False, True, False, True]
     assert [site.name for site in sites_of(config_of("encoder"))] == ["encoder.0.self", "encoder.1.self"]

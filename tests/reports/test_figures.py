@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from headway.reports.style import style
 from tests.reports.documents import make_document
-from tests.reports.drawing import draw_all, head_sheet, planned
+from tests.reports.drawing import draw_all, head_figures, head_sheet
 
 EXAMPLE = ("3 7 4 + 8 1 4", "1 1 8 8 EOS", "1 1 8 8 EOS")
 SMALL = make_document(n_layers=1, n_heads=1, examples=[EXAMPLE])
@@ -57,7 +57,7 @@ SHAPES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def names_of(found: dict[str, Any]) -> list[str]:
-    return [name for name, _ in planned(found)]
+    return [name for name, _ in head_figures(found)]
 
 
 def one_head() -> dict[str, Any]:
@@ -185,7 +185,7 @@ ALIKE = ("example-0", "example-1", "position-mean", "importance-mean", "loss-mea
     ],
 )
 def test_no_text_is_cut_off_or_written_over_another(shape: str, skipped: tuple[str, ...]) -> None:
-    for name, draw in planned(SHAPES[shape]()):
+    for name, draw in head_figures(SHAPES[shape]()):
         if name.endswith(skipped):
             continue
         figure = draw()

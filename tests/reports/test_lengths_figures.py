@@ -18,7 +18,7 @@ from headway.reports.length_bars import bar_lengths, bars, draw_held, lengths_he
 from headway.reports.length_curves import answers, curves, plan_panels
 from headway.reports.length_gaps import count, maps
 from headway.reports.length_groups import constant_words, default_name, groups_of, points, seeds_remark
-from headway.reports.lengths import length_table, markdown, planned, write_encodings, write_figures
+from headway.reports.lengths import length_figures, length_table, markdown, write_encodings, write_figures
 from headway.reports.positions import biases, encodings, identities, learned_table
 from headway.reports.style import style
 from headway.results.lengths import DifficultyBin, Lengths
@@ -85,7 +85,7 @@ def check(figure: Figure, name: str) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_text_is_cut_off_or_written_over_another(shape: str) -> None:
-    for name, draw in planned(groups_of(SHAPES[shape]())):
+    for name, draw in length_figures(groups_of(SHAPES[shape]())):
         if name not in ("lengths-gap-swaps", "lengths-gap-matched"):  # drawn as the map of adjacent inversions is
             check(draw(), f"{shape}: {name}")
 
@@ -97,7 +97,7 @@ def thirty_groups() -> list[Lengths]:
 
 @pytest.mark.parametrize("kind", ["curves", "answers", "bars", "held", "gap"])
 def test_thirty_groups_have_a_figure_a_set_that_can_be_read(kind: str) -> None:
-    plans = dict(planned(groups_of(thirty_groups())))
+    plans = dict(length_figures(groups_of(thirty_groups())))
     assert {name for name in plans if kind in name} == {f"lengths-{kind}-{one}" for one in ("swaps", "adjacent")}
     figure = plans[f"lengths-{kind}-adjacent"]()
     check(figure, kind)
@@ -291,7 +291,7 @@ def test_positions_are_drawn_once_for_each_encoding() -> None:
     documents = [
         make_lengths(encoding=e, pooling=p, positions=DOCUMENT) for e in ("learned", "t5") for p in ("max", "mean")
     ]
-    names = [name for name, _ in planned(groups_of(documents))]
+    names = [name for name, _ in length_figures(groups_of(documents))]
     assert [name for name in names if name.startswith("positions-table")] == [
         "positions-table-learned-max",
         "positions-table-t5-max",
@@ -398,5 +398,5 @@ def test_identities_are_drawn_as_they_were_measured() -> None:
 
 def test_positions_of_several_groups_are_told_apart_by_name() -> None:
     documents = [make_lengths(one, "mean", positions=DOCUMENT, curve=perfect) for one in ("learned", "rotary")]
-    names = [name for name, _ in planned(groups_of([*documents, documents[0]])) if "table" in name]
+    names = [name for name, _ in length_figures(groups_of([*documents, documents[0]])) if "table" in name]
     assert names == ["positions-table-learned-mean", "positions-table-rotary-mean"], "one run of each group"

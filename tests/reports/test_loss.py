@@ -12,7 +12,7 @@ from headway.reports.loss import class_of
 from headway.results.heads import Drop
 from headway.results.schema import blank
 from tests.reports.documents import make_document
-from tests.reports.drawing import loss_changes, planned
+from tests.reports.drawing import head_figures, loss_changes
 
 FOUND = make_document(n_layers=1, n_heads=3)
 CHANGES = {head["head"]: head["ablation"]["zero"] for head in FOUND["heads"]}
@@ -81,6 +81,6 @@ def test_of_a_model_with_few_errors_it_is_said_that_the_intervals_are_too_narrow
 def test_findings_without_a_loss_have_no_such_figure() -> None:
     found = with_changes((0.2, None))
     found["heads"][0]["ablation"]["zero"]["loss_change"] = None
-    assert [name for name, _ in planned(found) if name.startswith("loss")] == []
+    assert [name for name, _ in head_figures(found) if name.startswith("loss")] == []
     with pytest.raises(InputError, match=r"^no change of the loss by zero ablation in the findings$"):
         loss_changes(found)

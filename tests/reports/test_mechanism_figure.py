@@ -9,7 +9,7 @@ from matplotlib.colors import same_color, to_rgba
 from matplotlib.figure import Figure
 
 from headway.length_analysis.mechanism import mechanism
-from headway.reports.lengths import groups_of, planned
+from headway.reports.lengths import groups_of, length_figures
 from headway.reports.mechanism import columns, draw_mechanism, sparse
 from headway.reports.style import RED
 from headway.results.lengths import Lengths
@@ -117,7 +117,7 @@ def test_made_up_documents_are_like_real_ones() -> None:
 
 def test_it_is_drawn_for_every_run_that_has_it() -> None:
     def names(*documents: Lengths) -> list[str]:
-        return [name for name, _ in planned(groups_of(documents)) if name.startswith("mechanism")]
+        return [name for name, _ in length_figures(groups_of(documents)) if name.startswith("mechanism")]
 
     without, one, two = (make_lengths("rotary", "max", seed, lengths=(16, 64)) for seed in range(3))
     found = make_mechanism(1, 1, (16, 64), culprit=None)

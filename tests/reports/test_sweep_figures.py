@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from headway.reports.grid import cell_lines, grid
 from headway.reports.settings import short_value, text_of, varying
-from headway.reports.sweep import draw_sweep, learning, planned, read_curves, search
+from headway.reports.sweep import draw_sweep, learning, read_curves, search, sweep_figures
 from headway.results.comparison import Comparison, Row
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
@@ -94,7 +94,7 @@ def test_no_text_is_cut_off_or_written_over_another(tmp_path: Path, name: str) -
     found, directory = document(tmp_path, name)
     write_curves(found.rows[:12], directory)
     curves = [read_curves(row, directory) for row in found.rows[:12]]
-    for figure_name, draw in planned(found, curves):
+    for figure_name, draw in sweep_figures(found, curves):
         check(draw(), f"{name}: {figure_name}")
 
 
@@ -103,13 +103,13 @@ def test_other_metrics_have_their_own_scale(tmp_path: Path, metric: str) -> None
     found, _ = document(tmp_path, "a grid", metric=metric, success=0.5)
     check(grid(found), metric)
     found, _ = document(tmp_path / "dots", "one setting", metric=metric, success=0.5)
-    ((_, draw),) = planned(found, [])
+    ((_, draw),) = sweep_figures(found, [])
     check(draw(), metric)
 
 
 def test_a_search_has_a_panel_a_setting(tmp_path: Path) -> None:
     found = searched(tmp_path)
-    ((name, draw),) = planned(found, [])
+    ((name, draw),) = sweep_figures(found, [])
     figure = draw()
     check(figure, name)
     assert name == "search-accuracy"
@@ -208,7 +208,7 @@ def test_what_is_not_drawn_is_said(tmp_path: Path) -> None:
     more = replace(found, vary={**found.vary, "train.warmup": (0, 0.1), "model.d_ff": (8, 16)})
     texts = [text for text, *_ in boxes_of(grid(more))]
     assert any("the first 12 of 16 maps" in text for text in texts)
-    ((_, draw),) = planned(document(tmp_path / "rows", "a hundred values")[0], [])
+    ((_, draw),) = sweep_figures(document(tmp_path / "rows", "a hundred values")[0], [])
     assert not any("the first" in text for text, *_ in boxes_of(draw())), "fifty rows have room"
 
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from headway.callbacks import OnShare
 from headway.runs import RunDirectory
 from headway.studies import pool
-from headway.studies.jobs import Lengths, RunAnalysis, Tell
+from headway.studies.jobs import Lengths, RunAnalysis
 from headway.studies.plan import Arm, Study
 from headway.training import train
 from tests.tiny import SORTEDNESS, config
@@ -34,7 +35,7 @@ class Sleep(RunAnalysis[dict[str, Any]]):
     def fitting(self, found: dict[str, Any]) -> dict[str, Any] | None:
         return found
 
-    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+    def do(self, *, device: str, tell: OnShare) -> dict[str, Any]:
         for step in range(1_000):
             tell(step / 1_000)
             time.sleep(0.05)
@@ -48,7 +49,7 @@ class Sleep(RunAnalysis[dict[str, Any]]):
 class LastAlone(Sleep):
     """Seed 0's ends once the other has begun; that one waits for more threads. Both note how many they had."""
 
-    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+    def do(self, *, device: str, tell: OnShare) -> dict[str, Any]:
         begun, threads = self.run.path.parent / "begun", set()
         for _ in range(400):
             tell(0.5)
@@ -63,7 +64,7 @@ class LastAlone(Sleep):
 
 
 class Death(Sleep):
-    def do(self, *, device: str, tell: Tell) -> dict[str, Any]:
+    def do(self, *, device: str, tell: OnShare) -> dict[str, Any]:
         os._exit(3)
 
 

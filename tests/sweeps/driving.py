@@ -20,7 +20,7 @@ from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import run_sweep
 from headway.sweeps.local import LocalExecutor
-from headway.sweeps.plan import Plan, plan_grid
+from headway.sweeps.plan import SweepPlan, plan_grid
 from headway.sweeps.trial import Job, JobOptions, run_job
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ class Here:
 HERE = Here()
 
 
-def long_plan(recipe: Path) -> Plan:
+def long_plan(recipe: Path) -> SweepPlan:
     """Four trials that are long enough to be killed in the middle."""
     settings = [("train.steps", 100), ("train.validate_every", 20)]
     return plan_grid(recipe, settings, ["train.lr=0.01,0.02"], [0, 1])
@@ -56,7 +56,7 @@ def start_driver(recipe: Path, out: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE, start_new_session=True)
 
 
-def run_here(plan: Plan, out: Path) -> SweepDirectory:
+def run_here(plan: SweepPlan, out: Path) -> SweepDirectory:
     """The same trials one after another in this process."""
     directory = SweepDirectory(out)
     directory.begin(plan.to_json())

@@ -27,7 +27,7 @@ from headway.runs import RunDirectory, SweepDirectory
 from headway.sweeps.driver import next_stage, run_sweep
 from headway.sweeps.halving import count_steps, make_rungs, plan_rungs
 from headway.sweeps.local import LocalExecutor
-from headway.sweeps.plan import Plan, Rung, Trial
+from headway.sweeps.plan import Rung, SweepPlan, Trial
 from headway.sweeps.ray_task import run_away_from_home
 from headway.sweeps.search import plan_search
 from headway.sweeps.tables import heading, table_of
@@ -42,7 +42,7 @@ pytest.importorskip("optuna", reason="the extra `search` is not installed")
 WITHOUT_SPLIT = replace(HOW, split=None)
 
 
-def halving(folder: Path, *settings: str, trials: int = 9, seeds: Sequence[int] = (100, 101)) -> Plan:
+def halving(folder: Path, *settings: str, trials: int = 9, seeds: Sequence[int] = (100, 101)) -> SweepPlan:
     """Nine learning rates of two seeds: all to step 2, three to step 6, one to step 18."""
     recipe = write_recipe(folder)
     vary = ["train.lr=1e-4..1e-1:log"]
@@ -50,7 +50,7 @@ def halving(folder: Path, *settings: str, trials: int = 9, seeds: Sequence[int] 
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, SweepDirectory]:
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepPlan, SweepDirectory]:
     """A search that nothing disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     plan, directory = halving(folder), SweepDirectory(folder / "sweep")
@@ -122,7 +122,7 @@ def loss_at(directory: SweepDirectory, trial: Trial, until: int) -> float:
     return min(one["validation"]["loss"] for one in found if "validation" in one and one["step"] <= until)
 
 
-def test_the_best_third_of_each_rung_go_on(searched: tuple[Plan, SweepDirectory]) -> None:
+def test_the_best_third_of_each_rung_go_on(searched: tuple[SweepPlan, SweepDirectory]) -> None:
     plan, directory = searched
     assert plan.search is not None
     assert plan.search.rungs == (Rung(9, 2), Rung(3, 6), Rung(1, 18))
@@ -148,7 +148,7 @@ def test_the_best_third_of_each_rung_go_on(searched: tuple[Plan, SweepDirectory]
 
 
 def test_a_setting_that_goes_on_is_trained_as_it_would_be_alone(
-    searched: tuple[Plan, SweepDirectory], tmp_path: Path
+    searched: tuple[SweepPlan, SweepDirectory], tmp_path: Path
 ) -> None:
     plan, directory = searched
     last = next(trial for trial in plan.trials if directory.results()[trial.name].state == "finished")
@@ -159,7 +159,7 @@ def test_a_setting_that_goes_on_is_trained_as_it_would_be_alone(
 
 @pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_an_interrupted_search_goes_on_to_the_same_results(
-    most: int, searched: tuple[Plan, SweepDirectory], tmp_path: Path
+    most: int, searched: tuple[SweepPlan, SweepDirectory], tmp_path: Path
 ) -> None:
     plan, expected = searched
     directory = SweepDirectory(tmp_path / "sweep")
@@ -174,7 +174,7 @@ def test_an_interrupted_search_goes_on_to_the_same_results(
     assert nothing.ran == 0
 
 
-def test_seeds_and_rates_climb_as_a_stack(searched: tuple[Plan, SweepDirectory], tmp_path: Path) -> None:
+def test_seeds_and_rates_climb_as_a_stack(searched: tuple[SweepPlan, SweepDirectory], tmp_path: Path) -> None:
     plan, alone = searched
     directory, executor = SweepDirectory(tmp_path / "sweep"), Here()
     run_sweep(plan, directory, executor, stack=8)
@@ -186,7 +186,7 @@ def test_seeds_and_rates_climb_as_a_stack(searched: tuple[Plan, SweepDirectory],
         assert record.rungs == pytest.approx(expected.rungs, rel=1e-4)
 
 
-def kill_plan(folder: Path) -> Plan:
+def kill_plan(folder: Path) -> SweepPlan:
     return halving(folder, "train.steps=54", trials=3, seeds=[100, 101])
 
 
@@ -260,7 +260,7 @@ class Written:
             done([Outcome(trial.name, trial.settings, trial.seed, state, metrics, seconds=1.0)])
 
 
-def by_rate(plan: Plan) -> list[list[str]]:
+def by_rate(plan: SweepPlan) -> list[list[str]]:
     """The names of each setting's trials, the lowest learning rate first."""
     found: dict[float, list[str]] = {}
     for trial in plan.trials:
@@ -311,7 +311,7 @@ def test_where_all_fail_there_is_no_best(tmp_path: Path) -> None:
 # What a person sees
 
 
-def test_compare_does_not_rank_what_stopped_with_what_finished(searched: tuple[Plan, SweepDirectory]) -> None:
+def test_compare_does_not_rank_what_stopped_with_what_finished(searched: tuple[SweepPlan, SweepDirectory]) -> None:
     found = hw.compare(searched[1])
     assert (found.metric, found.trials_finished, found.trials_stopped, found.trials_failed) == (
         "validation_loss",

@@ -27,7 +27,7 @@ from headway.sweeps import ray as ray_module
 from headway.sweeps.driver import run_sweep
 from headway.sweeps.executors import make_executor
 from headway.sweeps.packing import pack, unpack
-from headway.sweeps.plan import Plan, plan_grid
+from headway.sweeps.plan import SweepPlan, plan_grid
 from headway.sweeps.ray import RayExecutor
 from headway.sweeps.ray_processes import children_of, end_session, in_session, look_at
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
@@ -47,7 +47,7 @@ LONG = ["train.steps=100", "train.validate_every=25"]
 ENDLESS = [("train.steps", 100_000), ("train.validate_every", 100_000)]
 
 
-def long_plan(recipe: Path) -> Plan:
+def long_plan(recipe: Path) -> SweepPlan:
     return plan_grid(recipe, LONG, [VARIED], [0, 1, 2])
 
 
@@ -359,7 +359,7 @@ def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
 # Without a cluster
 
 
-def run_one(plan: Plan, folder: Path, **options: Any) -> None:
+def run_one(plan: SweepPlan, folder: Path, **options: Any) -> None:
     run_sweep(plan, SweepDirectory(folder / "sweep"), RayExecutor(HOW, **options))
 
 

@@ -17,7 +17,7 @@ from headway.cli.main import run
 from headway.errors import InputError
 from headway.runs import SweepDirectory
 from headway.sweeps.driver import run_sweep
-from headway.sweeps.plan import Plan, plan_grid, read_vary
+from headway.sweeps.plan import SweepPlan, plan_grid, read_vary
 from headway.sweeps.ranges import Range, parse_range
 from headway.sweeps.search import draw, plan_search
 from tests.sweeps.driving import HERE
@@ -28,7 +28,7 @@ pytest.importorskip("optuna", reason="the extra `search` is not installed")
 RATE = "train.lr=1e-4..1e-2:log"
 
 
-def search(folder: Path, *vary: str, **how: Any) -> Plan:
+def search(folder: Path, *vary: str, **how: Any) -> SweepPlan:
     return plan_search(write_recipe(folder), [], vary, [100, 101], **how)
 
 

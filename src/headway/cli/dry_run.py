@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import Stage
-    from headway.sweeps.plan import Plan
+    from headway.sweeps.plan import SweepPlan
     from headway.sweeps.trial import JobOptions
 
 
-def describe(plan: "Plan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> dict[str, Any]:
+def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> dict[str, Any]:
     """Every trial that is not finished, and about how long all take together; of a search, the trials of its rung."""
     from headway.sweeps.driver import next_stage
     from headway.sweeps.estimate import estimate
@@ -40,7 +40,7 @@ def describe(plan: "Plan", place: "SweepDirectory", how: "JobOptions", at_once: 
     }
 
 
-def _seconds_left(plan: "Plan", stage: "Stage", seconds: "Mapping[str, float]") -> float:
+def _seconds_left(plan: "SweepPlan", stage: "Stage", seconds: "Mapping[str, float]") -> float:
     """Of the trials that are left; in a rung, its part of each, and for the rungs after it that of the mean trial."""
     left = sum(seconds[trial.name] for trial in stage.left)
     rungs = () if plan.search is None else plan.search.rungs
@@ -55,7 +55,7 @@ def _seconds_left(plan: "Plan", stage: "Stage", seconds: "Mapping[str, float]") 
     return left * parts[stage.until][1] + later
 
 
-def drawn_twice(plan: "Plan") -> str:
+def drawn_twice(plan: "SweepPlan") -> str:
     """What is to be said where settings were drawn again; nothing otherwise."""
     distinct = len(plan.trials) // max(len(plan.seeds), 1)
     if plan.search is None or plan.search.drawn == distinct:
@@ -63,7 +63,7 @@ def drawn_twice(plan: "Plan") -> str:
     return f"{distinct:,} distinct settings in {plan.search.drawn:,} draws; each is trained once"
 
 
-def rung_lines(plan: "Plan") -> list[str]:
+def rung_lines(plan: "SweepPlan") -> list[str]:
     """What every rung of successive halving is, and the steps of all."""
     from headway.sweeps.halving import count_steps
 

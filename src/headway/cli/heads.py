@@ -162,9 +162,9 @@ def _remove_figures(folder: Path) -> None:
 
 def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
     """Draw all figures, unless those of an earlier analysis are all there."""
-    from headway.reports.figures import draw_all, planned
+    from headway.reports.figures import draw_all, head_figures
 
-    if anew or not all((folder / f"{name}.png").exists() for name, _ in planned(document)):
+    if anew or not all((folder / f"{name}.png").exists() for name, _ in head_figures(document)):
         draw_all(document, folder)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import SweepResult
-    from headway.sweeps.plan import Plan
+    from headway.sweeps.plan import SweepPlan
     from headway.sweeps.search import SearchResult
 
 MOST_LINES = 20
@@ -119,7 +119,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def summary(plan: "Plan", place: "SweepDirectory", result: "SweepResult") -> list[str]:
+def summary(plan: "SweepPlan", place: "SweepDirectory", result: "SweepResult") -> list[str]:
     """A line for each setting, and where all of it is."""
     from statistics import fmean
 

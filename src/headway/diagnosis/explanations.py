@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.diagnosis.foreign import ForeignData
-from headway.diagnosis.tables import Point
+from headway.diagnosis.published_results import Point
 from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
 

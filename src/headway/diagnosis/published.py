@@ -16,7 +16,7 @@ from headway.diagnosis.explanations import BELOW, CLASS, Candidate, Share, candi
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.material import diagnosis_of, not_examined, overlap_of_measured
 from headway.diagnosis.published_heads import drops_inside_noise, nothing_to_lose
-from headway.diagnosis.tables import Claim, Point, Series, Table, claims_of, read_results
+from headway.diagnosis.published_results import Claim, Point, PublishedResults, Series, claims_of, read_results
 from headway.narration.numbers import percent
 from headway.results.doctor import Diagnosis, Finding
 from headway.statistics import above_share, binomial_between, holm
@@ -56,7 +56,7 @@ def examine_results(results: Path, data: Path) -> Diagnosis:
     return diagnosis_of(results, found, findings)
 
 
-def explain(table: Table, data: ForeignData) -> list[Finding]:
+def explain(table: PublishedResults, data: ForeignData) -> list[Finding]:
     """What the data explains of each claim, and what it does not."""
     claims = claims_of(table.series)
     explained = list(_coincidences(claims, data))
@@ -298,7 +298,7 @@ def _possible(point: Point, n: int) -> bool:
     return abs(round(point.value * n) / n - point.value) <= point.half + ROUNDING
 
 
-def _unread(table: Table, claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
+def _unread(table: PublishedResults, claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
     """Numbers that could not be examined: lengths and splits without data, and names that say nothing."""
     points = [point for claim in claims for point in claim.points if not sets_of(data, point)]
     lengths = sorted({point.place for point in points if isinstance(point.place, int)})

@@ -6,7 +6,7 @@ import numpy as np
 
 from headway.diagnosis.explanations import CLASS, share_of
 from headway.diagnosis.foreign import ForeignData
-from headway.diagnosis.tables import Claim, Point, Series
+from headway.diagnosis.published_results import Claim, Point, Series
 from headway.narration.numbers import percent
 from headway.results.doctor import Finding
 from headway.statistics import above_share, holm, mcnemar

@@ -10,9 +10,9 @@ import torch
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
+from headway.explorer.encoding_tables import Span, TooLarge, add_tables
 from headway.explorer.findings import Warn, head_findings, ignore, length_findings
 from headway.explorer.packing import PRECISIONS, Pack
-from headway.explorer.tables import Span, TooLarge, add_tables
 from headway.head_analysis.analysis import EXAMPLES as ANALYSED
 from headway.head_analysis.partial_forward import PartialForward
 from headway.head_analysis.variants import means
@@ -227,7 +227,7 @@ def _sites(model: Transformer) -> list[dict[str, Any]]:
     return [
         {
             "name": site.name,
-            "stack": site.stack,
+            "side": site.side,
             "layer": site.layer,
             "kind": site.kind,
             "causal": model.kinds[site.kind],

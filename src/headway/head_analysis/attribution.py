@@ -142,7 +142,7 @@ def attribute(trained: Trained, examples: Examples) -> Attribution | None:
             names, values = _split(trained, part)
             found.append(values)
     margins, *columns = np.concatenate(found, axis=1)
-    encoder = [str(head) for site in trained.model.sites if site.stack == "encoder" for head in site.heads]
+    encoder = [str(head) for site in trained.model.sites if site.side == "encoder" for head in site.heads]
     return Attribution(
         n=len(examples),
         margin=float(margins.mean()),
@@ -217,7 +217,7 @@ def _watched(model: Transformer) -> Iterator[dict[str, Written]]:
         # The decoder's embedding is the last; an encoder's comes before it.
         watch(model.dropout, lambda given, made: written.update({EMBEDDING: made}))
         for site in model.sites:
-            if site.stack == "decoder":
+            if site.side == "decoder":
                 block = model.decoder[site.layer]
                 assert isinstance(block, Block)
                 output = (block.cross if site.across else block.own).output  # type: ignore[union-attr]

@@ -86,7 +86,7 @@ def eliminate(
     for limit in LIMITS:
         others += [_alone_under(heads, single_drops, limit), _adding_up(heads, single_drops, limit)]
     outcomes = reported_on.right_without(np.stack([*nested, *(as_row(heads, chosen) for chosen in others)]))
-    found = [compare(outcomes.right, row) for row in range(len(outcomes))]
+    found = [paired_comparison(outcomes.right, row) for row in range(len(outcomes))]
     promised = np.cumsum([0.0, *(single_drops[str(head)] for head in order)])
     steps = tuple(
         Step(
@@ -197,7 +197,7 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
     return ranked[: int(within[-1]) + 1] if len(within) else []
 
 
-def compare(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
+def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
     """Accuracy of a variant, and its paired drop against the first, in points."""
     return Comparison(
         accuracy=float(right[row].mean()),
@@ -264,7 +264,7 @@ def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray,
     enough = np.flatnonzero(_points(accuracy[-1], accuracy) < LIMITS[0])
     best = min(enough.tolist(), key=lambda i: (int(subsets[i].sum()), -accuracy[i]))
     kept = [head for head, stays in zip(players, subsets[best], strict=True) if stays]
-    return _set_of(kept, compare(np.stack([others[-1], others[best]]), 1))
+    return _set_of(kept, paired_comparison(np.stack([others[-1], others[best]]), 1))
 
 
 def shapley_sampled(

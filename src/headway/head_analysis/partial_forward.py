@@ -87,13 +87,13 @@ class PartialForward:
 
     def opens(self, site: HeadSite) -> bool:
         """Whether a site looks at nothing but the decoder's own beginning, whatever the encoder does."""
-        return self.encoder_view is not None and (site.stack, site.layer, site.across) == ("decoder", 0, False)
+        return self.encoder_view is not None and (site.side, site.layer, site.across) == ("decoder", 0, False)
 
     def start(self) -> State:
         return State(self.decoder_hidden if self.encoder_view is None else self.model.embed_source(self.inputs))
 
     def block(self, site: HeadSite) -> Block:
-        stack: nn.ModuleList = getattr(self.model, site.stack)
+        stack: nn.ModuleList = getattr(self.model, site.side)
         block = stack[site.layer]
         assert isinstance(block, Block)
         return block
@@ -102,7 +102,7 @@ class PartialForward:
         """What the heads of a site bring."""
         block = self.block(site)
         if not site.across:
-            view = self.encoder_view if site.stack == "encoder" else self.own_view
+            view = self.encoder_view if site.side == "encoder" else self.own_view
             assert view is not None
             return block.self_attention_outputs(state.hidden, view)
         assert self.cross_view is not None
@@ -118,7 +118,7 @@ class PartialForward:
             if block.cross is not None:
                 return replace(state, hidden=hidden)
         hidden = block.add_feed_forward(hidden)
-        if site.stack == "encoder" and site.layer == len(self.model.encoder) - 1:
+        if site.side == "encoder" and site.layer == len(self.model.encoder) - 1:
             return self._after_encoder(self.model.encoder_norm(hidden))
         return replace(state, hidden=hidden)
 

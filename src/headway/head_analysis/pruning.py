@@ -98,7 +98,7 @@ def _keep(tensor: Tensor, axis: int, places: Sequence[int], heads: int) -> Tenso
     )
 
 
-def compare(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> dict[str, Any]:
+def compare_pruned(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> dict[str, Any]:
     """The pruned model against the masked one and against the whole one; unequal logits raise."""
     heads = heads_of(trained)
     gone = as_row(heads, [head for head in heads if head not in kept])[None]

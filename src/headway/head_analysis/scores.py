@@ -205,7 +205,7 @@ def cut_part(part: Bool[Tensor, "batch token token"], batch: Batch, site: HeadSi
     source = batch.inputs.source.shape[1]
     if trained.model.config.shape == "decoder":
         return part
-    queries = slice(0, source) if site.stack == "encoder" else slice(source, None)
+    queries = slice(0, source) if site.side == "encoder" else slice(source, None)
     keys = slice(source, None) if site.kind == "decoder" else slice(0, source)
     return part[:, queries, keys]
 

@@ -239,7 +239,7 @@ def spans(forward: PartialForward, site: HeadSite) -> list[tuple[str, slice]]:
     """Which queries of a site are source tokens and which are answer tokens."""
     source = forward.inputs.source.shape[1]
     answer = 0 if forward.inputs.prefix is None else forward.inputs.prefix.shape[1]
-    if site.stack == "encoder":
+    if site.side == "encoder":
         return [("source", slice(0, source))]
     if forward.model.config.shape == "decoder":
         return [("source", slice(0, source)), ("answer", slice(source, source + answer))]
@@ -259,7 +259,7 @@ def _add(sums: Sums, key: tuple[str, str], value: Tensor) -> None:
 def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "batch query"]:
     """The queries of a site that stand for a real token and not for padding."""
     source = batch.inputs.source != trained.task.vocabulary.pad
-    if site.stack == "encoder":
+    if site.side == "encoder":
         return source
     answer = batch.target != trained.task.vocabulary.pad
     return torch.cat([source, answer], dim=1) if trained.model.config.shape == "decoder" else answer

@@ -62,7 +62,7 @@ class Observed:
         return self.pieces.get(length, self.base)
 
 
-def compare(seen: Observed) -> list[Change]:
+def find_changes(seen: Observed) -> list[Change]:
     """Every score and every effect at every length past the reference, tested as one family."""
     found = []
     for length in seen.longer:

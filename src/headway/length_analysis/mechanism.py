@@ -21,8 +21,8 @@ from headway.length_analysis.changes import (
     LARGE,
     LARGE_EFFECT,
     Observed,
-    compare,
     effects,
+    find_changes,
     has_changed,
     in_order,
     scale_of,
@@ -74,7 +74,7 @@ def mechanism(
         length: length_set(trained, name, length, examples_at(n, length)) for length in sorted({*lengths, plan.longest})
     }
     seen = _observe_all(trained, drawn, plan.longest, progress)
-    changes = compare(seen)
+    changes = find_changes(seen)
     rows = tuple(_length_row(seen, length) for length in seen.at)
     ordered = tuple(in_order(changes))
     fails_at = first_failing(rows, seen.reference)

@@ -11,7 +11,7 @@ from headway.evaluation import Trained
 from headway.length_analysis.identities import CHECKED, FEWEST_PAIRS, measure_identities, rotation_error, short
 from headway.model.encodings.base import NoOptions, Sizes
 from headway.model.encodings.sinusoidal import Sinusoidal
-from headway.results.positions import Bias, Identities, Positions, Table
+from headway.results.positions import Bias, Identities, LearnedTable, Positions
 from headway.runs import DamagedCheckpoint
 
 MOST_ROWS, MOST_COORDINATES = 256, 64
@@ -37,7 +37,7 @@ def positions(trained: Trained) -> Positions:
     identities: dict[str, Identities] = {}
     error = None
     if learned is not None or isinstance(encoding, Sinusoidal):
-        identities, error = compare(learned, start, trained.config.model.d_model)
+        identities, error = compare_identities(learned, start, trained.config.model.d_model)
     table = None if learned is None else describe_table(learned, start, past_words(trained, len(learned)))
     biases = read_biases(trained)
     return Positions(
@@ -61,9 +61,9 @@ def start_rows(trained: Trained, key: str) -> np.ndarray | None:
         return None
 
 
-def describe_table(rows: np.ndarray, start: np.ndarray | None, past: str) -> Table:
+def describe_table(rows: np.ndarray, start: np.ndarray | None, past: str) -> LearnedTable:
     moved = None if start is None else np.sqrt(((rows - start) ** 2).mean(1))
-    return Table(
+    return LearnedTable(
         rows=len(rows),
         coordinates=rows.shape[1],
         past=past,
@@ -83,7 +83,9 @@ def past_words(trained: Trained, rows: int) -> str:
     return f"a position past row {rows - 1:,} takes that row"
 
 
-def compare(learned: np.ndarray | None, start: np.ndarray | None, d_model: int) -> tuple[dict[str, Identities], float]:
+def compare_identities(
+    learned: np.ndarray | None, start: np.ndarray | None, d_model: int
+) -> tuple[dict[str, Identities], float]:
     """The identities of the sinusoid, and of the learned rows beside it where enough of them are trained."""
     block = slice(0, MOST_COMPARED) if learned is None else trained_block(learned, start)
     count = block.stop - block.start
@@ -130,7 +132,7 @@ def read_biases(trained: Trained) -> tuple[Bias, ...]:
     return tuple(found)
 
 
-def say(table: Table | None, biases: Sequence[Bias], identities: Mapping[str, Identities]) -> tuple[str, ...]:
+def say(table: LearnedTable | None, biases: Sequence[Bias], identities: Mapping[str, Identities]) -> tuple[str, ...]:
     """The findings in plain sentences."""
     words = []
     if table is not None and table.untrained_rows is not None:

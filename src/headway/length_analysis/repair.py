@@ -120,7 +120,7 @@ class Nearby(Place):
 
 def within_reach(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
     """What the heads bring if they see tokens up to `reach` away."""
-    view = forward.encoder_view if site.stack == "encoder" else forward.own_view
+    view = forward.encoder_view if site.side == "encoder" else forward.own_view
     assert view is not None
     place = Nearby(**vars(view.place), reach=reach)
     return forward.block(site).self_attention_outputs(state.hidden, replace(view, place=place))
@@ -154,7 +154,7 @@ class Scattered(Nearby):
 
 def at_random(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
     """What the heads bring if every query sees as many keys as within `reach`, drawn at random."""
-    view = forward.encoder_view if site.stack == "encoder" else forward.own_view
+    view = forward.encoder_view if site.side == "encoder" else forward.own_view
     assert view is not None
     place = Scattered(**vars(view.place), reach=reach, causal=view.visibility.causal)
     return forward.block(site).self_attention_outputs(state.hidden, replace(view, place=place))

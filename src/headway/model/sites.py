@@ -14,7 +14,7 @@ from headway.config import ModelConfig
 from headway.errors import InputError, suggestion
 
 HEAD = re.compile(r"(enc|dec)(\d+)\.(self|cross)\.h(\d+)")
-STACKS = {"enc": "encoder", "dec": "decoder"}
+SIDES = {"enc": "encoder", "dec": "decoder"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Head:
         match = HEAD.fullmatch(text.strip())
         if match is None:
             raise InputError(f"{text!r} is not a head; write it like enc0.self.h1 or dec1.cross.h2")
-        return cls(f"{STACKS[match[1]]}.{int(match[2])}.{match[3]}", int(match[4]))
+        return cls(f"{SIDES[match[1]]}.{int(match[2])}.{match[3]}", int(match[4]))
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class HeadSite:
     kept: tuple[int, ...]
 
     @property
-    def stack(self) -> str:
+    def side(self) -> str:
         return self.name.split(".")[0]
 
     @property
@@ -63,7 +63,7 @@ class HeadSite:
     @property
     def kind(self) -> str:
         """encoder, decoder or cross."""
-        return "cross" if self.across else self.stack
+        return "cross" if self.across else self.side
 
     @property
     def heads(self) -> list[Head]:

@@ -1,10 +1,7 @@
 """Every figure of one run, drawn from its heads.json alone."""
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from headway.reports.bars import bars
 from headway.reports.elimination import elimination
@@ -12,7 +9,7 @@ from headway.reports.error_figure import anatomy
 from headway.reports.importance import importance, shapley
 from headway.reports.interventions import interventions
 from headway.reports.loss import has_losses, loss_changes
-from headway.reports.style import kinds_of, save
+from headway.reports.style import NamedFigures, kinds_of, save
 from headway.reports.weights import first_drop, head_over_examples, head_sheet
 from headway.results.heads import HeadAnalysis
 
@@ -28,18 +25,15 @@ __all__ = [
     "shapley",
 ]
 
-Plan = Iterator[tuple[str, Callable[[], Figure]]]
-"""Names of files without their ending, and how to draw each."""
-
 
 def draw_all(found: HeadAnalysis, folder: Path) -> list[Path]:
     """Write every figure that the document has the findings for, as PNG and as SVG, and say where."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for name, draw in planned(found) for path in save(draw(), folder, name)]
+    return [path for name, draw in head_figures(found) for path in save(draw(), folder, name)]
 
 
-def planned(found: HeadAnalysis) -> Plan:
-    yield from planned_weights(found)
+def head_figures(found: HeadAnalysis) -> NamedFigures:
+    yield from weight_figures(found)
     for ablation in dict.fromkeys(kind for head in found.heads for kind in head.ablation):
         yield f"importance-{ablation}", partial(importance, found, ablation)
         if has_losses(found, ablation):
@@ -57,7 +51,7 @@ def planned(found: HeadAnalysis) -> Plan:
             yield name, partial(bars, shown)
 
 
-def planned_weights(found: HeadAnalysis) -> Plan:
+def weight_figures(found: HeadAnalysis) -> NamedFigures:
     """All heads in the mean and on every captured example, and the most important head of each kind by itself."""
     examples = found.capture.examples
     if found.capture.mean:

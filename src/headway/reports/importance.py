@@ -46,7 +46,7 @@ def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
         f"from {percent(baseline.accuracy)} right of {baseline.n:,} examples of {where_from(found)}",
         f"whiskers are 95 % intervals{own_margin(baseline)}",
     )
-    ((*panels,),) = stack(figure, groups, [4.3])
+    ((*panels,),) = rows_of_heads(figure, groups, [4.3])
     rows = [[drops[name] for name in names] for names in groups.values()]
     for axes, some in zip(panels, rows, strict=True):
         drop_bars(axes, some, drop_limits(drops.values()))
@@ -94,7 +94,7 @@ def grouped(found: HeadAnalysis, values: Mapping[str, float]) -> dict[str, list[
     return {kind: sorted(names, key=lambda name: -values[name]) for kind, names in groups.items() if names}
 
 
-def stack(figure: Figure, groups: Groups, widths: Sequence[float]) -> list[list[Axes]]:
+def rows_of_heads(figure: Figure, groups: Groups, widths: Sequence[float]) -> list[list[Axes]]:
     """Columns of panels, one for each kind of attention with a row a head; only the last one shows its scale."""
     grid = figure.subplots(
         len(groups),
@@ -152,8 +152,8 @@ def shapley(found: HeadAnalysis) -> Figure:
     figure = new_figure(
         "Shapley values: each head's share of the credit", "whiskers are one standard error to either side"
     )
-    stacks = stack(figure, groups, [3.1 if len(columns) > 1 else 5.0] * len(columns))
-    for panels, (among, column) in zip(stacks, columns.items(), strict=True):
+    columns_of_panels = rows_of_heads(figure, groups, [3.1 if len(columns) > 1 else 5.0] * len(columns))
+    for panels, (among, column) in zip(columns_of_panels, columns.items(), strict=True):
         credit_column(panels, groups, column)
         panels[-1].set_xlabel(f"points, among {among}")
     return figure

@@ -1,11 +1,9 @@
 """Every figure of lengths, drawn from lengths.json of one run or of many."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from headway.reports.length_bars import bars, lengths_held, plan_sets
 from headway.reports.length_curves import answers, curves, plan_panels
@@ -15,14 +13,11 @@ from headway.reports.length_map import is_mapped, length_map
 from headway.reports.length_table import length_table, markdown
 from headway.reports.mechanism import draw_mechanism
 from headway.reports.positions import biases, encodings, identities, learned_table
-from headway.reports.style import save
+from headway.reports.style import NamedFigures, save
 from headway.results.lengths import Lengths
 from headway.results.positions import Patterns
 
-__all__ = ["length_table", "markdown", "planned", "write_encodings", "write_figures"]
-
-Plan = Iterator[tuple[str, Callable[[], Figure]]]
-"""Names of files without their ending, and how to draw each."""
+__all__ = ["length_figures", "length_table", "markdown", "write_encodings", "write_figures"]
 
 
 def write_figures(
@@ -36,9 +31,9 @@ def write_figures(
     `groups` has a name for each run; runs of one name differ in their seed. By default encoding and pooling are the
     name.
     """
-    plans = planned(groups_of(runs, groups))
+    figures = length_figures(groups_of(runs, groups))
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for name, draw in plans for path in save(draw(), folder, name)]
+    return [path for name, draw in figures for path in save(draw(), folder, name)]
 
 
 def write_encodings(patterns: Patterns, folder: Path) -> list[Path]:
@@ -47,7 +42,7 @@ def write_encodings(patterns: Patterns, folder: Path) -> list[Path]:
     return save(encodings(patterns), folder, "encodings")
 
 
-def planned(groups: Sequence[Group]) -> Plan:
+def length_figures(groups: Sequence[Group]) -> NamedFigures:
     """A map of all, curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
     if is_mapped(groups):
         yield "lengths-map", partial(length_map, groups)
@@ -64,12 +59,12 @@ def planned(groups: Sequence[Group]) -> Plan:
     for group in groups:
         encoding = group.runs[0].encoding
         if encoding not in shown:  # one group of each shows what an encoding is; its poolings do not change that
-            yield from planned_positions(group.runs[0], group.name if len(groups) > 1 else "")
+            yield from position_figures(group.runs[0], group.name if len(groups) > 1 else "")
         shown.add(encoding)
-        yield from planned_mechanism(group, group.name if len(groups) > 1 else "")
+        yield from mechanism_figures(group, group.name if len(groups) > 1 else "")
 
 
-def planned_positions(run: Lengths, name: str) -> Plan:
+def position_figures(run: Lengths, name: str) -> NamedFigures:
     """What the encoding of a group's first run learned; seeds learn different tables, and one shows what they are."""
     found = run.positions
     if found is None:
@@ -82,7 +77,7 @@ def planned_positions(run: Lengths, name: str) -> Plan:
         yield file_name("positions-identities", name), partial(identities, found)
 
 
-def planned_mechanism(group: Group, name: str) -> Plan:
+def mechanism_figures(group: Group, name: str) -> NamedFigures:
     """Heads against length of every run that has it: heads of different seeds have nothing to do with each other."""
     for run in group.runs:
         if run.mechanism is not None:

@@ -24,7 +24,7 @@ from headway.reports.panels import (
 )
 from headway.reports.settings import first_of
 from headway.reports.style import BLUE, DOTTED, GREY, INK, LABEL, PALE, RED, SMALL, set_style
-from headway.results.positions import Identities, Pattern, Patterns, Positions, Products, Table
+from headway.results.positions import Identities, LearnedTable, Pattern, Patterns, Positions, Products
 
 VECTORS = {"sinusoidal": "sinusoid", "learned": "learned", "start": "learned, at step 0"}
 MOST_HEADS = 7
@@ -51,7 +51,7 @@ def show_scale(axes: Axes, scale: ScalarMappable) -> None:
 
 
 @drawing
-def learned_table(found: Positions, table: Table) -> Figure:
+def learned_table(found: Positions, table: LearnedTable) -> Figure:
     """Every row of the table, how far it moved in training, and a hatched bar along rows that never did."""
     values, moved = table.values, table.moved
     figure = new_figure(f"Learned positions ({found.encoding}) after step {found.step:,}", *found.words)

@@ -1,6 +1,6 @@
 """How every figure looks: colours, type, and nothing that rests on colour alone; and how it is written to files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,10 @@ def style() -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
         yield
+
+
+NamedFigures = Iterator[tuple[str, Callable[[], Figure]]]
+"""Names of files without their ending, and a function that draws each."""
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

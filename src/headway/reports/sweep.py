@@ -1,6 +1,6 @@
 """Figures of a sweep: its grid, and how its trials learned. Drawn from a comparison and the trials' metrics."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,7 +25,7 @@ from headway.reports.settings import (
     value_axis,
     varying,
 )
-from headway.reports.style import BLUE, GREY, INK, LABEL, RED, save, tick
+from headway.reports.style import BLUE, GREY, INK, LABEL, RED, NamedFigures, save, tick
 from headway.results.comparison import Comparison, Row
 from headway.runs import RunDirectory, SweepDirectory
 
@@ -39,11 +39,11 @@ def draw_sweep(found: Comparison, directory: SweepDirectory) -> list[Path]:
     """Write the grid of the metric, and the curves where trials have any, as PNG and as SVG, and say where."""
     directory.figures.mkdir(parents=True, exist_ok=True)
     curves = [read_curves(row, directory) for row in found.rows[:MOST_CURVES]]
-    plans = planned(found, curves)
-    return [path for name, draw in plans for path in save(draw(), directory.figures, name)]
+    figures = sweep_figures(found, curves)
+    return [path for name, draw in figures for path in save(draw(), directory.figures, name)]
 
 
-def planned(found: Comparison, curves: Sequence[Sequence[Curve]]) -> Iterator[tuple[str, Callable[[], Figure]]]:
+def sweep_figures(found: Comparison, curves: Sequence[Sequence[Curve]]) -> NamedFigures:
     keys = varying(found)
     metric = found.metric
     if len(keys) < 2:

@@ -7,7 +7,7 @@ from headway.results.schema import fact
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class LearnedTable:
     """A table of learned positions."""
 
     rows: int = fact("rows of the table")
@@ -67,7 +67,7 @@ class Positions:
     encoding: str = fact("name of the encoding")
     step: int = fact("training step", unit="steps")
     words: tuple[str, ...] = fact("findings in sentences")
-    table: Table | None = fact("learned table")
+    table: LearnedTable | None = fact("learned table")
     biases: tuple[Bias, ...] = fact("trained biases")
     identities: Mapping[str, Identities] = fact("of the sinusoid, and of the trained rows now (learned) and at step 0")
     rotation_error: float | None = fact("largest error of the sinusoid's known rotation")

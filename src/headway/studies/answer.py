@@ -68,13 +68,13 @@ def decisions(cells: Sequence[StudyCell]) -> list[Decision]:
     return found
 
 
-Table = dict[tuple[str, str], float]
+AccuracyGrid = dict[tuple[str, str], float]
 """(encoding, pooling) -> mean accuracy past training, of one seed."""
 
 
-def complete_tables(grid: Sequence[StudyCell], name: str) -> dict[int, Table]:
+def complete_grids(grid: Sequence[StudyCell], name: str) -> dict[int, AccuracyGrid]:
     """For each seed whose every combination mastered the set: its table."""
-    tables: dict[int, Table] = {}
+    tables: dict[int, AccuracyGrid] = {}
     places = set()
     for cell in grid:
         place = (cell.settings[ENCODING], cell.settings[POOLING])
@@ -96,7 +96,7 @@ def comparison(arm: str, grid: Sequence[StudyCell], name: str) -> Decision:
     ]
     learned = [(settings, mean) for settings, run, mean in tested if mastered(run, name)]
     reached = [value for _, run, _ in tested if (value := run.at_training(name)) is not None]
-    tables = complete_tables(grid, name)
+    tables = complete_grids(grid, name)
     means = [mean for _, mean in learned]
     return Decision(
         arm=arm,
@@ -116,15 +116,15 @@ def comparison(arm: str, grid: Sequence[StudyCell], name: str) -> Decision:
     )
 
 
-def shares_of(tables: Iterable[Table]) -> Shares | None:
-    shares = [two_way_shares(as_table(table)) for table in tables]
+def shares_of(tables: Iterable[AccuracyGrid]) -> Shares | None:
+    shares = [two_way_shares(as_rows(table)) for table in tables]
     if not shares:
         return None
     encoding, pooling, together = (tuple(own) for own in zip(*shares, strict=True))
     return Shares(encoding=encoding, pooling=pooling, together=together)
 
 
-def as_table(table: Table) -> list[list[float]]:
+def as_rows(table: AccuracyGrid) -> list[list[float]]:
     encodings, poolings = (list(dict.fromkeys(place[axis] for place in table)) for axis in (0, 1))
     return [[table[one, other] for other in poolings] for one in encodings]
 

@@ -103,14 +103,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """A study before it is run: its cells, and for every arm the encodings that its task refuses, with the reason."""
 
     study: Study
     cells: tuple[Cell, ...]
     refused: Mapping[str, Mapping[str, str]]
 
-    def part(self, names: Sequence[str]) -> "Plan":
+    def part(self, names: Sequence[str]) -> "StudyPlan":
         """The same plan with the cells of some arms."""
         known = [arm.name for arm in self.study.arms]
         for name in names:
@@ -140,7 +140,7 @@ class Plan:
         return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": write(self.arms())}
 
 
-def plan_study(study: Study, seeds: Sequence[int] | None = None) -> Plan:
+def plan_study(study: Study, seeds: Sequence[int] | None = None) -> StudyPlan:
     """The cells of every arm; `seeds` take the place of the study's and of its arms' own."""
     arms, cells, refused = [], [], {}
     gate = {"train.stop_accuracy": GATE} if study.stop_at_gate else {}
@@ -148,7 +148,7 @@ def plan_study(study: Study, seeds: Sequence[int] | None = None) -> Plan:
         chosen, refused[arm.name] = spelled_out(arm)
         arms.append(chosen)
         cells += cells_of(chosen, seeds or arm.seeds or study.seeds)
-    return Plan(replace(study, arms=tuple(arms)), tuple(cells), refused)
+    return StudyPlan(replace(study, arms=tuple(arms)), tuple(cells), refused)
 
 
 def cells_of(arm: Arm, seeds: Sequence[int]) -> list[Cell]:

@@ -7,7 +7,7 @@ from headway.results.lengths import Lengths
 from headway.results.study import BestValidation, MeasuredRun, StudyCell, Training
 from headway.runs import RunDirectory, StudyDirectory
 from headway.studies.gate import mastery_of
-from headway.studies.plan import Cell, Plan
+from headway.studies.plan import Cell, StudyPlan
 
 if TYPE_CHECKING:
     from headway.sweeps.plan import Trial
@@ -95,7 +95,7 @@ def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, MeasuredRun
 
 
 def findings(
-    plan: Plan, directory: StudyDirectory, measured: Mapping[str, MeasuredRun], failed: Mapping[str, str]
+    plan: StudyPlan, directory: StudyDirectory, measured: Mapping[str, MeasuredRun], failed: Mapping[str, str]
 ) -> list[StudyCell]:
     """One record a cell: its runs' documents, what they say together, what training took, and what failed."""
     from headway.length_analysis.seed_summary import together

@@ -11,7 +11,7 @@ from headway.results.doctor import StudyHealth
 from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
 from headway.results.study import LengthStudy
-from headway.studies.plan import Plan, Study
+from headway.studies.plan import Study, StudyPlan
 from headway.studies.stages import Stages
 from headway.sweeps.trial import in_one_line
 
@@ -39,8 +39,8 @@ def stages_of(study: Study) -> list[str]:
 class Work:
     """A study that is being done: its plan, the part of it that was asked for, and what failed, by the run's name."""
 
-    whole: Plan
-    part: Plan
+    whole: StudyPlan
+    part: StudyPlan
     directory: "StudyDirectory"
     device: str
     tell: OnEvent
@@ -56,7 +56,7 @@ class Work:
     def keep(self, name: str, document: Mapping[str, Any]) -> Path:
         return self.directory.write_analysis(name, document)
 
-    def runs(self, plan: Plan) -> "list[RunDirectory]":
+    def runs(self, plan: StudyPlan) -> "list[RunDirectory]":
         """The runs of a plan that did not fail."""
         names = [trial.name for cell in plan.cells for trial in cell.trials]
         return [self.directory.run(name) for name in names if name not in self.failed]

@@ -13,7 +13,7 @@ from headway.errors import Interrupted
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
-from headway.sweeps.plan import Plan, Trial
+from headway.sweeps.plan import SweepPlan, Trial
 from headway.sweeps.search import SearchResult, find_best
 from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
@@ -61,7 +61,12 @@ class Stage:
 
 
 def run_sweep(
-    plan: Plan, directory: SweepDirectory, executor: Executor, on_event: OnEvent = lambda event: None, *, stack: int = 1
+    plan: SweepPlan,
+    directory: SweepDirectory,
+    executor: Executor,
+    on_event: OnEvent = lambda event: None,
+    *,
+    stack: int = 1,
 ) -> SweepResult:
     """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order.
 
@@ -78,7 +83,7 @@ def run_sweep(
         return summarise(plan, directory)
 
 
-def stages(plan: Plan, directory: SweepDirectory) -> Iterator[Stage]:
+def stages(plan: SweepPlan, directory: SweepDirectory) -> Iterator[Stage]:
     """What there is to do, part after part; which trials a rung has is known when the rung before it has ended."""
     rungs = () if plan.search is None else plan.search.rungs
     for number, rung in enumerate(rungs):
@@ -91,7 +96,7 @@ def stages(plan: Plan, directory: SweepDirectory) -> Iterator[Stage]:
         yield Stage(plan.trials, left)
 
 
-def next_stage(plan: Plan, directory: SweepDirectory) -> Stage:
+def next_stage(plan: SweepPlan, directory: SweepDirectory) -> Stage:
     """The first stage in which something is left to do, or the last."""
     stage = Stage((), ())
     for stage in stages(plan, directory):
@@ -122,7 +127,7 @@ def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -
     return jobs
 
 
-def summarise(plan: Plan, directory: SweepDirectory) -> SweepResult:
+def summarise(plan: SweepPlan, directory: SweepDirectory) -> SweepResult:
     """What results.jsonl says of a plan's trials."""
     records = directory.results()
     states = {trial.name: records[trial.name] for trial in plan.trials if trial.name in records}

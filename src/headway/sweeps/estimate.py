@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from headway.sweeps.plan import Plan, Trial
+from headway.sweeps.plan import SweepPlan, Trial
 from headway.sweeps.trial import JobOptions
 
 BUDGET = 10.0
@@ -35,7 +35,7 @@ class Pace:
         return self.start + steps * self.step + (validations + evaluated) * self.validation
 
 
-def estimate(plan: Plan, how: JobOptions) -> dict[str, float]:
+def estimate(plan: SweepPlan, how: JobOptions) -> dict[str, float]:
     """Seconds of each trial by name; a setting that was not measured takes the mean pace of those that were."""
     import torch
 
@@ -57,7 +57,7 @@ def _setting(trial: Trial) -> str:
     return json.dumps(sorted(trial.settings.items()), default=str)
 
 
-def _measure_some(plan: Plan, how: JobOptions) -> dict[str, Pace]:
+def _measure_some(plan: SweepPlan, how: JobOptions) -> dict[str, Pace]:
     settings = list({_setting(trial): trial for trial in plan.trials}.items())
     every = -(-len(settings) // MOST_MEASURED)
     chosen = settings[::every]

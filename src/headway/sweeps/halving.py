@@ -11,7 +11,7 @@ from statistics import fmean
 
 from headway.errors import InputError
 from headway.results.comparison import Outcome
-from headway.sweeps.plan import Plan, Rung, Trial
+from headway.sweeps.plan import Rung, SweepPlan, Trial
 
 ETA = 3
 """One setting in so many goes on."""
@@ -69,7 +69,7 @@ def count_steps(rungs: Sequence[Rung], seeds: int) -> int:
 # While it runs
 
 
-def trials_of_rung(plan: Plan, records: Records, number: int) -> list[Trial]:
+def trials_of_rung(plan: SweepPlan, records: Records, number: int) -> list[Trial]:
     """The trials that are trained in a rung, once all of the rungs before it have ended."""
     assert plan.search is not None
     settings = settings_of(plan)
@@ -79,7 +79,7 @@ def trials_of_rung(plan: Plan, records: Records, number: int) -> list[Trial]:
     return [trial for setting in settings for trial in setting]
 
 
-def waiting(plan: Plan, records: Records, number: int) -> list[Trial]:
+def waiting(plan: SweepPlan, records: Records, number: int) -> list[Trial]:
     """The trials that still have to be trained in a rung.
 
     A failed trial is tried again as long as no trial has ended in a later rung; after that, its failure was counted.
@@ -101,7 +101,7 @@ def _rung_of(ended: Outcome) -> int:
     return max(0, len(ended.rungs or ()) - (ended.state != "failed"))
 
 
-def settings_of(plan: Plan) -> list[tuple[Trial, ...]]:
+def settings_of(plan: SweepPlan) -> list[tuple[Trial, ...]]:
     """The trials of each setting, in the plan's order."""
     each = len(plan.seeds)
     return [plan.trials[start : start + each] for start in range(0, len(plan.trials), each)]

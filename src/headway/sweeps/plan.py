@@ -56,7 +56,7 @@ Choices = list[Any] | Range
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A sweep before it is run: `recipe` is the tables of the recipe with `--set` applied.
 
     A setting's trials stand together, one a seed. `search` is there when settings were drawn; `split` is what is
@@ -91,7 +91,7 @@ Vary = Sequence[str] | Mapping[str, Any]
 """`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python, where a text is read as typed: `{"a.b": "1..5"}`."""
 
 
-def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> Plan:
+def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> SweepPlan:
     """Every combination of the varied values, with every seed; a key or value no recipe can have is refused."""
     check_seeds(seeds)
     table = read_toml(recipe)
@@ -99,7 +99,7 @@ def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequen
     check_size(math.prod(map(len, varied.values())) * len(seeds))
     combinations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     trials = tuple(make_trial(table, set, settings, seed, str(recipe)) for settings in combinations for seed in seeds)
-    return Plan(recipe.stem, assign(table, set), varied, tuple(seeds), trials)
+    return SweepPlan(recipe.stem, assign(table, set), varied, tuple(seeds), trials)
 
 
 def _listed(key: str, choices: Choices) -> list[Any]:
@@ -118,7 +118,7 @@ def check_size(trials: int) -> None:
         raise InputError(f"the sweep would have {trials:,} trials; at most {LARGEST_SWEEP:,} are allowed")
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: SweepPlan) -> None:
     """Refuse what every trial of a setting would stumble over: unknown options, sizes, a domain that has no list."""
     from headway.tasks import make_task
     from headway.training.preparation import resolve

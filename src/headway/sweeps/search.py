@@ -13,7 +13,18 @@ from headway.config import Assignment, RunConfig, assign, read_toml
 from headway.errors import InputError, suggestion
 from headway.randomness import derive
 from headway.sweeps.halving import Records, plan_rungs, settings_of
-from headway.sweeps.plan import Choices, Plan, Rung, Search, Trial, Vary, check_seeds, check_size, make_trial, read_vary
+from headway.sweeps.plan import (
+    Choices,
+    Rung,
+    Search,
+    SweepPlan,
+    Trial,
+    Vary,
+    check_seeds,
+    check_size,
+    make_trial,
+    read_vary,
+)
 from headway.sweeps.ranges import Range
 
 KINDS = ("random", "halving")
@@ -28,7 +39,7 @@ def plan_search(
     trials: int,
     search: str = "random",
     budget: int | None = None,
-) -> Plan:
+) -> SweepPlan:
     """A plan of drawn settings, each with every seed; the same arguments draw the same settings."""
     table, varied = read_toml(recipe), read_vary(vary)
     check_seeds(seeds)
@@ -38,7 +49,7 @@ def plan_search(
     settings = draw(varied, trials, derive(unchanged.config.data.seed, "search"))
     drawn = tuple(make_trial(table, set, one, seed, str(recipe)) for one in settings for seed in seeds)
     rungs = _rungs(drawn, len(seeds), budget) if search == "halving" else ()
-    return Plan(recipe.stem, assign(table, set), varied, tuple(seeds), drawn, Search(trials, rungs))
+    return SweepPlan(recipe.stem, assign(table, set), varied, tuple(seeds), drawn, Search(trials, rungs))
 
 
 def _check(varied: Mapping[str, Choices], trials: int, search: str, budget: int | None) -> None:
@@ -117,7 +128,7 @@ def _total(config: RunConfig) -> int:
     return config.train.total_steps(config.data)
 
 
-def measured_split(split: str | None, plan: Plan) -> str | None:
+def measured_split(split: str | None, plan: SweepPlan) -> str | None:
     """What is measured at the end, where "auto" is the test split for a grid and nothing for a search.
 
     A search chooses by the validation split. It may not see the test split, which would be flattered by the choice.
@@ -149,13 +160,13 @@ class SearchResult:
     best: Best | None
 
 
-def find_best(plan: Plan, records: Records) -> SearchResult:
+def find_best(plan: SweepPlan, records: Records) -> SearchResult:
     """The result of a search, from results.jsonl."""
     stopped = sum(records[trial.name].state == "stopped" for trial in plan.trials if trial.name in records)
     return SearchResult(stopped, best_setting(plan, records))
 
 
-def best_setting(plan: Plan, records: Records) -> Best | None:
+def best_setting(plan: SweepPlan, records: Records) -> Best | None:
     """The setting that a search chooses; one with a seed that did not finish cannot be it."""
     found = []
     for setting in settings_of(plan):

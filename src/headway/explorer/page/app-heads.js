@@ -3,7 +3,7 @@
 const PageHeads = (() => {
   const { make, percent } = PageDraw;
   const VERDICTS = { "depends on the ablation": "depends" };
-  const STACKS = { encoder: "Encoder", decoder: "Decoder" };
+  const SIDES = { encoder: "Encoder", decoder: "Decoder" };
   const SITES = { encoder: "self-attention", decoder: "self-attention", cross: "cross-attention: looks at the encoder" };
   const SHARES = ["diagonal", "operator", "carry", "previous_column", "boundary", "first_operand", "second_operand",
     "next_element", "previous_element", "inversion", "self_token", "previous_token", "entropy_share", "sparsity"];
@@ -39,7 +39,7 @@ const PageHeads = (() => {
     return words.filter(Boolean).join(", ");
   };
 
-  /** All heads, stack by stack and layer by layer. */
+  /** All heads, the encoder's and the decoder's, layer by layer. */
   class Grid {
     constructor(page) {
       this.page = page;
@@ -56,19 +56,19 @@ const PageHeads = (() => {
     build() {
       const { run } = this.page;
       this.tiles.clear();
-      const stacks = [...new Set(run.sites.map((site) => site.stack))];
-      this.element.classList.toggle("alone", stacks.length === 1);
+      const sides = [...new Set(run.sites.map((site) => site.side))];
+      this.element.classList.toggle("alone", sides.length === 1);
       this.element.style.setProperty("--heads", String(Math.min(8, Math.max(1, ...run.sites.map((site) => site.heads.length)))));
-      this.element.replaceChildren(...stacks.map((stack) => this.stack(stack, run.sites.filter((site) => site.stack === stack))));
+      this.element.replaceChildren(...sides.map((side) => this.side(side, run.sites.filter((site) => site.side === side))));
     }
 
-    stack(name, sites) {
+    side(name, sites) {
       const layers = [...new Set(sites.map((site) => site.layer))];
       const rows = layers.flatMap((layer) => {
         const own = sites.filter((site) => site.layer === layer);
-        return [this.layerLine(`${STACKS[name] || name} layer ${layer}`, layer, own), ...own.map((site) => this.site(site))];
+        return [this.layerLine(`${SIDES[name] || name} layer ${layer}`, layer, own), ...own.map((site) => this.site(site))];
       });
-      return make("div", { class: "stack" }, make("h3", {}, STACKS[name] || name), ...rows);
+      return make("div", { class: "stack" }, make("h3", {}, SIDES[name] || name), ...rows);
     }
 
     layerLine(name, layer, sites) {

@@ -107,11 +107,11 @@ const PageTour = (() => {
 
   const layerStop = (page) => {
     const { run } = page;
-    const site = run.sites.find((one) => one.heads.length) || { heads: [], layer: 0, stack: "encoder" };
-    const heads = run.sites.filter((one) => one.stack === site.stack && one.layer === site.layer).flatMap((one) => one.heads);
+    const site = run.sites.find((one) => one.heads.length) || { heads: [], layer: 0, side: "encoder" };
+    const heads = run.sites.filter((one) => one.side === site.side && one.layer === site.layer).flatMap((one) => one.heads);
     return {
       title: "A whole layer", at: heads.map(tileOf),
-      text: `Layer ${site.layer} of the ${site.stack} has ${heads.length} heads. Switch them all off: what is left went past them.`,
+      text: `Layer ${site.layer} of the ${site.side} has ${heads.length} heads. Switch them all off: what is left went past them.`,
       enter: { off: [], step: null, from: "" }, action: "Switch the layer off", act: () => page.go({ off: heads }),
     };
   };

@@ -3,7 +3,7 @@
  * The forward pass of a run in JavaScript: the same numbers as headway's PyTorch model, up to rounding.
  *
  * It knows three shapes of model and no positional encoding: what an encoding adds, turns and biases comes as tables
- * over rows (see headway/explorer/tables.py). The files engine-*.js are joined in this order: arithmetic, kernel,
+ * over rows (see headway/explorer/encoding_tables.py). The files engine-*.js are joined in this order: arithmetic, kernel,
  * model, attention, passes, pool. Each adds its part to the one global name `Headway`.
  */
 const Headway = {};

@@ -9,7 +9,7 @@ from headway.narration.text import Words, code, quote, text
 from headway.reports.blocks import Block, Figure, Listing, Section, paragraph
 from headway.reports.documents import Documents, RunDocuments
 from headway.reports.length_groups import groups_of
-from headway.reports.lengths import planned
+from headway.reports.lengths import length_figures
 from headway.reports.mechanism import draw_mechanism
 from headway.reports.sections.accuracy import figure_name
 from headway.results.lengths import Lengths
@@ -78,7 +78,7 @@ def figures(documents: Documents, runs: Measured) -> list[Block]:
     groups = groups_of(judged, names if len(names) == len(runs) else None)
     return [
         Figure(name, alt_of(name), draw, colours=name.startswith(COLOURED))
-        for name, draw in planned(groups)
+        for name, draw in length_figures(groups)
         if not name.startswith("mechanism")
     ]
 

@@ -68,7 +68,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedResults:
     """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
 
     `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure.
@@ -80,7 +80,7 @@ class Table:
     aside: tuple[str, ...] = ()
 
 
-def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
+def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
     """Every series of numbers in the file; `lengths` are those of the data's test files, for lists that name none."""
     try:
         text = read_text(path)
@@ -97,7 +97,7 @@ def read_results(path: Path, lengths: Sequence[int] = ()) -> Table:
         raise InputError(f"--results {said if said.startswith(path.name) else f'{path.name}: {said}'}") from None
 
 
-def _table(cells: list[Cell], *, by_program: bool) -> Table:
+def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
     groups: dict[tuple[Any, ...], list[tuple[int | str | None, Cell]]] = {}
     known = [cell for cell in cells if cell.measure != "other"]
     nothing_said = not any(_kind(cell) for cell in known)
@@ -150,7 +150,7 @@ def _table(cells: list[Cell], *, by_program: bool) -> Table:
     _check(series)
     left = [name for name, number in unread.items() if number not in read]  # What is read elsewhere is said twice.
     aside = dict.fromkeys(" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1)
-    return Table(tuple(series), tuple(left), tuple(missing), tuple(aside))
+    return PublishedResults(tuple(series), tuple(left), tuple(missing), tuple(aside))
 
 
 def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | None, Cell]]:
