@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.config import Choice, options_of
-from headway.tasks import TASKS, Task, make_task
+from headway.tasks import TASKS, SimpleRule, Task, make_task
 from headway.tasks.copy import Copy
-from headway.testing import TASK_CHECKS
+from headway.tasks.parity import Parity
+from headway.testing import TASK_CHECKS, shown
 from headway.testing.examples import (
     a_fresh_batch_never_leaves_the_train_split,
     splits_are_disjoint_on_problems_for_every_data_seed,
@@ -117,6 +118,33 @@ def test_every_registered_task_has_a_reference_here():
 @pytest.mark.parametrize("check", TASK_CHECKS, ids=lambda check: check.__name__)
 def test_the_contract(name, options, check):
     check(task_of(name, options))
+
+
+class WrongRule(Parity):
+    """Says that the page can judge it by a rule that is another task's."""
+
+    def page(self):
+        return {"view": "bars", "values": 2, "rule": "is ascending"}
+
+
+class NoSimplerRule(Parity):
+    """Names the task itself as a rule simpler than the task."""
+
+    def simple_rules(self):
+        return (SimpleRule("counts the ones", self.answer, "Nothing to do."),)
+
+
+@pytest.mark.parametrize(
+    ("cls", "check"),
+    [
+        (WrongRule, shown.the_rule_of_the_page_gives_the_answers_of_the_task),
+        (NoSimplerRule, shown.a_simple_rule_answers_in_the_form_of_the_task_and_is_not_the_task),
+    ],
+)
+def test_a_page_or_a_simple_rule_that_is_wrong_is_seen(cls, check):
+    check(Parity(Parity.Options()))
+    with pytest.raises(AssertionError):
+        check(cls(cls.Options()))
 
 
 @every_task

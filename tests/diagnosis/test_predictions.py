@@ -226,12 +226,20 @@ def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: 
             "line 2: key 'prediction' is missing",
         ),
         ("addition", '{"input": [1, 2, 3], "target": [1], "prediction": [1]}', "10 for . in the middle, digits needed"),
-        ("addition", '{"input": [1, 10, 3], "target": [1], "prediction": [1]}', "has 3 tokens; the data's have 7"),
+        (
+            "addition",
+            '{"input": [1, 10, 3], "target": [1], "prediction": [1]}',
+            "has 3 tokens; 7 needed for digits = 3, as in the data",
+        ),
         ("addition", '{"input": [1, 0, 0, 10, 1, 0, 0], "target": [1], "prediction": {}}', "prediction is {}; a list"),
         ("addition-text", '{"input": "one + 1", "target": "2", "prediction": "2"}', "it must read like '123 . 456 = '"),
         ("sortedness", '{"sequence": "1 b", "target": 1, "prediction": 1}', "'1 b'; a list of whole numbers needed"),
         ("sortedness", '{"sequence": [1, 2], "target": 1, "prediction": 0.7}', "prediction is 0.7; 0 or 1 needed"),
-        ("sortedness", '{"sequence": [1, 200], "target": 1, "prediction": 1}', r"holds 200; the data's .* 0..99"),
+        (
+            "sortedness",
+            '{"sequence": [1, 200], "target": 1, "prediction": 1}',
+            r"holds 200; values lie in 0..99, as in the data",
+        ),
     ],
 )
 def test_a_line_without_the_form_of_an_example_is_refused_with_its_place(

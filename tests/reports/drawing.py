@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from headway.reports import figures
+from headway.reports import figures, weights
 from tests.results.made_up_values import typed
 
 R = TypeVar("R")
@@ -28,3 +28,4 @@ interventions = from_document(figures.interventions)
 loss_changes = from_document(figures.loss_changes)
 head_figures = from_document(figures.head_figures)
 shapley = from_document(figures.shapley)
+as_answer = from_document(weights.as_answer)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from headway.reports.style import style
 from tests.reports.documents import make_document
-from tests.reports.drawing import draw_all, head_figures, head_sheet
+from tests.reports.drawing import as_answer, draw_all, head_figures, head_sheet
 
 EXAMPLE = ("3 7 4 + 8 1 4", "1 1 8 8 EOS", "1 1 8 8 EOS")
 SMALL = make_document(n_layers=1, n_heads=1, examples=[EXAMPLE])
@@ -33,7 +33,7 @@ def sortedness() -> dict[str, Any]:
     found = make_document(("encoder",), examples=[(SENTENCE, "1", "1"), ("2 7 31 7 90 12 13 15", "0", "1")])
     for example in found["capture"]["examples"]:
         example["prefix"] = []
-    found["capture"]["mean"] = None
+    found["capture"] |= {"mean": None, "class_names": ["not sorted", "sorted"]}
     return {**found, "interventions": {"n": 100, "contrasts": []}}
 
 
@@ -135,6 +135,11 @@ def test_parts_that_are_empty_are_left_out(without: dict[str, Any], gone: str) -
 def test_a_kind_that_the_model_does_not_have_is_left_out() -> None:
     headings = {text.get_text() for axes in head_sheet(sortedness(), 0).axes for text in axes.texts}
     assert {heading for heading in headings if heading.endswith("attention")} == {"Encoder self-attention"}
+
+
+def test_a_class_is_called_as_the_task_calls_it() -> None:
+    assert [as_answer(sortedness(), texts) for texts in (["1"], ["0"], [])] == ["sorted", "not sorted", ""]
+    assert as_answer(make_document(), ["1", "1", "8", "8", "EOS"]) == "1188"
 
 
 class Typesetter(RendererAgg):

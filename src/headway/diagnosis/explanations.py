@@ -8,6 +8,7 @@ import numpy as np
 from headway.diagnosis.foreign import ForeignData
 from headway.diagnosis.published_results import Point
 from headway.tasks import Examples, Task
+from headway.tasks.addition import Addition
 from headway.tasks.splits import problem_keys
 
 Holds = Callable[[ForeignData, Examples], np.ndarray]
@@ -39,7 +40,13 @@ class Share:
 
 def candidates_of(task: Task) -> list[Candidate]:
     """What is tried for one of the tasks that files from elsewhere can be of; nothing for any other."""
-    return {"addition": SUMS, "addition-text": SUMS_AS_TEXT, "sortedness": CLASS}.get(task.name, [])
+    found = {"addition": SUMS, "addition-text": SUMS_AS_TEXT, "sortedness": CLASS}.get(task.name, [])
+    return [replace(one, words=one.words.replace(BELOW, _below(task))) for one in found]
+
+
+def _below(task: Task) -> str:
+    """`below 1000` where sums have so many digits, in another base too."""
+    return f"below {task.base**task.digits}" if isinstance(task, Addition) else BELOW
 
 
 def _same_class(label: int) -> Holds:

@@ -12,7 +12,6 @@ from headway.diagnosis.records import (
     answer_of,
     examples_of,
     filled_targets,
-    filled_up,
     record_of,
     said_length,
     targets_of,
@@ -77,8 +76,8 @@ def _in_order(parts: list[Rows], data: ForeignData, path: Path) -> Predictions:
     found = [_of_one_file(data, group, path.name) for group in groups]
     answers = [answer for _, some in found for answer in some]
     examples = Examples.join([some for some, _ in found], data.task.vocabulary.pad)
-    if data.task.name == "addition" and any(0 < len(one) < examples.target.shape[1] - 1 for one in answers):
-        answers = [filled_up(data.task, one) for one in answers] if _all_numbers(parts) else answers
+    if _all_numbers(parts):
+        answers = [data.task.completed(one) for one in answers]
     return Predictions(examples, targets_of(data.task, answers))
 
 
@@ -111,7 +110,7 @@ def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Ex
         rest = {other: value for other, value in row.items() if other != key}
         if any(str(other).strip().lower() in TARGET_KEYS for other in rest):
             targets.append(answer_of(form, value_of(rest, TARGET_KEYS, place)[1], "target", place))
-    if form == "sortedness" and targets:
+    if data.task.kind == "class" and targets:
         wrong = sum(one != [other] for one, other in zip(targets, examples.target.tolist(), strict=True))
         if wrong:
             raise InputError(
@@ -127,7 +126,7 @@ def _all_numbers(parts: list[Rows]) -> bool:
 
 def _given(data: ForeignData, records: list[Record], answers: list[list[int]]) -> Predictions:
     _check_like(data.task, records)
-    if data.task.name == "addition" and _first_token_cut(data.task, records):
+    if _first_token_cut(data.task, records):
         sources = examples_of(data.task, records).source
         whole = Examples(sources, data.task.answer(sources))
         return Predictions(whole, targets_of(data.task, answers), targets_cut=True)
@@ -138,34 +137,30 @@ def _given(data: ForeignData, records: list[Record], answers: list[list[int]]) -
 
 
 def _first_token_cut(task: Task, records: list[Record]) -> bool:
-    """Whether all targets are one digit short, and are the sums without their first digit: target[1:]."""
-    if any(len(record.target) != task.options.digits for record in records):
+    """Whether all targets are the right answers without their first token, target[1:], and not only without zeros."""
+    if task.kind == "class":
         return False
-    answers = task.answer(examples_of(task, records).source)
-    tails = [
-        row[1 : len(record.target) + 1].tolist() == record.target for row, record in zip(answers, records, strict=True)
-    ]
-    return bool((answers[:, 0] != 0).any()) and all(tails)
+    ends = (task.vocabulary.eos, task.vocabulary.pad)
+    right = task.answer(examples_of(task, records).source).tolist()
+    answers = [[token for token in row if token not in ends] for row in right]
+    pairs = [(record.target, answer) for record, answer in zip(records, answers, strict=True)]
+    return all(one == answer[1:] for one, answer in pairs) and any(
+        task.completed(one) != answer for one, answer in pairs
+    )
 
 
 def _with_leading_zeros(
     task: Task, records: list[Record], answers: list[list[int]]
 ) -> tuple[list[Record], list[list[int]]]:
     """Targets and answers of a file that leaves leading zeros out, with the zeros that the data's targets have."""
-    if task.name != "addition" or not any(0 < len(record.target) < task.options.digits + 1 for record in records):
-        return records, answers
-    return filled_targets(task, records), [filled_up(task, one) for one in answers]
+    filled = filled_targets(task, records)
+    return filled, answers if filled == records else [task.completed(one) for one in answers]
 
 
 def _check_like(task: Task, records: list[Record]) -> None:
     """Raise unless the records can be examples of the task."""
     for record in records:
-        if task.name == "addition" and len(record.source) != 2 * task.options.digits + 1:
-            raise InputError(f"{record.place}: input has {len(record.source)} tokens; the data's have {_width(task)}")
-        if task.name == "sortedness" and max(record.source) >= task.options.values:
-            most = task.options.values - 1
-            raise InputError(f"{record.place}: sequence holds {max(record.source)}; the data's values lie in 0..{most}")
-
-
-def _width(task: Task) -> int:
-    return int(2 * task.options.digits + 1)
+        try:
+            task.check_source(record.source)
+        except InputError as problem:
+            raise InputError(f"{record.place}: {problem}, as in the data") from None

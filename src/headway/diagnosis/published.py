@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.diagnosis.explanations import BELOW, CLASS, Candidate, Share, candidates_of, sets_of, share_of
+from headway.diagnosis.explanations import CLASS, Candidate, Share, candidates_of, sets_of, share_of
 from headway.diagnosis.foreign import ForeignData, read_data
 from headway.diagnosis.material import diagnosis_of, not_examined, overlap_of_measured
 from headway.diagnosis.published_heads import drops_inside_noise, nothing_to_lose
@@ -164,8 +164,6 @@ def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tr
         files = " and ".join(dict.fromkeys(point.split or "test" for point, _ in known))
         files = f"your {files} data"
     words = candidate.words if len(known) > 1 else candidate.words.replace("shares", "share")
-    if data.task.name == "addition":
-        words = words.replace(BELOW, f"below {data.task.options.base**data.task.options.digits}")
     counts = ", ".join(f"{share.right:,} of {share.n:,}" for _, share in known)
     sure = chance < SURPRISING
     verb = verb if sure else f"{verb} also"
@@ -332,8 +330,6 @@ def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str])
     candidates = candidates_of(data.task)
     shown = "; ".join(f"{claim.label}: {claim.shown}" if claim.label else claim.shown for claim in known[:4])
     compared = "; ".join(candidate.words.strip(",") for candidate in candidates)
-    if data.task.name == "addition":
-        compared = compared.replace(BELOW, f"below {data.task.options.base**data.task.options.digits}")
     shown += " and more" * (len(known) > 4)
     evidence = f"{shown}: not explained by any of {len(candidates)} known defects ({compared})."
     if any(point.text.endswith("%") for claim in known for point in claim.points):

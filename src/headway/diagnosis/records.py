@@ -51,15 +51,7 @@ def said_length(row: Any) -> int | None:
 
 
 def filled_targets(task: Task, records: list[Record]) -> list[Record]:
-    if task.name != "addition":
-        return records
-    return [replace(record, target=filled_up(task, record.target)) for record in records]
-
-
-def filled_up(task: Task, digits: list[int]) -> list[int]:
-    """A sum with its leading zeros."""
-    zeros = [0] * (task.options.digits + 1 - len(digits) if digits else 0)
-    return zeros + digits if task.options.order == "most-significant-first" else digits + zeros
+    return [replace(record, target=task.completed(record.target)) for record in records]
 
 
 def form_of(rows: list[Any], place: str) -> str:

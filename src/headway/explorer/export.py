@@ -19,6 +19,7 @@ from headway.head_analysis.variants import means
 from headway.model.transformer import Transformer, count_parameters
 from headway.randomness import generator
 from headway.tasks import Contrast, Examples, Task
+from headway.tasks.pages import checked_page
 
 EXAMPLES = 200
 """Test examples that the page counts on."""
@@ -29,12 +30,9 @@ SHORTEST_SEQUENCE = 2
 MOST_PARAMETERS = 20_000_000
 PAIRS = 4
 MOST_CONTRASTS = 24
-LONGEST_CONTRASTED = 16
-"""Digits of the longest sums of which pairs are made: their number grows with the square."""
+WIDEST_CONTRASTED = 64
+"""Tokens of the widest answers of which pairs are made: a sum has pairs for every two columns, which takes long."""
 
-VIEWS = ("tokens", "bars", "sum")
-RULES = ("same", "ascending", "is ascending", "odd ones")
-"""What a task may name in `Task.page`: page/app-tasks.js has a function for each rule."""
 FEATURES = ("mean", "max", "min", "first", "last", "smallest step", "mean step", "weighted")
 """What a pooling may name in `Pooling.PAGE`: page/engine-passes.js has a function for each."""
 
@@ -167,7 +165,7 @@ def _task(task: Task, span: Span) -> dict[str, Any]:
     return {
         "name": task.name,
         "kind": task.kind,
-        "page": _page(task),
+        "page": checked_page(task),
         "options": asdict(task.options),
         "classes": task.n_classes,
         "parts": list(task.PARTS),
@@ -180,21 +178,6 @@ def _task(task: Task, span: Span) -> dict[str, Any]:
         "longest_answer": span.answer,
         "longest_answers": [task.longest_answer(length) for length in range(span.shortest, span.longest + 1)],
     }
-
-
-def _page(task: Task) -> dict[str, Any]:
-    """How the task is shown; a view or rule that the page does not have is refused."""
-    page = dict(task.page())
-    if page["view"] not in VIEWS:
-        raise InputError(f"task {task.name!r} names the view {page['view']!r}; the page has: {', '.join(VIEWS)}")
-    numbers = tuple(map(str, range(page.get("values", 0))))
-    if task.vocabulary.tokens[: len(numbers)] != numbers:
-        raise InputError(
-            f"task {task.name!r} lets 0 to {len(numbers) - 1} be typed, and its first tokens are no such numbers"
-        )
-    if page.get("rule") not in (None, *RULES):
-        raise InputError(f"task {task.name!r} names the rule {page['rule']!r}; the page knows: {', '.join(RULES)}")
-    return page
 
 
 def _settings(trained: Trained) -> list[list[Any]]:
@@ -261,7 +244,7 @@ def _accuracy(trained: Trained, examples: Examples) -> dict[str, Any]:
 def _contrasts(trained: Trained) -> list[dict[str, Any]]:
     """Pairs that differ in one thing, to put a head's output of the one into the other."""
     task = trained.task
-    if getattr(task.options, "digits", 0) > LONGEST_CONTRASTED:
+    if max(task.widths()[1:], default=0) > WIDEST_CONTRASTED:
         return []
     found = task.contrasts(generator(trained.config.data.seed, "explored pairs"), PAIRS)[:MOST_CONTRASTS]
     return [_pair(task, contrast, row) for contrast in found for row in range(len(contrast.base))]

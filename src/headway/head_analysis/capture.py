@@ -40,7 +40,12 @@ class Capturing(Analysis[attention.Capture]):
         captured = capture_examples(trained, examples, subject.maps)
         if len(commonest_layout(trained, examples)) < len(examples) and subject.split != "all":
             examples = trained.examples(cast(Split, subject.split))
-        return attention.Capture(decimals=DECIMALS, examples=captured, mean=mean_weights(trained, examples))
+        return attention.Capture(
+            decimals=DECIMALS,
+            class_names=trained.task.class_names(),
+            examples=captured,
+            mean=mean_weights(trained, examples),
+        )
 
 
 def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[ExampleAttention, ...]:

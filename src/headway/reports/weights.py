@@ -220,8 +220,8 @@ def as_written(tokens: Sequence[str]) -> str:
 def as_answer(found: HeadAnalysis, tokens: Sequence[str]) -> str:
     """An answer without its end: digits together, and a class in words where the task has some."""
     texts = list(tokens)
-    if found.task == "sortedness" and texts in (["0"], ["1"]):
-        return "sorted" if texts == ["1"] else "not sorted"
+    if (names := found.capture.class_names) and texts:
+        return names[int(texts[0])]
     texts = texts[:-1] if texts[-1:] == ["EOS"] else texts
     return ("" if all(len(text) == 1 for text in texts) else " ").join(texts) or ("nothing" if tokens else "")
 

@@ -246,8 +246,7 @@ class Addition(Task):
 
     def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
         source, target = (self._tokens(record, key) for key in ("input", "target"))
-        if len(source) != 2 * self.digits + 1:
-            raise InputError(f"input has {len(source)} tokens; {2 * self.digits + 1} needed for digits = {self.digits}")
+        self.check_source(source)
         if source[self.digits] != self.plus:
             raise InputError(f"input[{self.digits}] is {source[self.digits]}; {self.plus} (+) needed")
         self._check_digits("input", source[: self.digits] + source[self.digits + 1 :])
@@ -258,6 +257,14 @@ class Addition(Task):
         if target != answer[:-1]:
             raise InputError(f"target {target} is not the sum, which is {answer[:-1]}")
         return source, answer
+
+    def check_source(self, source: list[int]) -> None:
+        if len(source) != 2 * self.digits + 1:
+            raise InputError(f"input has {len(source)} tokens; {2 * self.digits + 1} needed for digits = {self.digits}")
+
+    def completed(self, answer: list[int]) -> list[int]:
+        zeros = [0] * (self.digits + 1 - len(answer) if answer else 0)
+        return zeros + answer if self.falling else answer + zeros
 
     def _tokens(self, record: dict[str, Any], key: str) -> list[int]:
         value = record[key]

@@ -369,6 +369,16 @@ class Task(ABC):
         end = self.vocabulary.tokens[self.vocabulary.eos or 0]
         return tokens[: tokens.index(end)] if end in tokens else [*tokens, "(no end)"]
 
+    def check_source(self, source: list[int]) -> None:
+        """Raise unless the tokens can be a source of the task, at any length."""
+        for token in source:
+            if not 0 <= token < len(self.vocabulary):
+                raise InputError(f"input holds {token}; tokens lie in 0..{len(self.vocabulary) - 1}")
+
+    def completed(self, answer: list[int]) -> list[int]:
+        """An answer of another program with the tokens that it leaves out, such as the leading zeros of a sum."""
+        return answer
+
     @abstractmethod
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         """One example as a person writes it."""

@@ -173,13 +173,16 @@ class SequenceTask(Task):
         source = record["input"]
         if not isinstance(source, list) or not source or not all(type(value) is int for value in source):
             raise InputError(f"input is {source!r:.60}; a list of whole numbers needed")
-        for value in source:
-            if not 0 <= value < self.values:
-                raise InputError(f"input holds {value}; values lie in 0..{self.values - 1}")
+        self.check_source(source)
         right = self.to_record(np.array(source), self.answer(np.array([source]))[0])["target"]
         if record["target"] != right or isinstance(record["target"], bool):
             raise InputError(f"target is {record['target']!r:.60}; {right!r:.60} is right")
         return source, right if self.kind == "class" else [*right, self.end]
+
+    def check_source(self, source: list[int]) -> None:
+        for value in source:
+            if not 0 <= value < self.values:
+                raise InputError(f"input holds {value}; values lie in 0..{self.values - 1}")
 
 
 def _elements(row: np.ndarray, values: int) -> list[int]:

@@ -263,15 +263,18 @@ class Sortedness(Task):
             raise InputError(f"sequence is {sequence!r:.60}; a list of whole numbers needed")
         if not sequence:
             raise InputError("sequence is empty")
-        for value in sequence:
-            if not 0 <= value < self.options.values:
-                raise InputError(f"sequence holds {value}; values lie in 0..{self.options.values - 1}")
+        self.check_source(sequence)
         if type(length) is not int or length != len(sequence):
             raise InputError(f"length is {length!r:.60}, and the sequence has {len(sequence)} elements")
         right = int(self.answer(np.array([sequence]))[0])
         if type(label) is not int or label != right:
             raise InputError(f"is_sorted is {label!r:.60}; {right} is right")
         return sequence, right
+
+    def check_source(self, source: list[int]) -> None:
+        for value in source:
+            if not 0 <= value < self.options.values:
+                raise InputError(f"sequence holds {value}; values lie in 0..{self.options.values - 1}")
 
 
 class MatchedSortedness(Sortedness):

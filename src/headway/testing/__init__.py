@@ -11,7 +11,7 @@
 Each check takes a task and raises `AssertionError`; its name is what it holds the task to.
 """
 
-from headway.testing import examples, tokens
+from headway.testing import examples, shown, tokens
 from headway.testing.material import TASK_CHECKS, Check
 
-__all__ = ["TASK_CHECKS", "Check", "examples", "tokens"]
+__all__ = ["TASK_CHECKS", "Check", "examples", "shown", "tokens"]

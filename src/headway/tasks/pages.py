@@ -1,0 +1,31 @@
+"""What a task may say of its page (`Task.page`): the views and rules that the explorer has."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headway.errors import InputError
+from headway.tasks.base import Task
+
+VIEWS = ("tokens", "bars", "sum")
+RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
+    "same": list,
+    "ascending": sorted,
+    "is ascending": lambda source: [int(source == sorted(source))],
+    "odd ones": lambda source: [source.count(1) % 2],
+}
+"""The answer to the elements of a source, without its end, by each rule; explorer/page/app-tasks.js has the same."""
+
+
+def checked_page(task: Task) -> dict[str, Any]:
+    """What the task says of its page; a view or rule that the explorer does not have is refused."""
+    page = dict(task.page())
+    if page.get("view") not in VIEWS:
+        raise InputError(f"task {task.name!r} names the view {page.get('view')!r}; the page has: {', '.join(VIEWS)}")
+    numbers = tuple(map(str, range(page.get("values", 0))))
+    if task.vocabulary.tokens[: len(numbers)] != numbers:
+        raise InputError(
+            f"task {task.name!r} lets 0 to {len(numbers) - 1} be typed, and its first tokens are no such numbers"
+        )
+    if page.get("rule") not in (None, *RULES):
+        raise InputError(f"task {task.name!r} names the rule {page['rule']!r}; the page knows: {', '.join(RULES)}")
+    return page
