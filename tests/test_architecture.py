@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "length_analysis": BASE
     | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"}
     | {"narration"},
+    "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"head_analysis", "length_analysis", "narration", "results"},
@@ -76,10 +77,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runs",
         "statistics",
     }
-    | {"head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
+    | {"attacks", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {
         "api",
+        "attacks",
         "diagnosis",
         "evaluation",
         "explorer",

@@ -7,6 +7,7 @@ run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
 hw.lengths("sortedness-seed0").held          # how far past its training it holds
+hw.attack("sortedness-seed0").counterexamples   # inputs that it gets wrong
 hw.report("addition-seed0").page             # all of it on one page
 hw.study("addition", preset="quick")         # train, measure, analyse and report in one call
 run.explore()                                # the model itself on a page, in a notebook
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.api import prune, sweep, train
+    from headway.attacks.attack import attack
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
@@ -35,6 +37,7 @@ _PUBLIC = {
     "heads": "headway.head_analysis.analysis:analyse",
     "prune": "headway.api:prune",
     "lengths": "headway.length_analysis.measure:measure_lengths",
+    "attack": "headway.attacks.attack:attack",
     "doctor": "headway.diagnosis.examine:doctor",
     "report": "headway.reports.writing:report",
     "explore": "headway.explorer.writing:explore",
@@ -46,6 +49,7 @@ _PUBLIC = {
 
 __all__ = [
     "__version__",
+    "attack",
     "compare",
     "doctor",
     "evaluate",

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from headway import __version__
+from headway.cli.attack import attack
 from headway.cli.compare import compare
 from headway.cli.data import data
 from headway.cli.doctor import doctor
@@ -36,6 +37,7 @@ for command in (
     evaluate,
     heads,
     lengths,
+    attack,
     doctor,
     report,
     explore,

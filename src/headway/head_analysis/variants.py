@@ -148,7 +148,7 @@ class _Scoreboard:
         best, lost = _score(logits, target, self.pad)
         found = [(self.predicted, best), (self.loss, lost)]
         if self.margin is not None:
-            found.append((self.margin, _margin(logits, target, self.pad)))
+            found.append((self.margin, answer_margin(logits, target, self.pad)))
         for place, values in found:
             place[index] = values.unflatten(0, (leaves, len(self.tokens)))[of]
 
@@ -164,7 +164,7 @@ def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tup
     return logits.argmax(-1).int(), lost.sum(1)
 
 
-def _margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Float[Tensor, " batch"]:
+def answer_margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Float[Tensor, " batch"]:
     """By how much the right token leads, where it leads least; padding does not count.
 
     Logits 3, 1, 2 of which the first is right have the margin 1; -1 if the third is.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from inspect import getdoc
 
+from headway.results.attack import Attack
 from headway.results.comparison import Comparison, Outcome
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, StudyHealth
 from headway.results.evaluation import Evaluations
@@ -16,6 +17,7 @@ FILES: dict[str, type] = {
     "runs/NAME/analysis/evaluation.json": Evaluations,
     "runs/NAME/analysis/heads.json": HeadAnalysis,
     "runs/NAME/analysis/lengths.json": Lengths,
+    "runs/NAME/analysis/attack.json": Attack,
     "runs/NAME/analysis/doctor.json": Diagnosis,
     "headway doctor RUN RUN --json": Diagnoses,
     "headway doctor --specimens --json": Exhibit,
@@ -41,8 +43,8 @@ LEAD = """# Result files
 What every field of a result file means. This page is made from the types in `src/headway/results/` by
 `python -m headway.results.page > docs/result-files.md`, and a test holds it to them. From Python the same fields are
 attributes, `hw.heads(run).heads[0].ablation["zero"].drop`; where an attribute has another name, its meaning says so.
-Files are written by the commands; `hw.heads(run)`, `hw.lengths(run)` and `hw.doctor(run)` return the same and write
-nothing.
+Files are written by the commands; `hw.heads(run)`, `hw.lengths(run)`, `hw.attack(run)` and `hw.doctor(run)` return the
+same and write nothing.
 
 `[]` is an item of a list, `.NAME` a key that depends on the run: a head, a set, a kind of ablation. Every file that a
 run keeps also has `made_from`: the step, and the SHA-256 of weights, config and data that it was made from; a reader

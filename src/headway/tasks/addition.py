@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.tasks.attack_families import Families, sources_of
 from headway.tasks.base import (
     Answer,
     Contrast,
@@ -40,6 +41,7 @@ from headway.tasks.columns import (
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
+from headway.tasks.sum_families import SumFamilies
 from headway.tasks.sum_rules import other_operands, sum_rules
 
 LARGEST_DOMAIN = 20_000_000
@@ -165,6 +167,24 @@ class Addition(Task):
         for start in range(0, size, chunk):
             a, b = np.divmod(np.arange(start, min(start + chunk, size)), len(operands))
             yield self._encode(*((x + operands.start)[:, None] // powers % self.base for x in (a, b)))
+
+    def attack_families(self, length: int | None) -> Families:
+        """Sums of the families in `sum_families`; operands of fewer digits only where numbers may begin with 0."""
+        if length is not None:
+            self.at_length(length)  # refuses any
+        families = SumFamilies(
+            self.digits, self.base, self.options.leading_zeros, lambda a, b, *_: self._encode(a, b).source
+        )
+        return families.all(sources_of(self))
+
+    def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
+        if source.shape[1] < 2 * self.digits + 1:
+            return np.zeros(len(source), dtype=bool)
+        plus = np.arange(source.shape[1]) == self.digits
+        after = np.arange(source.shape[1]) > 2 * self.digits
+        fits = np.where(after, source == self.vocabulary.pad, np.where(plus, source == self.plus, source < self.base))
+        leading = source[:, [0, self.digits + 1]]
+        return np.asarray(fits.all(1) & ((leading > 0).all(1) | self.options.leading_zeros))
 
     def longest_answer(self, source_width: int) -> int:
         return self.digits + 2

@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.tasks.attack_families import Families, sources_of
 from headway.tasks.base import (
     Answer,
     Contrast,
@@ -50,6 +51,7 @@ from headway.tasks.columns import (
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.ripples import FAMILIES
+from headway.tasks.sum_families import SumFamilies
 from headway.tasks.sum_rules import other_operands, sum_rules
 
 CHARACTERS = "0123456789+= "
@@ -181,6 +183,27 @@ class AdditionText(Task):
         exact = self.at_length(length)
         return exact if name not in FAMILIES else RippleSums(exact.options, name)
 
+    def attack_families(self, length: int | None) -> Families:
+        """Sums whose longer number has as many digits as those of random sums of the length."""
+        at = self if length is None else self.at_length(length)
+        families = SumFamilies(at.longest, 10, True, lambda *numbers: at._encode(*numbers).source)
+        return families.all(sources_of(at))
+
+    def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
+        """`a + b = ` with numbers that do not begin with 0, unless they are 0, and have at most `longest` digits."""
+        column, pad = np.arange(source.shape[1]), self.vocabulary.pad
+        count = (source != pad).sum(1, keepdims=True)
+        plus = np.argmax(source == CHARACTERS.index("+"), axis=1)[:, None]
+        expected = np.where(column >= count, pad, -1)
+        for place, character in zip((plus - 1, plus, plus + 1, count - 3, count - 2, count - 1), " +  = ", strict=True):
+            expected = np.where(column == place, CHARACTERS.index(character), expected)
+        fits = np.where(expected < 0, (source >= 0) & (source < 10), source == expected).all(1)
+        for length, start in ((plus - 1, 0), (count - plus - 5, plus + 2)):
+            top = start if self.operands_falling else start + length - 1
+            leading = np.take_along_axis(source, np.clip(top, 0, len(column) - 1) + np.zeros_like(count), axis=1)
+            fits = fits & ((length == 1) | ((length > 1) & (length <= self.longest) & (leading > 0)))[:, 0]
+        return np.asarray(fits)
+
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """How far a carry must travel, and how far it would if it started; the other one is -1 where one is longer."""
         a, b = self.numbers(source)
@@ -308,7 +331,7 @@ class RippleSums(AdditionText):
         self.family = family
 
     def draw(self, random: np.random.Generator, n: int) -> Examples:
-        return self._encode(*FAMILIES[self.family](random, n, self.longest))
+        return self._encode(*FAMILIES[self.family](random, n, self.longest, 10))
 
 
 def _without_leading_zeros(digits: np.ndarray) -> np.ndarray:

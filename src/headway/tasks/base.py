@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headway.errors import InputError, suggestion
+from headway.tasks.attack_families import Families, default_families, readable
 
 Rows = Int[np.ndarray, "batch width"]
 Keys = Int[np.ndarray, "batch key"]
@@ -241,6 +242,14 @@ class Task(ABC):
     def list_set(self, name: str, length: int) -> Iterator[Examples]:
         """Every member of a set that has a `set_size`, in chunks."""
         raise InputError(f"set {name!r} of {self.name} cannot be listed")
+
+    def attack_families(self, length: int | None) -> Families:
+        """What `headway attack` tries at a length (None where there is one alone): families of inputs, by name."""
+        return default_families(self, length)
+
+    def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
+        """Whether each row is an input of the task, padded on the right; an attack changes tokens and asks here."""
+        return readable(self, source)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """The features that confound length with difficulty; -1 where a row has none, such as no inverted pair."""

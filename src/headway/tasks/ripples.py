@@ -2,7 +2,7 @@
 
 A column that sums to 10 or more carries whatever comes in. A column that sums to 9 carries exactly when a carry comes
 in: a ripple is a carry that passes several such columns. Of 2,000 random sums of 125 digits, none has a ripple
-longer than about 5.
+longer than about 5. What is said of 9 and 10 holds of the highest digit and the base in other bases.
 
     ripple   19994 + 30008   one ripple of a drawn length anywhere in the sum, or its twin (19994 + 30003) in which
                              the carry never starts
@@ -26,41 +26,41 @@ EXTREME = 0.9
 """Share of digits in `nines` that are 0 or 9."""
 
 
-def ripple(random: np.random.Generator, n: int, digits: int) -> Numbers:
+def ripple(random: np.random.Generator, n: int, digits: int, base: int = 10) -> Numbers:
     """Rows 0, 2, 4, ... hold a ripple; the row after each is the same sum with a lowest column that starts no carry.
 
     Lengths 1, 2, 3, 4, 5 to 8, 9 to 16, ... up to digits - 1 are equally likely, as are the places of a ripple. The
     first pair has the longest.
     """
     pairs = (n + 1) // 2
-    a, b = _digits(random, pairs, digits)
+    a, b = _digits(random, pairs, digits, base)
     length = _drawn_lengths(random, pairs, digits - 1)[:, None]
     length[:1] = max(1, digits - 1)
     start = (random.random((pairs, 1)) * (digits - length)).astype(np.int64)
     column = np.arange(digits)[None]
     low = (column == digits - 1).astype(np.int64)  # no leading zero
     passing = (column > start) & (column <= start + length)
-    first = random.integers(low, 10 - low, size=a.shape)
-    a, b = np.where(passing, first, a), np.where(passing, 9 - first, b)
-    after = (column == start + length + 1) & (a + b == 9)  # would make the ripple longer
-    b = np.where(after, np.where(b == 9, b - 1, b + 1), b)
+    first = random.integers(low, np.maximum(base - low, low + 1), size=a.shape)
+    a, b = np.where(passing, first, a), np.where(passing, base - 1 - first, b)
+    after = (column == start + length + 1) & (a + b == base - 1)  # would make the ripple longer
+    b = np.where(after, np.where(b == base - 1, b - 1, b + 1), b)
     a, b = np.repeat(a, 2, axis=0), np.repeat(b, 2, axis=0)
     rows, lowest = np.arange(2 * pairs), np.repeat(start[:, 0], 2)
-    starting = np.repeat(np.stack([*_starting(random, pairs)]), 2, axis=1)
-    silent = np.repeat(np.stack([*_silent(random, pairs)]), 2, axis=1)
+    starting = np.repeat(np.stack([*_starting(random, pairs, base)]), 2, axis=1)
+    silent = np.repeat(np.stack([*_silent(random, pairs, base)]), 2, axis=1)
     a[rows, lowest], b[rows, lowest] = np.where(rows % 2 == 0, starting, silent)
     return a[:n], b[:n], np.full(n, digits), np.full(n, digits)
 
 
-def full(random: np.random.Generator, n: int, digits: int) -> Numbers:
+def full(random: np.random.Generator, n: int, digits: int, base: int = 10) -> Numbers:
     """9...9 + m, written either way round; m has any number of digits, and the first sum is 9...9 + 1.
 
     The carry starts in the lowest column of m that is not 0 and passes all columns above m.
     """
-    nines = np.full((n, digits), 9)
+    nines = np.full((n, digits), base - 1)
     lengths = np.where(random.random(n) < ONE_DIGIT, 1, random.integers(1, digits + 1, size=n))
-    other = random.integers(0, 10, size=(n, digits)) * (np.arange(digits) < lengths[:, None])
-    other[np.arange(n), lengths - 1] = random.integers(1, 10, size=n)
+    other = random.integers(0, base, size=(n, digits)) * (np.arange(digits) < lengths[:, None])
+    other[np.arange(n), lengths - 1] = random.integers(1, base, size=n)
     if n:
         other[0], lengths[0] = np.eye(digits, dtype=np.int64)[0], 1
     turned = random.random(n) < 0.5
@@ -69,24 +69,27 @@ def full(random: np.random.Generator, n: int, digits: int) -> Numbers:
     return a, b, np.where(turned, lengths, longest), np.where(turned, longest, lengths)
 
 
-def nines(random: np.random.Generator, n: int, digits: int) -> Numbers:
+def nines(random: np.random.Generator, n: int, digits: int, base: int = 10) -> Numbers:
     """Numbers of equal length, most of whose digits are 0 or 9; the top digit is not 0."""
-    numbers = np.where(random.random((2, n, digits)) < EXTREME, 9 * random.integers(0, 2, size=(2, n, digits)), 10)
-    numbers = np.where(numbers < 10, numbers, random.integers(0, 10, size=numbers.shape))
-    numbers[:, :, -1] = np.where(numbers[:, :, -1] == 0, 9, numbers[:, :, -1])
+    top = base - 1
+    numbers = np.where(random.random((2, n, digits)) < EXTREME, top * random.integers(0, 2, size=(2, n, digits)), base)
+    numbers = np.where(numbers < base, numbers, random.integers(0, base, size=numbers.shape))
+    numbers[:, :, -1] = np.where(numbers[:, :, -1] == 0, top, numbers[:, :, -1])
     return numbers[0], numbers[1], np.full(n, digits), np.full(n, digits)
 
 
-FAMILIES: Mapping[str, Callable[[np.random.Generator, int, int], Numbers]] = {
+Maker = Callable[[np.random.Generator, int, int, int], Numbers]
+"""(random, n, digits, base) -> n sums."""
+FAMILIES: Mapping[str, Maker] = {
     "ripple": ripple,
     "full": full,
     "nines": nines,
 }
 
 
-def _digits(random: np.random.Generator, n: int, digits: int) -> tuple[Digits, Digits]:
-    numbers = random.integers(0, 10, size=(2, n, digits))
-    numbers[:, :, -1] = random.integers(1, 10, size=(2, n))
+def _digits(random: np.random.Generator, n: int, digits: int, base: int) -> tuple[Digits, Digits]:
+    numbers = random.integers(0, base, size=(2, n, digits))
+    numbers[:, :, -1] = random.integers(1, base, size=(2, n))
     return numbers[0], numbers[1]
 
 
@@ -101,13 +104,13 @@ def _drawn_lengths(random: np.random.Generator, n: int, longest: int) -> Lengths
     return random.integers(np.array(bottoms)[chosen], np.array(tops)[chosen] + 1)
 
 
-def _starting(random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _starting(random: np.random.Generator, n: int, base: int) -> tuple[np.ndarray, np.ndarray]:
     """Two digits that sum to 10 or more, each such pair of a given first digit as likely."""
-    first = random.integers(1, 10, size=n)
-    return first, random.integers(10 - first, 10)
+    first = random.integers(1, base, size=n)
+    return first, random.integers(base - first, base)
 
 
-def _silent(random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _silent(random: np.random.Generator, n: int, base: int) -> tuple[np.ndarray, np.ndarray]:
     """Two digits that sum to 8 or less: even with a carry from below, none goes on."""
-    first = random.integers(0, 9, size=n)
-    return first, random.integers(0, 9 - first)
+    first = random.integers(0, base - 1, size=n)
+    return first, random.integers(0, base - 1 - first)

@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.tasks.attack_families import AttackFamily, Families, ListedFamily, holds_values, sets_of_lengths
 from headway.tasks.base import (
     Answer,
     Examples,
@@ -38,6 +40,32 @@ def two_values(random: np.random.Generator, n: int, length: int, values: int) ->
     low = random.integers(0, values - 1, size=(n, 1))
     high = random.integers(low + 1, values)
     return np.where(random.random((n, length)) < 0.5, low, high)
+
+
+def constant_runs(length: int, values: int, random: np.random.Generator, n: int) -> Rows:
+    """Two to four constant runs of random values."""
+    starts = random.random((n, 1, 3)) * length * (np.arange(3) < random.integers(1, 4, size=(n, 1, 1)))
+    run = (np.arange(length)[:, None] >= starts).sum(2) - 1
+    return np.take_along_axis(random.integers(0, values, size=(n, 4)), run + 1, axis=1)
+
+
+def periods(length: int, values: int, random: np.random.Generator, n: int) -> Rows:
+    """A pattern of 1 to 4 elements, again and again."""
+    place = np.arange(length) % random.integers(1, 5, size=(n, 1))
+    return np.take_along_axis(random.integers(0, values, size=(n, 4)), place, axis=1)
+
+
+def extremes(length: int, values: int, random: np.random.Generator, n: int) -> Rows:
+    """Only the two lowest and the two highest values."""
+    ends = np.unique(np.clip([0, 1, values - 2, values - 1], 0, values - 1))
+    return random.choice(ends, size=(n, length))
+
+
+def odd_one_out(length: int, values: int, number: Int[np.ndarray, " batch"]) -> Rows:
+    """One value everywhere, and any value in one place."""
+    pair, place = np.divmod(number, length)
+    value, odd = np.divmod(pair, values)
+    return np.where(np.arange(length) == place[:, None], odd[:, None], value[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +171,24 @@ class SequenceTask(Task):
         check_set(self.name, name, self.length_plan())
         self.at_length(length)
         return self._with(length, name)
+
+    def attack_families(self, length: int | None) -> Families:
+        """The sets of `headway lengths`, constant runs, repeated patterns, and one value beside another."""
+        length = length or self.options.max_length
+        return {
+            **sets_of_lengths(self, length),
+            "runs": AttackFamily("two to four constant runs", partial(constant_runs, length, self.values)),
+            "periods": AttackFamily("a pattern of 1 to 4 elements, repeated", partial(periods, length, self.values)),
+            "extremes": AttackFamily("the lowest and the highest values", partial(extremes, length, self.values)),
+            "odd-one-out": ListedFamily(
+                "one element differs from all the others, or none does",
+                self.values**2 * length,
+                partial(odd_one_out, length, self.values),
+            ),
+        }
+
+    def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
+        return holds_values(source, self.values, self.vocabulary.pad)
 
     def test_lengths(self) -> tuple[int, ...]:
         return tuple(self.options.test_lengths)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.tasks.attack_families import Families, holds_values, sources_of
 from headway.tasks.base import (
     Answer,
     Contrast,
@@ -28,6 +29,7 @@ from headway.tasks.base import (
     check_set,
     seen_by_all,
 )
+from headway.tasks.order_families import order_families
 
 MOST_TRAINED_LENGTHS = 16
 """Training lengths that are tested, at most; of a wider range, as many spread evenly."""
@@ -208,6 +210,13 @@ class Sortedness(Task):
     def list_set(self, name: str, length: int) -> Iterator[Examples]:
         made = self.for_lengths(name, length)
         return made.members() if isinstance(made, SortednessOfRuns) else super().list_set(name, length)
+
+    def attack_families(self, length: int | None) -> Families:
+        at = self.at_length(length or self.options.max_length)
+        return order_families(sources_of(at), at.options.max_length, self.options.values)
+
+    def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
+        return holds_values(source, self.options.values, self.vocabulary.pad)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
         """The gap of the inverted pair (the largest, where there are several): 2 31 7 90 has 24."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from headway.tasks.attack_families import ListedFamily
 from headway.tasks.base import Examples, Task
 from headway.tasks.splits import SPLITS, fixed_split, fresh_batch, overlaps, problem_keys, split_of
 from headway.testing.material import (
@@ -237,3 +238,31 @@ def parts_of_different_width_are_joined_without_changing_an_example(task: Task) 
     rows = [Examples(cut(task, s), task.answer(cut(task, s))) for s in examples.source]
     joined = Examples.join(rows, task.vocabulary.pad)
     assert records(task, joined) == records(task, examples)
+
+
+@task_check
+def what_is_drawn_is_valid_and_what_holds_a_special_token_is_not(task: Task) -> None:
+    source = drawn(task, 60).source
+    assert task.is_valid(source).all()
+    alone = cut(task, source[0])
+    for special in (task.vocabulary.pad, task.vocabulary.bos, task.vocabulary.eos):
+        if special is not None and alone.shape[1] > 1:
+            spoilt = alone.copy()
+            spoilt[0, 0] = special
+            assert not task.is_valid(spoilt).any()
+
+
+@task_check
+def attack_families_are_drawn_by_the_generator_alone_and_hold_valid_inputs(task: Task) -> None:
+    length = task.test_lengths()[0] if task.test_lengths() else None
+    at = task if length is None else task.at_length(length)
+    families = task.attack_families(length)
+    assert families
+    for name, family in families.items():
+        assert family.about
+        if isinstance(family, ListedFamily):
+            source = again = family.pick(np.arange(family.size)[:200])
+        else:
+            source, again = (family.draw(np.random.default_rng(3), 200) for _ in range(2))
+        assert np.array_equal(source, again), name
+        assert at.is_valid(source).any(), name

@@ -1,0 +1,1 @@
+"""Search for inputs that a trained model gets wrong, by the margin of the right answer: `headway attack`."""

@@ -1,0 +1,229 @@
+"""`headway attack`, and `hw.attack` from Python: a search for failing inputs of one run, within a budget."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+from jaxtyping import Int
+
+from headway.attacks.scoring import ask, margins
+from headway.attacks.search import Budget, Failure, Search
+from headway.attacks.shrinking import shrink, simplicity
+from headway.errors import InputError
+from headway.evaluation import Trained, load
+from headway.length_analysis.sets import plan_lengths
+from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
+from headway.results.lengths import Lengths
+from headway.tasks import Task
+from headway.tasks.base import LengthPlan
+
+SECONDS = 120.0
+MOST_SECONDS = 1_000_000
+OF_A_LENGTH = 3
+"""Failing inputs of each length that are confirmed and simplified: of different families, where there are some."""
+SHOWN = 10
+"""Failing inputs that are kept, the shortest of all lengths."""
+
+Report = Callable[[float, float, str], None]
+"""Told of the seconds that passed, of how many, and how it stands."""
+
+
+def attack(
+    run: Trained | str | Path,
+    *,
+    at: Sequence[int] | None = None,
+    seconds: float = SECONDS,
+    tries: int | None = None,
+    seed: int = 0,
+    report: Report = lambda passed, seconds, note: None,
+) -> Attack:
+    """Search for inputs that a run gets wrong, for so many seconds; writes nothing.
+
+    `at` are the lengths to attack, in place of the trained ones and those that the run's lengths.json says it holds.
+    The same seed and number of `tries` give the same result. Ctrl-C ends the search, and what it found is returned.
+
+    >>> hw.attack("sortedness-seed0", at=[16, 64], seconds=30).counterexamples   # doctest: +SKIP
+    """
+    trained = run if isinstance(run, Trained) else load(run)
+    _check(seconds, tries)
+    plan = _plan(trained)
+    lengths = chosen_lengths(trained, plan, at)
+    budget = Budget(seconds, math.inf if tries is None else tries)
+    search = Search(trained, lengths, seed, budget, lambda passed, search: report(passed, seconds, note(search)))
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        search.ended = "interrupted"
+    found, unconfirmed = confirmed(trained, search, plan, lambda: budget.elapsed >= seconds)
+    return Attack(
+        task=trained.task.name,
+        run=str(trained.directory.path),
+        seed=trained.config.seed,
+        step=trained.step,
+        unit=plan.unit if plan else None,
+        lengths=tuple(length for length in lengths if length is not None),
+        attack_seed=seed,
+        seconds=seconds,
+        most_tries=tries,
+        took=round(budget.elapsed, 3),
+        ended=search.ended,
+        tried=search.tried,
+        found=len(search.failures),
+        unconfirmed=unconfirmed,
+        smallest_margin=search.smallest if search.falls else None,
+        counterexamples=found,
+        families=family_rows(search),
+        trace=tuple(MarginFall(**vars(fall)) for fall in search.falls),
+    )
+
+
+def _check(seconds: float, tries: int | None) -> None:
+    if not 0 < seconds <= MOST_SECONDS:
+        raise InputError(f"--seconds {seconds:g}; above 0, at most {MOST_SECONDS:,}")
+    if tries is not None and tries < 1:
+        raise InputError(f"--tries {tries}; at least 1 needed")
+
+
+def note(search: Search) -> str:
+    """How a search stands, in a few words."""
+    return f"{search.tried:,} tried, {len(search.failures):,} fail, smallest margin {search.smallest:.2f}"
+
+
+# Which lengths
+
+
+def _plan(trained: Trained) -> LengthPlan | None:
+    """The lengths of a run; None where its task has one length."""
+    try:
+        return plan_lengths(trained)
+    except InputError:
+        return None
+
+
+def chosen_lengths(trained: Trained, plan: LengthPlan | None, at: Sequence[int] | None) -> list[int | None]:
+    """The lengths asked for; else those of training, and past it those that the run's lengths.json says it holds."""
+    if at is not None:
+        for length in at:
+            trained.task.at_length(length)
+        if plan is not None:
+            plan_lengths(trained, at)
+        return [*sorted(set(at))]
+    if plan is None:
+        return [None]
+    return [*plan.trained, *(length for length in held_lengths(trained) if length > plan.longest)]
+
+
+def held_lengths(trained: Trained) -> list[int]:
+    """The tested lengths up to the length held; none where the run has no lengths.json that fits."""
+    try:
+        found = trained.directory.read_result(Lengths, "lengths", trained.step)
+    except InputError:
+        return []
+    return [] if found is None else sorted({row.length for row in found.rows if row.length <= found.length_held})
+
+
+# What was found
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A failing input and what it became when it was simplified."""
+
+    failure: Failure
+    row: Int[np.ndarray, " width"]
+    found_as: str | None
+
+
+def confirmed(
+    trained: Trained, search: Search, plan: LengthPlan | None, stop: Callable[[], bool]
+) -> tuple[tuple[FailingInput, ...], int]:
+    """Some failing inputs of each length, simplified and asked alone; and how many of them were right then."""
+    kept: dict[str, FailingInput] = {}
+    refuted = 0
+    for failure in _some_of_each_length(search.failures, trained.task.vocabulary.pad):
+        row = failure.source[failure.source != trained.task.vocabulary.pad]
+        if ask(trained, row).right:
+            refuted += 1
+            continue
+        simple = row if stop() or search.ended == "interrupted" else _simplified(trained, failure, row, plan, stop)
+        found = _failing_input(trained, failure, row, simple)
+        kept.setdefault(found.input, found)
+    ordered = sorted(kept.values(), key=lambda one: (one.size, one.input))
+    return tuple(ordered[:SHOWN]), refuted
+
+
+def _some_of_each_length(failures: Sequence[Failure], pad: int) -> list[Failure]:
+    """A few of each length: the simplest of each family first."""
+    ordered = sorted(failures, key=lambda one: simplicity(one.source[one.source != pad]))
+    taken: list[Failure] = []
+    for length in dict.fromkeys(one.length for one in failures):
+        own = [one for one in ordered if one.length == length]
+        firsts = list({one.family: one for one in reversed(own)}.values())[::-1]
+        rest = [one for one in own if all(one is not first for first in firsts)]
+        taken += [*firsts, *rest][:OF_A_LENGTH]
+    return taken
+
+
+def _simplified(
+    trained: Trained, failure: Failure, row: np.ndarray, plan: LengthPlan | None, stop: Callable[[], bool]
+) -> np.ndarray:
+    """The input made simpler; as it was where the simpler one is right when it is asked alone."""
+    task = trained.task if failure.length is None else trained.task.at_length(failure.length)
+    shortest, feature = (plan.shortest, plan.feature) if plan else (0, None)
+    found = shrink(trained, task, row, min(shortest, failure.length or shortest), feature, stop)
+    return row if ask(trained, found).right else found
+
+
+def _failing_input(trained: Trained, failure: Failure, row: np.ndarray, simple: np.ndarray) -> FailingInput:
+    task = trained.task
+    said = ask(trained, simple)
+    return FailingInput(
+        input=said.shown,
+        expected=said.expected,
+        answered=said.answered,
+        size=len(simple),
+        margin=float(margins(trained, simple[None])[0]),
+        length=failure.length,
+        family=failure.family,
+        climbed=failure.climbed,
+        tried=failure.after,
+        found_as=None if np.array_equal(row, simple) else task.show(row),
+        record=task.to_record(simple, task.answer(simple[None])[0]),
+        link=explorer_link(task, simple),
+    )
+
+
+def explorer_link(task: Task, row: Int[np.ndarray, " width"]) -> str | None:
+    """What to put behind the page's address to open an input; None where the page reads none that is typed."""
+    page, tokens = task.page(), task.vocabulary.tokens
+    if page["view"] != "sum":
+        typed = " ".join(tokens[token] for token in row)
+        return f"#{urlencode({'input': typed})}" if "values" in page else None
+    base, gap = page["base"], "" if page["base"] <= 36 else " "
+    numbers: list[list[str]] = [[]]
+    for token in row:
+        if token < base:
+            numbers[-1].append(tokens[token])
+        elif numbers[-1]:
+            numbers.append([])
+    first, second = (digits if page["operands_falling"] else digits[::-1] for digits in numbers[:2])
+    return f"#{urlencode({'input': f'{gap.join(first)} + {gap.join(second)}'})}"
+
+
+def family_rows(search: Search) -> tuple[FamilyRow, ...]:
+    return tuple(
+        FamilyRow(
+            length=island.length,
+            family=island.name,
+            about=island.family.about,
+            drawn=island.drawn,
+            whole=island.exhausted,
+            climbed=island.climbed,
+            found=island.found,
+            smallest_margin=island.smallest if math.isfinite(island.smallest) else None,
+        )
+        for island in search.islands
+    )

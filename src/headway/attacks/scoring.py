@@ -1,0 +1,64 @@
+"""What a model makes of inputs: the margin of the right answer, and what it answers when asked one by one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from headway.batches import make_batch
+from headway.evaluation import Trained, decode, parts_of
+from headway.head_analysis.variants import answer_margin
+from headway.tasks import Examples
+
+Rows = Int[np.ndarray, "batch width"]
+
+
+@torch.inference_mode()
+def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
+    """By how much the right token leads, where it leads least, in one teacher-forced pass over the right answers.
+
+    Below 0 the answer is wrong. Of logits that are not finite it is the smallest number there is.
+    """
+    found = [np.zeros(0, dtype=np.float32)]
+    for part in parts_of(Examples(source, trained.task.answer(source)), trained):
+        batch = make_batch(trained.task, trained.model, part, trained.device)
+        pad = trained.task.vocabulary.pad if trained.task.kind == "sequence" else -1
+        lead = answer_margin(trained.model(batch.inputs), batch.target.reshape(len(part), -1), pad)
+        found.append(lead.nan_to_num(nan=torch.finfo(lead.dtype).min).cpu().numpy())
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One input, asked alone: the right answer and the model's, as a person writes them."""
+
+    shown: str
+    expected: str
+    answered: str
+    right: bool
+
+
+def ask(trained: Trained, row: Int[np.ndarray, " width"]) -> Answered:
+    """Ask a single input without padding; a sequence is decoded greedily, token by token."""
+    task = trained.task
+    source = row[row != task.vocabulary.pad][None]
+    example = Examples(source, task.answer(source))
+    batch = make_batch(task, trained.model, example, trained.device)
+    if task.kind == "sequence":
+        answer = decode(trained.model, task, batch)
+    else:
+        with torch.inference_mode():
+            answer = trained.model(batch.inputs).argmax(-1)
+    width = example.target.shape[1] if task.kind == "sequence" else 0
+    fits = answer if task.kind == "class" else _widened(answer, width, task.vocabulary.pad)
+    right = bool(task.correct(fits, batch.target)[0])
+    expected, answered = (
+        task.show(source[0], one).rpartition("-> ")[2] for one in (example.target[0], answer[0].cpu().numpy())
+    )
+    return Answered(task.show(source[0]), expected, answered, right)
+
+
+def _widened(answer: torch.Tensor, width: int, pad: int) -> torch.Tensor:
+    """As wide as the right answer: what follows its end does not count."""
+    return torch.nn.functional.pad(answer, (0, max(0, width - answer.shape[1])), value=pad)[:, :width]

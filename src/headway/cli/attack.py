@@ -1,0 +1,75 @@
+"""headway attack"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headway.cli.lengths import parse_lengths
+from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.errors import Interrupted
+from headway.narration import attack as narrated
+from headway.narration.text import Words, text
+from headway.results.attack import Attack
+
+if TYPE_CHECKING:
+    from headway.evaluation import Trained
+
+
+def attack(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")],
+    at: Annotated[
+        str | None, typer.Option(metavar="16,64", help="Lengths to attack; default: those of training, and those held.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time to search, in seconds.")] = 120.0,
+    tries: Annotated[int | None, typer.Option(help="End after so many tried inputs, if the time allows them.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search; the same seed and tries find the same.", min=0)] = 0,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for inputs that a run gets wrong: families that its task names, then hill climbing on the margin.
+
+    Exits with 1 if a failing input was found, confirmed by greedy decoding. Finding none proves nothing.
+
+    Example: headway attack sortedness-seed0 --at 16,64 --seconds 60
+    """
+    from headway.evaluation import load
+
+    lengths = None if at is None else parse_lengths(at)
+    trained = load(run, device=device)
+    for warning in trained.warnings:
+        say(f"headway: warning: {warning}")
+    found = _attack(trained, lengths, seconds, tries, seed, quiet=quiet)
+    trained.directory.replace_analysis("attack", found.to_json(), trained.step)
+    show(found.to_json(), summary(found), as_json=json)
+    if found.ended == "interrupted":
+        raise Interrupted(f"interrupted; what was found so far is in {trained.directory.analysis('attack')}")
+    if found.broken:
+        raise typer.Exit(1)
+
+
+def _attack(
+    trained: "Trained", at: list[int] | None, seconds: float, tries: int | None, seed: int, *, quiet: bool
+) -> Attack:
+    """Attack a run with a progress display."""
+    from headway.attacks.attack import attack as search
+
+    with progress(f"attack on {trained.directory.name}", quiet=quiet) as meter:
+        return search(
+            trained,
+            at=at,
+            seconds=seconds,
+            tries=tries,
+            seed=seed,
+            report=lambda passed, total, note: meter(min(round(passed, 1), total), round(total), f"seconds: {note}"),
+        )
+
+
+def summary(found: Attack) -> list[str]:
+    """An attack for a person: what failed, what was tried, and how the smallest margin fell."""
+    lines: list[Words] = list(narrated.story(found))
+    lines += [text("  {}", narrated.failing(one)) for one in found.counterexamples]
+    for table in (narrated.family_table(found), narrated.length_table(found)):
+        if table is not None:
+            lines += [f"{table.caption}:", *(f"  {line}" for line in table.lines())]
+    return [str(line) for line in [*lines, *narrated.afterwards(found)]]

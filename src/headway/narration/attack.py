@@ -1,0 +1,141 @@
+"""What an attack on a model found, in words: the failing inputs, what was tried, and how the smallest margin fell."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from headway.narration.numbers import NONE, computed, counted, duration, hundredths, lowest, number
+from headway.narration.tables import Column, Table, words
+from headway.narration.text import Strong, Text, Words, code, join, listed, text
+from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
+
+PROVES_NOTHING = "An attack that finds nothing proves nothing: it says what was tried, not that all inputs are right."
+LONGEST_SHOWN = 160
+"""Characters of an input or an answer that are shown."""
+POINTS = 8
+"""Points of the trace that are told."""
+ENDS = {
+    "time": "the time was spent",
+    "tries": "the tries were spent",
+    "failures": "every length had failed often enough",
+    "inputs": "no new input was left to try",
+    "interrupted": "it was interrupted",
+}
+
+
+def attacked(found: Attack) -> Text:
+    """How many inputs were tried, where, and how many of them fail."""
+    return text(
+        "{} (step {}): {} different inputs tried{} in {}; {}; smallest margin {}.",
+        code(found.run),
+        number(found.step),
+        number(found.tried),
+        where(found),
+        number(found.took, duration),
+        text("{} of them fail", number(found.found)) if found.found else "none of them fails",
+        NONE if found.smallest_margin is None else number(found.smallest_margin, hundredths),
+    )
+
+
+def where(found: Attack) -> Text:
+    if not found.lengths:
+        return text("")
+    shown = [number(length) for length in found.lengths]
+    several: Words = listed(shown) if len(shown) < 4 else text("{} lengths from {} to {}", *_range_of(found))
+    return text(" at {} {}", several, found.unit or "")
+
+
+def _range_of(found: Attack) -> tuple[Words, Words, Words]:
+    return computed(len(found.lengths), "size", [found.lengths]), number(found.lengths[0]), number(found.lengths[-1])
+
+
+def outcome(found: Attack) -> Text:
+    """Whether it broke the model, and what that is worth."""
+    if found.broken:
+        n = computed(len(found.counterexamples), "size", [found.counterexamples])
+        shown = text("{} shown below, made as simple as the search could, fail when asked alone", n)
+        return text("{} The {}.", Strong("It gives wrong answers."), shown)
+    lost = text(" {} failed only beside other inputs: ties of logits.", number(found.unconfirmed))
+    return text("{} {}{}", Strong("No failing input was found."), PROVES_NOTHING, lost if found.unconfirmed else "")
+
+
+def failing(one: FailingInput) -> Text:
+    """A failing input, the right answer and the model's, and how it was come by."""
+    how = "by changing tokens, from family" if one.climbed else "in family"
+    return text(
+        "{} -> {}, answered {} (margin {}; found {} {} after {}{})",
+        cut(one.input),
+        cut(one.expected),
+        cut(one.answered),
+        number(one.margin, hundredths),
+        how,
+        code(one.family),
+        counted(one.tried, "input"),
+        text(" at length {}", number(one.length)) if one.length is not None else "",
+    )
+
+
+def cut(words: str) -> str:
+    return words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]} ..."
+
+
+def family_table(found: Attack) -> Table:
+    """Every family, over all lengths."""
+    rows = [[code(name), own[0].about, *_counts(own)] for name, own in _grouped(found.families, lambda row: row.family)]
+    return Table("What was tried, by family", [*words("family", "inputs"), *COUNTED], rows)
+
+
+def length_table(found: Attack) -> Table | None:
+    """Every length, over all families; None where there is one alone."""
+    if not found.lengths:
+        return None
+    rows = [[number(own[0].length or 0), *_counts(own)] for _, own in _grouped(found.families, lambda row: row.length)]
+    return Table("What was tried, by length", [Column(found.unit or "length"), *COUNTED], rows)
+
+
+COUNTED = [Column(title) for title in ("drawn", "climbed", "fail", "smallest margin")]
+
+
+def _grouped(rows: Iterable[FamilyRow], key: Callable[[FamilyRow], Hashable]) -> list[tuple[str, list[FamilyRow]]]:
+    groups: dict[Hashable, list[FamilyRow]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return [(str(name), own) for name, own in groups.items()]
+
+
+def _counts(rows: Sequence[FamilyRow]) -> list[Words]:
+    sums = [[getattr(row, name) for row in rows] for name in ("drawn", "climbed", "found")]
+    margins = [row.smallest_margin for row in rows if row.smallest_margin is not None]
+    shown: list[Words] = [computed(sum(one), "sum", one) for one in sums]
+    if all(row.whole for row in rows):
+        shown[0] = text("all {}", shown[0])
+    return [*shown, lowest(margins, hundredths) if margins else NONE]
+
+
+def trace(found: Attack) -> Text | None:
+    """How the smallest margin fell: at most a few points of it, the first and the last among them."""
+    if not found.trace:
+        return None
+    last = len(found.trace) - 1
+    chosen = sorted({round(last * place / (POINTS - 1)) for place in range(POINTS)}) if last else [0]
+    points = [_point(found.trace[place]) for place in chosen]
+    return text("The smallest margin fell: {}.", join(", ", points))
+
+
+def _point(fall: MarginFall) -> Text:
+    return text("{} after {}", number(fall.margin, hundredths), number(fall.tried))
+
+
+def ended(found: Attack) -> Text:
+    return text("It ended because {}; seed {}.", ENDS[found.ended], number(found.attack_seed))
+
+
+def story(found: Attack) -> Iterator[Text]:
+    """What a terminal and a report say of it, tables and failing inputs aside."""
+    yield attacked(found)
+    yield outcome(found)
+
+
+def afterwards(found: Attack) -> Iterator[Text]:
+    fell = trace(found)
+    if fell is not None:
+        yield fell
+    yield ended(found)
