@@ -27,8 +27,8 @@ OF_A_LENGTH = 3
 SHOWN = 10
 """Failing inputs that are kept, the shortest of all lengths."""
 
-Report = Callable[[float, float, str], None]
-"""Told of the seconds that passed, of how many, and how it stands."""
+OnSearch = Callable[[float, float, str], None]
+"""Called with the seconds that passed, of how many, and how it stands."""
 
 
 def attack(
@@ -38,7 +38,7 @@ def attack(
     seconds: float = SECONDS,
     tries: int | None = None,
     seed: int = 0,
-    report: Report = lambda passed, seconds, note: None,
+    report: OnSearch = lambda passed, seconds, note: None,
 ) -> Attack:
     """Search for inputs that a run gets wrong, for so many seconds; writes nothing.
 

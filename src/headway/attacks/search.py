@@ -25,8 +25,8 @@ from headway.tasks.attack_families import Family, ListedFamily
 from headway.tasks.splits import fingerprint
 
 Rows = Int[np.ndarray, "batch width"]
-Report = Callable[[float, "Search"], None]
-"""Told after each batch: the seconds since the start, and the search."""
+OnBatch = Callable[[float, "Search"], None]
+"""Called after each batch with the seconds since the start and the search."""
 
 ELITE = 32
 """Inputs of smallest margin that an island keeps to climb from."""
@@ -163,7 +163,7 @@ def _coprime(near: int, size: int) -> int:
 class Search:
     """Tries inputs of all islands until the budget is spent; what it found so far can be read at any time."""
 
-    def __init__(self, trained: Trained, lengths: list[int | None], seed: int, budget: Budget, report: Report):
+    def __init__(self, trained: Trained, lengths: list[int | None], seed: int, budget: Budget, report: OnBatch):
         self.trained, self.budget, self.report = trained, budget, report
         self.islands = [
             Island(trained.task if length is None else trained.task.at_length(length), length, name, family, seed)

@@ -342,10 +342,7 @@ class Task(ABC):
         return {"view": "tokens"}
 
     def position_rule(self, kind: PositionKind) -> Mapping[str, Any]:
-        """How the page finds positions of this kind: by the `index`, or from a fixed row (by `place`).
-
-        Text addition has a third, by the `digits` of each number. What `positions` gives otherwise is refused.
-        """
+        """How the page finds positions of this kind: by the `index`, from a fixed row (`place`), or by `digits`."""
         return {"by": "index" if kind == "index" else "place"}
 
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
