@@ -54,6 +54,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"head_analysis", "length_analysis", "narration", "results"},
+    "proofs": BASE
+    | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage", "training"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
     | {"narration"},
@@ -77,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runs",
         "statistics",
     }
-    | {"attacks", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "studies", "sweeps"}
+    | {"attacks", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "proofs", "studies", "sweeps"}
     | {"__init__"},
     "__init__": {
         "api",
@@ -87,6 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "explorer",
         "head_analysis",
         "length_analysis",
+        "proofs",
         "reports",
         "studies",
         "sweeps",

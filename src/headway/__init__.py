@@ -8,6 +8,7 @@ hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
 hw.lengths("sortedness-seed0").held          # how far past its training it holds
 hw.attack("sortedness-seed0").counterexamples   # inputs that it gets wrong
+hw.prove("local-addition-seed0").answer      # is it right at every length?
 hw.report("addition-seed0").page             # all of it on one page
 hw.study("addition", preset="quick")         # train, measure, analyse and report in one call
 run.explore()                                # the model itself on a page, in a notebook
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headway.explorer.writing import explore
     from headway.head_analysis.analysis import analyse as heads
     from headway.length_analysis.measure import measure_lengths as lengths
+    from headway.proofs.prove import prove
     from headway.reports.writing import report
     from headway.studies.study import study
     from headway.sweeps.compare import compare
@@ -38,6 +40,7 @@ _PUBLIC = {
     "prune": "headway.api:prune",
     "lengths": "headway.length_analysis.measure:measure_lengths",
     "attack": "headway.attacks.attack:attack",
+    "prove": "headway.proofs.prove:prove",
     "doctor": "headway.diagnosis.examine:doctor",
     "report": "headway.reports.writing:report",
     "explore": "headway.explorer.writing:explore",
@@ -57,6 +60,7 @@ __all__ = [
     "heads",
     "lengths",
     "load",
+    "prove",
     "prune",
     "report",
     "study",

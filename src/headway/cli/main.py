@@ -16,6 +16,7 @@ from headway.cli.heads import heads
 from headway.cli.lengths import lengths
 from headway.cli.new import new
 from headway.cli.options import discard, is_read_by_nobody, say
+from headway.cli.prove import prove
 from headway.cli.prune import prune
 from headway.cli.report import report
 from headway.cli.runs import runs
@@ -38,6 +39,7 @@ for command in (
     heads,
     lengths,
     attack,
+    prove,
     doctor,
     report,
     explore,

@@ -10,6 +10,7 @@ from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
+from headway.results.proof import Check, Proof
 from headway.results.schema import described
 from headway.results.study import AccuracyStudy, LengthStudy
 
@@ -18,6 +19,8 @@ FILES: dict[str, type] = {
     "runs/NAME/analysis/heads.json": HeadAnalysis,
     "runs/NAME/analysis/lengths.json": Lengths,
     "runs/NAME/analysis/attack.json": Attack,
+    "runs/NAME/analysis/proof.json": Proof,
+    "headway prove --check FILE --json": Check,
     "runs/NAME/analysis/doctor.json": Diagnosis,
     "headway doctor RUN RUN --json": Diagnoses,
     "headway doctor --specimens --json": Exhibit,

@@ -1,0 +1,72 @@
+"""`hw.prove` and the check of a certificate: which method fits a task, and what a run's files have to say."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from headway.errors import InputError
+from headway.evaluation import Trained, load
+from headway.origin import origins_in
+from headway.results.proof import Check, Proof
+from headway.results.schema import read
+from headway.runs import RunDirectory
+from headway.storage import read_document
+
+Progress = Callable[[int, int], None]
+
+METHODS = {"addition-text": "headway.proofs.sums", "sortedness": "headway.proofs.sortedness"}
+"""Task -> the module that proves it: `prove(trained, report)` and `check(trained, proof, report)`."""
+
+
+def prove(run: Trained | str | Path, *, report: Progress = lambda done, total: None) -> Proof:
+    """Whether a run is right on every input of every length: proved, a counterexample, or undecided. Writes nothing.
+
+    >>> hw.prove("local-addition-seed0").answer   # doctest: +SKIP
+    'proved'
+    """
+    trained = run if isinstance(run, Trained) else load(run)
+    began = time.perf_counter()
+    found: Proof = _method(trained).prove(trained, report)
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+def check(
+    certificate: str | Path, *, run: str | Path | None = None, report: Progress = lambda done, total: None
+) -> Check:
+    """Find the claims of a certificate again, with other code. The run is the one it lies in, unless told."""
+    path = Path(certificate)
+    document = read_document(path)
+    if document is None:
+        raise InputError(f"no file {path}; a proof.json needed")
+    proof = read(Proof, document, str(path))
+    directory = RunDirectory.find(str(path.parent.parent if run is None else run))
+    if not directory.exists():
+        raise InputError(f"{path} lies in no run directory; name the run: headway prove RUN --check FILE")
+    trained = load(directory)
+    began = time.perf_counter()
+    foreign = _other_origin(document, trained)
+    if proof.answer != "proved" or foreign:
+        reasons = foreign or [f"its answer is {proof.answer}; only a proof can be checked"]
+        return Check(certificate=str(path), holds=False, reasons=tuple(reasons), contexts=0, method="none", seconds=0.0)
+    found: Check = _method(trained).check(trained, proof, report)
+    return replace(found, certificate=str(path), seconds=time.perf_counter() - began)
+
+
+def _method(trained: Trained) -> Any:
+    known = METHODS.get(trained.task.name)
+    if known is None:
+        raise InputError(f"no method of proof for task {trained.task.name!r}; there is one for {', '.join(METHODS)}")
+    return import_module(known)
+
+
+def _other_origin(document: dict[str, Any], trained: Trained) -> list[str]:
+    """Why a certificate is not about this run's weights; nothing where it is."""
+    own = trained.directory.origin(trained.step)
+    origins = origins_in(document)
+    if not origins:
+        return ["it does not name the weights that it is about"]
+    differ = {key for origin in origins for key, value in own.to_json().items() if origin.get(key) != value}
+    return [f"it was made from other {' and '.join(sorted(differ))} than this run has"] if differ else []
