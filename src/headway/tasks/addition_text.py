@@ -104,7 +104,7 @@ class AdditionText(Task):
         else:
             lengths = random.integers(1, self.longest + 1, size=(2, n))
         a, b = (self._draw_numbers(random, row, int(lengths.max())) for row in lengths)
-        return self._encode(a, b, *lengths)
+        return self.encode(a, b, *lengths)
 
     def _draw_numbers(self, random: np.random.Generator, lengths: np.ndarray, width: int) -> np.ndarray:
         """Digits, least significant first, zero past each length; only a one-digit number may be 0."""
@@ -115,7 +115,7 @@ class AdditionText(Task):
         digits[rows, lengths - 1] = top
         return digits * (np.arange(width) < lengths[:, None])
 
-    def _encode(self, a: np.ndarray, b: np.ndarray, a_length: np.ndarray, b_length: np.ndarray) -> Examples:
+    def encode(self, a: np.ndarray, b: np.ndarray, a_length: np.ndarray, b_length: np.ndarray) -> Examples:
         """Lay out `a + b = ` with each row's own lengths, padded on the right; `a` and `b` have their units first."""
         n, width = a.shape
         column = np.arange(2 * width + AROUND)[None]
@@ -269,7 +269,7 @@ class AdditionText(Task):
         lengths = np.full(n, digits)
         written = written_columns(lengths[:1], digits, self.falling)[0].tolist()
         pairs = SumPairs(digits, 10, lowest_top=int(digits > 1), overflow=False)
-        return sum_contrasts(random, n, pairs, lambda a, b: self._encode(a, b, lengths, lengths), written)
+        return sum_contrasts(random, n, pairs, lambda a, b: self.encode(a, b, lengths, lengths), written)
 
     def simple_rules(self) -> tuple[SimpleRule, ...]:
         return sum_rules(self, 10, falling=self.falling, operands_falling=self.operands_falling)
@@ -331,7 +331,7 @@ class RippleSums(AdditionText):
         self.family = family
 
     def draw(self, random: np.random.Generator, n: int) -> Examples:
-        return self._encode(*FAMILIES[self.family](random, n, self.longest, 10))
+        return self.encode(*FAMILIES[self.family](random, n, self.longest, 10))
 
 
 def _without_leading_zeros(digits: np.ndarray) -> np.ndarray:

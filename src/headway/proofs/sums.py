@@ -1,0 +1,253 @@
+"""Addition of two numbers of any length, proved: the next token is right in every context, so by induction all are.
+
+At the units nothing was written. If every digit up to a column is right, the query of the next one stands in one of
+the contexts; if the model is right in all of them, it writes the right token there too, up to the end.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headway.batches import make_batch
+from headway.config import ModelConfig
+from headway.errors import InputError
+from headway.evaluation import Trained
+from headway.proofs.prove import Progress
+from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
+from headway.proofs.sum_tables import Tables
+from headway.results.proof import Counterexample, Proof, Rounding
+from headway.tasks import Examples
+from headway.tasks.addition_text import AdditionText
+
+AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}
+"""Contexts that are computed at once."""
+MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
+"""Contexts that one proof may have: more would take hours."""
+LOW = 1.0
+"""Margins below this are counted; an allowance for rounding that is larger proves nothing."""
+KEPT, KEPT_AT_ONCE = 2_000, 20
+"""Failing contexts that are made into sums and run through the model, at most: in all, and of those computed at once."""
+MEASURED, LONGEST_MEASURED = 40, 20
+"""Random sums that are computed both ways, and the digits of the longest number among them."""
+ROWS = 200
+"""Sums that are run at once."""
+SHOWN = 5
+SCOPE = "every sum of two numbers, of any lengths"
+
+
+def prove(trained: Trained, report: Progress) -> Proof:
+    """Compute the model in every context, and run the sums of those that fail."""
+    began = time.perf_counter()
+    task, reach = reach_of(trained)
+    every = [group for place in places(reach) for group in groups(place)]
+    total = sum(group.size for group in every)
+    _check_size(total, reach, trained.device)
+    margins = Margins(trained, task, reach)
+    for group in every:
+        margins.add(group, lambda done: report(done, total))
+    proof = Proof(
+        task=task.name,
+        run=str(trained.directory.path),
+        seed=trained.config.seed,
+        answer="undecided",
+        scope=SCOPE,
+        method=f"every context of {reach.below + reach.above + 1} columns and the digits written before, by tables",
+        contexts=total,
+        contexts_by_kind=margins.counts,
+        smallest_margin=margins.smallest,
+        worst_context=None if margins.worst is None else margins.worst.describe(),
+        arithmetic=f"float64 on {trained.device.type}",
+        seconds=time.perf_counter() - began,
+    )
+    return _judged(trained, margins, proof)
+
+
+def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
+    """The task and how far attention reaches; a model of another kind is refused by name."""
+    task, config = trained.task, trained.config.model
+    assert isinstance(task, AdditionText)
+    for wrong, name, needed in (
+        (config.shape != "encoder-decoder", f"model.shape = {config.shape!r}", "'encoder-decoder'"),
+        (task.falling, f"task.order = {task.options.order!r}", "'least-significant-first'"),
+        (config.encoding.name != "clipped", f"model.encoding = {config.encoding.name!r}", "'clipped'"),
+        (trained.model.encoding.position_kind != "coupled", "model.encoding.positions", "'coupled'"),
+        (config.causal_encoder, "model.causal_encoder = true", "false"),
+        (config.log_length_scale, "model.log_length_scale = true", "false"),
+    ):
+        if wrong:
+            raise InputError(f"{name}: a proof needs {needed}; contexts are not finite otherwise")
+    layers = (config.encoder_layers, config.decoder_layers)
+    if layers != (1, 1):
+        raise InputError(
+            f"{layers[0]} + {layers[1]} layers: a proof needs 1 + 1; each layer more multiplies the contexts by thousands"
+        )
+    return task, Reach(*(_window(config, kind) for kind in ("encoder", "decoder", "cross")), config.encoding.options["clip"])
+
+
+def _window(config: ModelConfig, kind: str) -> int:
+    window = config.window_of(kind)
+    if window is None:
+        raise InputError(f"model.{kind}_window is not set: a proof needs a window for each kind of attention")
+    return window
+
+
+def _check_size(total: int, reach: Reach, device: torch.device) -> None:
+    if total > MOST_CONTEXTS[device.type]:
+        raise InputError(
+            f"{total:,} contexts of {reach.below + reach.above + 1} columns are too many for this device "
+            f"({MOST_CONTEXTS[device.type]:,}); smaller windows or a GPU needed"
+        )
+
+
+class Margins:
+    """Margins of a model over contexts: the smallest, where it is, and the low ones."""
+
+    def __init__(self, trained: Trained, task: AdditionText, reach: Reach):
+        bos, eos = task.vocabulary.bos, task.vocabulary.eos
+        assert bos is not None and eos is not None
+        self.eos, self.device = eos, trained.device
+        self.tables = Tables(trained.model, reach, bos)
+        self.smallest, self.worst = math.inf, None
+        self.done = 0
+        self.counts: dict[str, int] = {}
+        self.low: list[Tensor] = []
+        self.failing: list[tuple[float, Context]] = []
+
+    @torch.inference_mode()
+    def add(self, group: Group, report: Callable[[int], None]) -> None:
+        """Compute all contexts of a group."""
+        logits = self.tables.writer(group.place, group.written)
+        for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
+            margin = margins_of(logits(contexts), contexts.right(self.eos))
+            self._note(margin.nan_to_num(-math.inf), contexts)
+            self.done += len(margin)
+            report(self.done)
+        kind = group.place.describe()
+        self.counts[kind] = self.counts.get(kind, 0) + group.size
+
+    def _note(self, margin: Float[Tensor, " context"], contexts: Contexts) -> None:
+        least = margin.min(0)
+        if float(least.values) < self.smallest:
+            self.smallest, self.worst = float(least.values), contexts.one(int(least.indices))
+        if float(least.values) < LOW:
+            self.low.append(margin[margin < LOW].float().cpu())
+            worst = margin.topk(min(KEPT_AT_ONCE, len(margin)), largest=False)
+            kept = [(float(margin[i]), contexts.one(i)) for i in worst.indices.tolist() if margin[i] <= 0]
+            self.failing += kept
+
+    def at_most(self, level: float) -> int:
+        """How many contexts have a margin of at most this (below `LOW`)."""
+        return sum(int((margins <= level).sum()) for margins in self.low)
+
+
+def margins_of(logits: Float[Tensor, "row token"], right: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
+    """The logit of the right token less the largest of the others."""
+    own = logits.gather(1, right[:, None])
+    others = logits.scatter(1, right[:, None], -math.inf).amax(1)
+    return own[:, 0] - others
+
+
+def _judged(trained: Trained, margins: Margins, proof: Proof) -> Proof:
+    """The answer: wrong sums, if the model answers some wrongly; a proof, if no margin is within the allowance."""
+    found, searched = wrong_sums(trained, [context for _, context in sorted(margins.failing, key=_shortest)[:KEPT]])
+    if found:
+        return replace(proof, answer="counterexample", counterexamples=found[:SHOWN], searched=searched)
+    measured, inputs = measured_difference(trained, margins.tables)
+    rounding = Rounding(allowance=allowance(margins.tables), measured=measured, inputs=inputs)
+    if rounding.allowance < min(LOW, margins.smallest):
+        return replace(proof, answer="proved", rounding=rounding)
+    return replace(
+        proof,
+        open_contexts=margins.at_most(rounding.allowance),
+        searched=searched,
+        rounding=rounding,
+        missing=f"The smallest margin is not above the {rounding.allowance:.3g} logits allowed for rounding.",
+    )
+
+
+def _shortest(failing: tuple[float, Context]) -> tuple[int, float]:
+    margin, context = failing
+    return len(context.numbers()[0]), margin
+
+
+def wrong_sums(trained: Trained, contexts: Sequence[Context]) -> tuple[tuple[Counterexample, ...], int]:
+    """The sums of contexts that the model itself answers wrongly, the shortest first, and how many were asked."""
+    numbers = sorted({(len(a), tuple(a), tuple(b)) for a, b in (context.numbers() for context in contexts)})
+    found = []
+    for start in range(0, len(numbers), ROWS):
+        rows = numbers[start : start + ROWS]
+        examples = sums_of(trained, [(a, b) for _, a, b in rows])
+        logits, target = teacher_forced(trained, examples)
+        margin = margins_of(logits.flatten(0, 1), target.flatten().clamp(min=0)).view(target.shape)
+        margin = margin.masked_fill(target == trained.task.vocabulary.pad, math.inf)
+        for row in torch.nonzero(margin.amin(1) <= 0)[:, 0].tolist():
+            found.append(_counterexample(trained, examples.take([row]), len(rows[row][1]), logits[row], margin[row]))
+    return tuple(found), len(numbers)
+
+
+def _counterexample(
+    trained: Trained, example: Examples, length: int, logits: Float[Tensor, "place token"], margin: Tensor
+) -> Counterexample:
+    answered = trained.task.written(logits.argmax(-1).cpu().numpy())
+    first = int(torch.nonzero(margin <= 0)[0])
+    return Counterexample(
+        example=trained.task.show(example.source[0], example.target[0]),
+        answered="".join(answered),
+        tokens=tuple(int(token) for token in example.source[0] if token != trained.task.vocabulary.pad),
+        length=length,
+        margin=float(margin[first]),
+    )
+
+
+def sums_of(trained: Trained, numbers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Examples:
+    """Sums as the task writes them; numbers have their units first."""
+    assert isinstance(trained.task, AdditionText)
+    lengths = np.array([[len(a), len(b)] for a, b in numbers]).T
+    rows = np.zeros((2, len(numbers), int(lengths.max())), dtype=np.int64)
+    for row, pair in enumerate(numbers):
+        for which, number in enumerate(pair):
+            rows[which, row, : len(number)] = number
+    return trained.task.encode(rows[0], rows[1], lengths[0], lengths[1])
+
+
+@torch.inference_mode()
+def teacher_forced(trained: Trained, examples: Examples) -> tuple[Float[Tensor, "row place token"], Tensor]:
+    """Logits of the model itself after each right prefix, and the right tokens."""
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    return trained.model(batch.inputs), batch.target
+
+
+def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
+    """The largest difference between margins of the model itself and of the tables on random sums, and their number."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, LONGEST_MEASURED + 1, size=(MEASURED, 2))
+    numbers = [tuple(_random_number(random, length) for length in pair) for pair in lengths]
+    logits, target = teacher_forced(trained, sums_of(trained, numbers))
+    largest = 0.0
+    for row, (a, b) in enumerate(numbers):
+        found = contexts_of(tables.reach, a, b)
+        own = margins_of(logits[row, : len(found)].double(), target[row, : len(found)])
+        for place, (context, written) in enumerate(found):
+            largest = max(largest, abs(float(own[place]) - margin_at(tables, context, written, target[row, place])))
+    return largest, len(numbers)
+
+
+def _random_number(random: np.random.Generator, length: int) -> list[int]:
+    """Digits, the units first; the last is 0 only if it is the first."""
+    digits = random.integers(0, 10, size=length)
+    digits[-1] = digits[-1] if length == 1 else random.integers(1, 10)
+    return [int(digit) for digit in digits]
+
+
+@torch.inference_mode()
+def margin_at(tables: Tables, context: Context, written: tuple[int, ...], right: Tensor) -> float:
+    """The margin of one context by the tables."""
+    states = torch.tensor([context.states], device=tables.device)
+    one = Contexts(context.place, states, torch.tensor([context.carry], device=tables.device), written)
+    return float(margins_of(tables.writer(context.place, written)(one), right[None]))
