@@ -1,0 +1,83 @@
+"""Bounds of rounding hold for the model's own fp32 layers, and are not so wide that nothing can be proved."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headway.model.attention import attend, attend_fast
+from headway.proofs import rounding
+from headway.proofs.rounding import Bounded, exact
+
+SEEDS = range(8)
+WIDEST = 1_000
+"""Worst-case bounds are so many times what rounding really does, at most: errors of one sign hardly ever happen."""
+
+
+def disturbed(seed: int, *shape: int) -> tuple[Bounded, Tensor]:
+    """Exact values with a bound, and fp32 numbers that lie inside of it."""
+    random = torch.Generator().manual_seed(seed)
+    value = 3 * torch.randn(*shape, generator=random, dtype=torch.float64)
+    error = 1e-5 * torch.rand(*shape, generator=random, dtype=torch.float64) + 2 * rounding.UNIT * value.abs()
+    inside = 2 * torch.rand(*shape, generator=random, dtype=torch.float64) - 1
+    return Bounded(value, error), (value + 0.5 * inside * error).float()
+
+
+def holds(found: Bounded, model: Tensor) -> None:
+    apart = (model.detach().double() - found.value).abs()
+    assert bool((apart <= found.error).all()), (apart - found.error).max()
+    assert float(found.error.max()) <= WIDEST * float(apart.max())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("width", [3, 64, 500])
+def test_linear_layer(seed: int, width: int) -> None:
+    torch.manual_seed(seed)
+    layer = nn.Linear(width, 7)
+    x, model = disturbed(seed, 50, width)
+    holds(rounding.linear(x, layer), layer(model))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+def test_layer_norm_also_far_from_zero(seed: int, offset: float) -> None:
+    torch.manual_seed(seed)
+    norm = nn.LayerNorm(64)
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    x, model = disturbed(seed, 200, 64)
+    moved = rounding.add(x, exact(torch.full((1,), offset)))
+    found = rounding.layer_norm(moved, norm)
+    apart = (norm(model + offset).detach().double() - found.value).abs()
+    assert bool((apart <= found.error).all())
+
+
+@pytest.mark.parametrize("activation", [(rounding.relu, F.relu), (rounding.gelu, F.gelu)])
+def test_activations(activation: tuple[Callable[[Bounded], Bounded], Callable[[Tensor], Tensor]]) -> None:
+    bound, function = activation
+    x, model = disturbed(0, 10_000)
+    holds(bound(x), function(model))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+def test_attention_by_both_ways_with_unseen_keys(seed: int, size: float) -> None:
+    (query, q), (key, k), (value, v) = (disturbed(seed * 3 + i, 20, 4, 9, 16) for i in range(3))
+    query, q = Bounded(query.value * size, query.error * size), q * size
+    near = (torch.arange(9)[:, None] - torch.arange(9)).abs() <= 1
+    bias = torch.randn(1, 4, 9, 9, generator=torch.Generator().manual_seed(seed))
+    score = rounding.scores(query[..., :, None, :], key[..., None, :, :], bias)
+    score = Bounded(score.value.masked_fill(~near, -torch.inf), score.error)
+    found = rounding.attention(score, value[..., None, :, :])
+    mask = near[None, None]
+    for mixed in (attend(q, k, v, mask, bias)[0], attend_fast(q, k, v, mask, bias)):
+        apart = (mixed.double() - found.value).abs()
+        assert bool((apart <= found.error).all())
+
+
+def test_layer_norm_of_equal_values_has_no_bound() -> None:
+    x, _ = disturbed(0, 3, 8)
+    with pytest.raises(ValueError, match="all alike"):
+        rounding.layer_norm(Bounded(torch.ones_like(x.value), x.error + 1), nn.LayerNorm(8))
