@@ -99,8 +99,8 @@ def may_follow(*, units: bool) -> Bool[np.ndarray, "column next"]:
     `units`: the lower column may be that of the units, where a number may be 0.
     """
     low = STATES[:, 0]
-    one_nonzero = (STATES > 0).any(1) | units
-    both_nonzero = (low > 0) | units
+    one_nonzero = np.asarray((STATES > 0).any(1) | units)
+    both_nonzero = np.asarray((low > 0) | units)
     allowed = np.zeros((N_STATES, N_STATES), dtype=bool)
     allowed[np.ix_(IS_PAIR, IS_PAIR)] = True
     allowed[np.ix_(IS_PAIR, IS_SINGLE)] = one_nonzero[IS_PAIR, None]

@@ -25,14 +25,14 @@ from headway.results.proof import Counterexample, Proof, Rounding
 from headway.tasks import Examples
 from headway.tasks.addition_text import AdditionText
 
-AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 20}
+AT_ONCE = {"cpu": 1 << 12, "cuda": 1 << 18}
 """Contexts that are computed at once."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Contexts that one proof may have: more would take hours."""
-LOW = 1.0
+LOW = 4.0
 """Margins below this are counted; an allowance for rounding that is larger proves nothing."""
 KEPT, KEPT_AT_ONCE = 2_000, 20
-"""Failing contexts that are made into sums and run through the model, at most: in all, and of those computed at once."""
+"""Failing contexts that are made into sums and run through the model, at most: in all, and of those at once."""
 MEASURED, LONGEST_MEASURED = 40, 20
 """Random sums that are computed both ways, and the digits of the longest number among them."""
 ROWS = 200
@@ -78,6 +78,8 @@ def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
         (config.encoding.name != "clipped", f"model.encoding = {config.encoding.name!r}", "'clipped'"),
         (trained.model.encoding.position_kind != "coupled", "model.encoding.positions", "'coupled'"),
         (config.causal_encoder, "model.causal_encoder = true", "false"),
+        (config.norm != "pre", f"model.norm = {config.norm!r}", "'pre'"),
+        (config.activation != "relu", f"model.activation = {config.activation!r}", "'relu'"),
         (config.log_length_scale, "model.log_length_scale = true", "false"),
     ):
         if wrong:
@@ -85,9 +87,10 @@ def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
     layers = (config.encoder_layers, config.decoder_layers)
     if layers != (1, 1):
         raise InputError(
-            f"{layers[0]} + {layers[1]} layers: a proof needs 1 + 1; each layer more multiplies the contexts by thousands"
+            f"{layers[0]} + {layers[1]} layers: a proof needs 1 + 1; one layer more has thousands of times the contexts"
         )
-    return task, Reach(*(_window(config, kind) for kind in ("encoder", "decoder", "cross")), config.encoding.options["clip"])
+    encoder, decoder, cross = (_window(config, kind) for kind in ("encoder", "decoder", "cross"))
+    return task, Reach(encoder, decoder, cross, config.encoding.options["clip"])
 
 
 def _window(config: ModelConfig, kind: str) -> int:
@@ -113,8 +116,9 @@ class Margins:
         assert bos is not None and eos is not None
         self.eos, self.device = eos, trained.device
         self.tables = Tables(trained.model, reach, bos)
-        self.smallest, self.worst = math.inf, None
-        self.done = 0
+        self.smallest = math.inf
+        self.worst: Context | None = None
+        self.done, self.allowance = 0, 0.0
         self.counts: dict[str, int] = {}
         self.low: list[Tensor] = []
         self.failing: list[tuple[float, Context]] = []
@@ -122,9 +126,11 @@ class Margins:
     @torch.inference_mode()
     def add(self, group: Group, report: Callable[[int], None]) -> None:
         """Compute all contexts of a group."""
-        logits = self.tables.writer(group.place, group.written)
+        write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
-            margin = margins_of(logits(contexts), contexts.right(self.eos))
+            passed, right = write(contexts), contexts.right(self.eos)
+            margin = margins_of(passed.values, right)
+            self.allowance = max(self.allowance, float(passed.difference_errors(right).max()))
             self._note(margin.nan_to_num(-math.inf), contexts)
             self.done += len(margin)
             report(self.done)
@@ -159,7 +165,7 @@ def _judged(trained: Trained, margins: Margins, proof: Proof) -> Proof:
     if found:
         return replace(proof, answer="counterexample", counterexamples=found[:SHOWN], searched=searched)
     measured, inputs = measured_difference(trained, margins.tables)
-    rounding = Rounding(allowance=allowance(margins.tables), measured=measured, inputs=inputs)
+    rounding = Rounding(allowance=margins.allowance, measured=measured, inputs=inputs)
     if rounding.allowance < min(LOW, margins.smallest):
         return replace(proof, answer="proved", rounding=rounding)
     return replace(
@@ -227,7 +233,7 @@ def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
     """The largest difference between margins of the model itself and of the tables on random sums, and their number."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, LONGEST_MEASURED + 1, size=(MEASURED, 2))
-    numbers = [tuple(_random_number(random, length) for length in pair) for pair in lengths]
+    numbers = [(_random_number(random, a), _random_number(random, b)) for a, b in lengths]
     logits, target = teacher_forced(trained, sums_of(trained, numbers))
     largest = 0.0
     for row, (a, b) in enumerate(numbers):
@@ -250,4 +256,4 @@ def margin_at(tables: Tables, context: Context, written: tuple[int, ...], right:
     """The margin of one context by the tables."""
     states = torch.tensor([context.states], device=tables.device)
     one = Contexts(context.place, states, torch.tensor([context.carry], device=tables.device), written)
-    return float(margins_of(tables.writer(context.place, written)(one), right[None]))
+    return float(margins_of(tables.writer(context.place, written)(one).values, right[None]))

@@ -1,0 +1,223 @@
+"""How far the logits of a local model of sums can be from the proof's, to first order in the roundings.
+
+Every operation of the model is off by at most a known amount (`rounding.py`). What such an error does to a logit is its
+derivative, computed backwards from the logit for each context; the sum over all operations of |derivative| times the
+largest error bounds the difference to first order. Terms of higher order are the square of errors of about 1e-5;
+`HIGHER_ORDERS` doubles the bound for them.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headway.model.blocks import Block
+from headway.proofs.rounding import ARGUMENT, EXPONENTIAL, SQUARE_ROOT, UNIT, gamma
+
+HIGHER_ORDERS = 2.0
+"""Factor on the first-order bound."""
+KINK = 1e-3
+"""A ReLU whose input is closer to 0 than this may be on either side of it: its whole output counts as an error."""
+
+Parts = Float[Tensor, "*rows head part"]
+"""What keys add to an attention, for each head: see `key_parts`."""
+Cotangent = Float[Tensor, "#row out d_model"]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Float64 values, and how far each of the model's fp32 numbers can be from them."""
+
+    value: Float[Tensor, "*any"]
+    error: Float[Tensor, "*any"]
+
+    def __getitem__(self, index: object) -> "Bounded":
+        return Bounded(self.value[index], self.error[index])  # type: ignore[index]
+
+    def reach(self) -> Tensor:
+        """The largest absolute value that the model's number can have."""
+        return self.value.abs() + self.error
+
+
+def exact(value: Tensor) -> Bounded:
+    """Numbers that the model holds as they are, such as embeddings."""
+    return Bounded(value, torch.zeros_like(value))
+
+
+def linear(x: Bounded, layer: nn.Linear) -> Bounded:
+    """A linear layer: the input's errors, and a share of the sum of absolute products."""
+    value, own = _linear(layer, x.value)
+    return Bounded(value, own + x.error @ layer.weight.abs().T)
+
+
+def add(x: Bounded, y: Bounded) -> Bounded:
+    return Bounded(x.value + y.value, x.error + y.error + UNIT * (x.reach() + y.reach()))
+
+
+def scores(query: Bounded, key: Bounded, bias: Tensor) -> Bounded:
+    """query . key / sqrt(d_head) + bias, over the last axis; the three broadcast."""
+    width, scale = query.value.shape[-1], 1 / math.sqrt(query.value.shape[-1])
+    error = (query.error * key.reach() + query.value.abs() * key.error).sum(-1) * scale
+    error = error + gamma(width + 3) * (query.reach() * key.reach()).sum(-1) * scale
+    return add(Bounded((query.value * key.value).sum(-1) * scale, error), exact(bias))
+
+
+def key_parts(score: Bounded, value: Bounded, centre: Tensor) -> Parts:
+    """What one key adds for each row: weighted values, their errors, what errors of the score do, and weights.
+
+    With w = exp(score) and E the error of log w: w v, w e, w E |v - centre|, w E, w. An error E of log w moves the
+    output by w E (v - output), whose size is at most w E (|v - centre| + |output - centre|), whatever the centre.
+    """
+    weight = score.value.exp()[..., None]
+    argument = 2 * ARGUMENT * UNIT * score.reach().max() + EXPONENTIAL
+    shift = weight * (score.error[..., None] + argument)
+    return torch.cat(
+        [weight * value.value, weight * value.error, shift * (value.value - centre).abs(), shift, weight], dim=-1
+    )
+
+
+def attended(parts: Parts, keys: int, centre: Tensor) -> Bounded:
+    """The output of attention, heads side by side, from the sum of all parts; `keys` are the most that are seen."""
+    width = (parts.shape[-1] - 2) // 3
+    summed, errors, moved, shift, weight = torch.split(parts, [width, width, width, 1, 1], dim=-1)
+    found = summed / weight
+    error = (errors + moved + (found - centre).abs() * shift) / weight
+    # The sums' own roundings: a share of the mean absolute value that is mixed.
+    error = error + gamma(4 * keys + 16) * (found.abs() + centre.abs() + moved / shift)
+    return Bounded(found.flatten(-2), error.flatten(-2))
+
+
+@dataclass(frozen=True)
+class Normed:
+    """The output of a layer norm, and its roundings: all coordinates scaled alike, moved alike, and each by itself."""
+
+    value: Tensor
+    scaled: Tensor
+    scale_error: Tensor
+    moved: Tensor
+    move_error: Tensor
+    own: Tensor
+
+    def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
+        """What the roundings do to linear functions of the output."""
+        scaled = (cotangent @ self.scaled[..., None])[..., 0].abs() * self.scale_error
+        moved = (cotangent @ self.moved).abs() * self.move_error
+        return scaled + moved + weighed(cotangent, self.own)
+
+
+def normed(norm: nn.LayerNorm, x: Tensor) -> Normed:
+    """A layer norm; `rounding.layer_norm` derives the sizes of its roundings."""
+    n = x.shape[-1]
+    spread = _spread(norm, x)
+    scaled = (x - x.mean(-1, keepdim=True)) / spread * norm.weight
+    relative = 4 * gamma(n + 4) * x.square().mean(-1, keepdim=True) / spread.square() + SQUARE_ROOT
+    centre = gamma(n) * x.abs().mean(-1, keepdim=True) / spread * (1 + relative)
+    own = 3 * UNIT * (scaled.abs() + norm.bias.abs())
+    return Normed(scaled + norm.bias, scaled, relative, norm.weight, centre, own)
+
+
+def normed_linear(x: Bounded, norm: nn.LayerNorm, layer: nn.Linear) -> Bounded:
+    """A layer norm and a linear layer behind it, as one step."""
+    read, cotangent = normed(norm, x.value), layer.weight[None]
+    value, own = _linear(layer, read.value)
+    carried = weighed(_back_through_norm(norm, x.value, cotangent), x.error)
+    return Bounded(value, carried + read.errors(cotangent) + own)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The layers behind an attention: output projection, feed-forward, norm, and what reads it."""
+
+    output: nn.Linear
+    block: Block
+    norm: nn.LayerNorm
+    readers: tuple[nn.Linear, ...]
+
+    @property
+    def weight(self) -> Float[Tensor, "out d_model"]:
+        return torch.cat([reader.weight for reader in self.readers])
+
+    def forward(self, x: Bounded, heads: Bounded) -> "Passed":
+        """The values from the stream `x` and the heads' outputs on, each with its own roundings."""
+        branch, branch_own = _linear(self.output, heads.value)
+        middle = x.value + branch
+        middle_own = UNIT * (x.value.abs() + branch.abs()) + branch_own + x.error
+        read = normed(self.block.feed_forward_norm, middle)
+        hidden, hidden_own = _linear(self.block.feed_forward.expand, read.value)
+        written, written_own = _linear(self.block.feed_forward.contract, hidden.relu())
+        last = middle + written
+        last_own = UNIT * (middle.abs() + written.abs()) + written_own
+        ready = normed(self.norm, last)
+        found = [_linear(reader, ready.value) for reader in self.readers]
+        values, own = (torch.cat([one[i] for one in found], dim=-1) for i in (0, 1))
+        return Passed(self, heads, middle, middle_own, read, hidden, hidden_own, last, last_own, ready, values, own)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A forward pass through a tail, and the roundings of each of its operations."""
+
+    tail: Tail
+    heads: Bounded
+    middle: Tensor
+    middle_own: Tensor
+    read: Normed
+    hidden: Tensor
+    hidden_own: Tensor
+    last: Tensor
+    last_own: Tensor
+    ready: Normed
+    values: Float[Tensor, "row out"]
+    values_own: Float[Tensor, "row out"]
+
+    def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
+        """Bounds for linear functions of the last norm, given by their derivatives; without the readers' roundings."""
+        block = self.tail.block
+        bound = self.ready.errors(cotangent)
+        stream = _back_through_norm(self.tail.norm, self.last, cotangent)
+        bound = bound + weighed(stream, self.last_own)
+        active = stream @ block.feed_forward.contract.weight
+        near = (self.hidden.abs() < KINK).to(active.dtype)
+        bound = bound + KINK * weighed(active, near)
+        inner = active * (self.hidden > 0)[..., None, :]
+        bound = bound + weighed(inner, self.hidden_own)
+        inner = inner @ block.feed_forward.expand.weight
+        bound = bound + self.read.errors(inner)
+        stream = stream + _back_through_norm(block.feed_forward_norm, self.middle, inner)
+        bound = bound + weighed(stream, self.middle_own)
+        return bound + weighed(stream @ self.tail.output.weight, self.heads.error)
+
+    def value_errors(self) -> Float[Tensor, "row out"]:
+        """Bounds for the values themselves."""
+        return self.errors(self.tail.weight[None]) + self.values_own
+
+    def difference_errors(self, right: Float[Tensor, " row"]) -> Float[Tensor, "row out"]:
+        """Bounds for the differences of the right value and each of the others."""
+        weight = self.tail.weight
+        own = self.values_own.gather(1, right[:, None]) + self.values_own
+        return HIGHER_ORDERS * (self.errors(weight[right][:, None] - weight) + own)
+
+
+def weighed(cotangent: Tensor, own: Tensor) -> Float[Tensor, "row out"]:
+    """The sum of |derivative| times error."""
+    return (cotangent.abs() @ own[..., None])[..., 0]
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> tuple[Tensor, Tensor]:
+    share = gamma(layer.in_features + 1)
+    return layer(x), share * (x.abs() @ layer.weight.abs().T + layer.bias.abs())
+
+
+def _spread(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    return (x.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+
+
+def _back_through_norm(norm: nn.LayerNorm, x: Tensor, cotangent: Tensor) -> Tensor:
+    spread = _spread(norm, x)
+    normed = ((x - x.mean(-1, keepdim=True)) / spread)[..., None, :]
+    scaled = cotangent * norm.weight
+    along = (scaled * normed).mean(-1, keepdim=True)
+    found: Tensor = (scaled - scaled.mean(-1, keepdim=True) - normed * along) / spread[..., None]
+    return found
