@@ -186,7 +186,7 @@ class AdditionText(Task):
     def attack_families(self, length: int | None) -> Families:
         """Sums whose longer number has as many digits as those of random sums of the length."""
         at = self if length is None else self.at_length(length)
-        families = SumFamilies(at.longest, 10, True, lambda *numbers: at._encode(*numbers).source)
+        families = SumFamilies(at.longest, 10, True, lambda *numbers: at.encode(*numbers).source)
         return families.all(sources_of(at))
 
     def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
