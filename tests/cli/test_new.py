@@ -30,7 +30,7 @@ def test_the_printed_commands_work_and_so_does_a_sweep(tmp_path: Path, capsys: p
     quick = ["--set", "train.steps=4", "--set", "train.validate_every=2", "--set", "data.train=64"]
     trained = command(place, "-P", "-m", "headway", "train", "write-back.toml", *quick, "--device", "cpu")
     assert trained.returncode == 0, trained.stderr
-    sweep = ["sweep", "write-back.toml", *quick, "--seeds", "0,1", "--workers", "2", "--device", "cpu"]
+    sweep = ["sweep", "write-back.toml", *quick, "--seeds", "0,1", "--workers", "1", "--device", "cpu"]
     swept = command(place, "-P", "-m", "headway", *sweep)
     assert swept.returncode == 0, swept.stderr
     assert "2 of 2 trials finished" in swept.stdout

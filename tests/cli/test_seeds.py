@@ -23,6 +23,7 @@ RUNS = ["runs/tiny-seed0", "runs/tiny-seed1"]
 @pytest.fixture(autouse=True)
 def _recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("headway.sweeps.seeds.available_cores", lambda: 1)  # a worker starts for longer than it trains
     write_recipe(tmp_path)
 
 

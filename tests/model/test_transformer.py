@@ -216,6 +216,16 @@ def test_the_width_of_a_head_is_free() -> None:
     assert model(inputs_of(torch.zeros(1, 3).long(), torch.zeros(1, 2).long())).shape == (1, 2, 9)
 
 
+def test_counting_parameters_fills_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normal numbers for a tensor without memory would import PyTorch's compiler, which takes longer than a command."""
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("a table was filled")
+
+    monkeypatch.setattr(torch.Tensor, "normal_", refuse)
+    assert check_size(ModelConfig(encoding=Choice(name="learned")), 14) > 0
+
+
 def test_the_course_model_has_about_930_000_parameters() -> None:
     assert check_size(ModelConfig(), 14) == count_parameters(Transformer(ModelConfig(), 14)) == 929_806
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
@@ -71,6 +73,21 @@ def one_head() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return draw_all(one_head(), tmp_path_factory.mktemp("reports") / "figures")
+
+
+def test_a_panel_is_measured_once_and_each_file_needs_one_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: Counter[Axes] = Counter()
+    measure = Axes.get_tightbbox
+
+    def counted(axes: Axes, *given: Any, **named: Any) -> Any:
+        measured[axes] += 1
+        return measure(axes, *given, **named)
+
+    monkeypatch.setattr(Axes, "get_tightbbox", counted)
+    figure = head_sheet(SMALL, 0)
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    assert [measured[axes] for axes in panels] == [1] * len(panels)
+    assert figure.get_layout_engine() is None, "with one, matplotlib draws twice to write once"
 
 
 def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written: list[Path]) -> None:

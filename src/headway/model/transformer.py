@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from headway.config import ModelConfig
 from headway.errors import InputError
@@ -229,11 +231,21 @@ def count_parameters(model: nn.Module) -> int:
 
 def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
     """The number of parameters, found without memory; a model too large for this laboratory is refused."""
-    with torch.device("meta"):
+    with torch.device("meta"), _WithoutNormal():
         parameters = count_parameters(Transformer(config, n_tokens, n_classes))
     if parameters > LARGEST_MODEL:
         raise InputError(f"the model would have {parameters:,} parameters; at most {LARGEST_MODEL:,} are allowed")
     return parameters
+
+
+class _WithoutNormal(TorchFunctionMode):
+    """Inside, no tensor is filled with normal numbers: one without memory would import PyTorch's compiler for it."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        return named["tensor"] if func is nn.init.normal_ else func(*args, **named)
 
 
 @torch.inference_mode()

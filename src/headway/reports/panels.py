@@ -1,13 +1,15 @@
 """What figures are made of: panels of a given size with everything else laid out by matplotlib around them."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
 from textwrap import wrap
 from typing import Any, ParamSpec
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -16,6 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import PercentFormatter
+from matplotlib.transforms import Bbox
 
 from headway.narration.numbers import short_percent
 from headway.reports.style import GREY, INK, PALE, SHADE, SMALL, TITLE, style
@@ -46,6 +49,7 @@ def drawing(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def new_figure(title: str, *remarks: str) -> Figure:
     """A figure with a heading and no panels; their grid gives their sizes in inches, as its ratios."""
     figure = Figure(layout=ConstrainedLayoutEngine(w_pad=BETWEEN, h_pad=1.2 * BETWEEN, wspace=0, hspace=0))
+    FigureCanvasAgg(figure)  # keeps what measures text; without it that is made anew for every text
     figure.text(0, 0, title, size=TITLE, weight="bold", va="top")
     figure.text(0, 0, "; ".join(filter(None, remarks)), color=GREY, va="top", linespacing=1.3)
     return figure
@@ -73,8 +77,20 @@ def lay_out(figure: Figure) -> None:
             fold(title, own[0])
     panel, (own, total) = min(panels.items(), key=lambda pair: pair[1][0][0])
     figure.set_size_inches(*(total + 4))
-    execute(figure)
-    content = total + 4 - total * (panel.get_position(original=True).size * (total + 4) / own - 1)
+    with measured_once(figure, {axes: own for axes, (own, _) in panels.items()}):
+        execute(figure)
+        content = total + 4 - total * (panel.get_position(original=True).size * (total + 4) / own - 1)
+        rect = frame(figure, content)
+        execute(figure, rect)
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor(rect, figure.transFigure)
+    figure.set_layout_engine(None)  # "none" would leave one in its place, for which each file is drawn twice
+    for axes in figure.axes:  # the solver's last digits differ from time to time
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6).tolist())
+
+
+def frame(figure: Figure, content: np.ndarray) -> tuple[float, float, float, float]:
+    """Make the figure as large as its content of so many inches and the heading; where in it the content goes."""
     loose = [text for axes in figure.axes for text in axes.texts if not text.get_in_layout()]
     needed = [inches(legend)[0] for legend in figure.legends]
     needed += [text.get_window_extent().x1 / figure.dpi for text in loose]  # these stand in the first column
@@ -85,13 +101,40 @@ def lay_out(figure: Figure) -> None:
     figure.set_size_inches(width, height)
     for place, text in enumerate(heading):
         text.set_position((EDGE / width, 1 - (EDGE + sum(heights[:place])) / height))
-    rect = EDGE / width, EDGE / height, content[0] / width, content[1] / height
-    execute(figure, rect)
-    for legend in figure.legends:
-        legend.set_bbox_to_anchor(rect, figure.transFigure)
-    figure.set_layout_engine("none")
-    for axes in figure.axes:  # the solver's last digits differ from time to time
-        axes.set_position(np.round(axes.get_position(original=True).bounds, 6).tolist())
+    return EDGE / width, EDGE / height, content[0] / width, content[1] / height
+
+
+@contextmanager
+def measured_once(figure: Figure, panels: Mapping[Axes, np.ndarray]) -> Iterator[None]:
+    """Inside, what stands around a panel is measured once, at the inches that the panel will have.
+
+    The layout asks for it four times, and for that of a colour bar once for each of its panels; measuring was most of
+    what a figure costs.
+    """
+    for axes in figure.axes:
+        known: dict[tuple[float, ...], np.ndarray] = {}
+        if axes in panels:
+            (width, height), box = panels[axes] / figure.get_size_inches(), axes.get_position()
+            # The top stays with that of a colour bar at the right: titles make way for one that is higher.
+            axes.set_position((box.x0, box.y1 - height, width, height))
+            axes.set_in_layout(True)  # setting a position ends that
+        vars(axes)["get_tightbbox"] = partial(with_surroundings, figure, axes, known, fixed=axes in panels)
+    yield
+    for axes in figure.axes:
+        del vars(axes)["get_tightbbox"]
+
+
+def with_surroundings(
+    figure: Figure, axes: Axes, known: dict[tuple[float, ...], np.ndarray], *_: Any, fixed: bool, **how: Any
+) -> Bbox:
+    """The box of axes with all that stands around them; `known` is that of one size, or of any if it is fixed."""
+    box = axes.get_position(original=True).transformed(figure.transFigure)
+    size = () if fixed else tuple(np.round(box.size, 2))
+    if size not in known:
+        around = type(axes).get_tightbbox(axes, for_layout_only=True)
+        assert around is not None
+        known[size] = around.get_points() - box.get_points()
+    return Bbox(box.get_points() + known[size])
 
 
 def sizes(axes: Axes) -> tuple[np.ndarray, np.ndarray]:
