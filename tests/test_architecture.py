@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"head_analysis", "length_analysis", "narration", "results"},
+    | {"attacks", "head_analysis", "length_analysis", "narration", "results"},
     "proofs": BASE
     | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage", "training"},
     "sweeps": BASE

@@ -11,6 +11,7 @@ import typer
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError
 from headway.narration.doctor import tally
+from headway.results.attack import Attack
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, at_level
 
 WIDEST = 120
@@ -114,12 +115,13 @@ def specimen_lines(found: Exhibit) -> list[str]:
 def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> Diagnosis | Diagnoses:
     """Examine runs with a progress display, and add each diagnosis to its run."""
     from headway.diagnosis.examine import examine_together
-    from headway.diagnosis.subject import head_findings, read_lengths
+    from headway.diagnosis.run_documents import head_findings, read_finding, read_lengths
     from headway.evaluation import load
 
     opened = [load(one, device=device) for one in runs]
     for trained in opened:
         damages = [head_findings(trained.directory)[1], read_lengths(trained.directory)[1]]
+        damages.append(read_finding(trained.directory, Attack, "attack")[1])
         for warning in (*trained.warnings, *(f"{damage}; it is left out" for damage in damages if damage)):
             say(f"headway: warning: {warning}")
     with progress("doctor", quiet=quiet) as meter:

@@ -107,14 +107,16 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
 
 
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
-    """heads.json and lengths.json speak of this run, of a step that it validated, in a form that is read here."""
-    heads, lengths, best = seen.subject.heads, seen.subject.lengths, seen.subject.best
-    files = [name for name, found in (("heads.json", heads), ("lengths.json", lengths)) if found is not None]
+    """heads.json, lengths.json and attack.json speak of this run, of a step that it validated, in a form read here."""
+    heads, lengths, attack, best = seen.subject.heads, seen.subject.lengths, seen.subject.attack, seen.subject.best
+    there = {"heads.json": heads, "lengths.json": lengths, "attack.json": attack}
+    files = [name for name, found in there.items() if found is not None]
     wrong = list(seen.subject.of_others)
     if not files and not wrong:
         return None
     wrong += [] if heads is None else list(_foreign_heads(seen, heads))
     wrong += [] if lengths is None else list(_foreign_lengths(seen, lengths))
+    wrong += [] if attack is None else list(_foreign(seen, "attack", attack.seed, attack.task, attack.step))
     if wrong:
         return error(
             f"{'; '.join(wrong)}.",

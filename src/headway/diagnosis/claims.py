@@ -1,14 +1,19 @@
-"""Checks of claims: what heads.json and lengths.json can carry, for one run and over seeds."""
+"""Checks of claims: what heads.json, lengths.json and attack.json can carry, for one run and over seeds."""
 
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, errors_first, fine, warning
+from headway.diagnosis.subject import widened
 from headway.length_analysis.measure import ON_VALIDATION
+from headway.results.attack import FailingInput
 from headway.results.doctor import Finding
 from headway.results.heads import HeadAnalysis
 from headway.statistics import ENOUGH_SEEDS
+from headway.tasks import Examples
 
 KIND = "zero"
 """The ablation that rankings are read from."""
@@ -92,6 +97,47 @@ def one_answer_at_lengths(seen: Examination) -> Verdict | None:
     )
 
 
+def held_but_broken(seen: Examination) -> Verdict | None:
+    """No input is known to fail at a length that lengths.json says is held, nor at a shorter one."""
+    attack, lengths = seen.subject.attack, seen.subject.lengths
+    if attack is None:
+        return None
+    numbers = {"tried": attack.tried, "found": attack.found}
+    failing = [one for one in attack.counterexamples if fails(seen, one)]
+    if not failing:
+        return fine(f"An attack tried {attack.tried:,} inputs and found none wrong, which proves nothing.", **numbers)
+    first = failing[0]
+    shown = f"{first.input:.120} is answered {first.answered:.60} ({first.expected:.60} is right)"
+    held = 0 if lengths is None else lengths.length_held
+    if not [one for one in failing if one.length is not None and one.length <= held]:
+        return warning(
+            f"An attack found inputs that fail: {shown}.",
+            "Give the failing inputs beside the accuracy; samples did not show them.",
+            **numbers,
+        )
+    return error(
+        f"lengths.json says that the run holds to {held:,} {attack.unit}, and an attack there found inputs that fail: "
+        f"{shown}.",
+        "Call no length held without the attack's result; train on what stands around the failing inputs.",
+        **numbers,
+        held=held,
+        input=first.input,
+    )
+
+
+def fails(seen: Examination, one: FailingInput) -> bool:
+    """Whether the model gets an input wrong when the doctor asks it again; believed where there is no model to ask."""
+    subject = seen.subject
+    if subject.forward is None:
+        return True
+    source, _ = seen.task.from_record(dict(one.record))
+    example = Examples(np.array([source]), seen.task.answer(np.array([source])))
+    if subject.decode is None or seen.is_class:
+        return not subject.score(subject.forward(example).argmax(-1).numpy(), example.target)[0]
+    answer = subject.decode(example, True)
+    return not subject.score(answer, widened(example.target, answer.shape[1], seen.pad))[0]
+
+
 def one_seed(seen: Examination) -> Verdict | None:
     """Claims about a recipe rest on six seeds or more."""
     if seen.subject.heads is None and seen.subject.lengths is None:
@@ -107,6 +153,7 @@ def one_seed(seen: Examination) -> Verdict | None:
 CLAIMS = (
     Check("curve-chosen-on-test", "claims", curve_chosen_on_test),
     Check("one-answer-at-lengths", "claims", one_answer_at_lengths),
+    Check("held-but-broken", "model", held_but_broken, ("analysis-of-another-run",)),
     Check("drop-inside-noise", "claims", drop_inside_noise),
     Check("ranking-unsupported", "claims", ranking_unsupported),
     Check("too-few-seeds", "claims", one_seed),

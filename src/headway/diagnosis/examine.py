@@ -13,7 +13,8 @@ from headway.diagnosis.findings import Check, run_checks
 from headway.diagnosis.harness import HARNESS
 from headway.diagnosis.instruments import INSTRUMENTS
 from headway.diagnosis.learning import LEARNING
-from headway.diagnosis.subject import Subject, head_findings, subject_of
+from headway.diagnosis.run_documents import head_findings
+from headway.diagnosis.subject import Subject, subject_of
 from headway.errors import InputError
 from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 from headway.results.doctor import Diagnoses, Diagnosis

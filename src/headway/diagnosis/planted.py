@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headway.attacks.attack import attack
 from headway.batches import Batch
 from headway.diagnosis.faults import (
     Healthy,
@@ -326,6 +327,16 @@ def curve_chosen_on_test(healthy: Healthy) -> Subject:
     subject = subject_of(healthy.sequences)
     longest = healthy.sequences.task.options.max_length
     return replace(subject, lengths=measured_at(subject, longest, "the test lengths"))
+
+
+@specimen("held-but-broken")
+def held_but_broken(healthy: Healthy) -> Subject:
+    """lengths.json says that 7 elements are held, and an attack has found sequences of 7 that fail."""
+    trained = healthy.sequences
+    subject = subject_of(trained)
+    longest = trained.task.options.max_length
+    found = replace(measured_at(subject, longest, ON_VALIDATION), held={"swaps": longest}, length_held=longest)
+    return replace(subject, lengths=found, attack=attack(trained, at=[longest], seconds=600, tries=400))
 
 
 def measured_at(subject: Subject, length: int, chosen_on: str, step: int | None = None) -> Lengths:

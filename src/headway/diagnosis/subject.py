@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, make_model
+from headway.diagnosis.run_documents import head_findings, of_another, read_finding, read_lengths
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
 from headway.head_analysis.ablation import as_row
@@ -27,9 +28,9 @@ from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.pruning import cut_model
 from headway.head_analysis.variants import heads_of, zero
 from headway.model.sites import Head, HeadSite
-from headway.origin import OtherOrigin
 from headway.randomness import derive
-from headway.results.heads import HeadAnalysis, read_heads
+from headway.results.attack import Attack
+from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.tasks import Examples, Task
@@ -98,6 +99,7 @@ class Subject:
     metrics: Sequence[Mapping[str, Any]] = ()
     heads: HeadAnalysis | None = None
     lengths: Lengths | None = None
+    attack: Attack | None = None
     of_others: Sequence[str] = ()
 
 
@@ -143,37 +145,11 @@ def subject_of(trained: Trained) -> Subject:
         metrics=directory.metrics(),
         heads=head_findings(directory, trained.step)[0],
         lengths=read_lengths(directory, trained.step)[0],
-        of_others=[words for name in ("heads", "lengths") if (words := of_another(directory, name, trained.step))],
+        attack=read_finding(directory, Attack, "attack", trained.step)[0],
+        of_others=[
+            words for name in ("heads", "lengths", "attack") if (words := of_another(directory, name, trained.step))
+        ],
     )
-
-
-def of_another(directory: RunDirectory, name: str, step: int) -> str:
-    """Why a document of a run was not made from its checkpoint; empty where it was, or is not there."""
-    try:
-        directory.read_analysis(name, step)
-    except OtherOrigin as problem:
-        return str(problem).removeprefix(f"{directory.path}: ")
-    except InputError:
-        pass
-    return ""
-
-
-def head_findings(directory: RunDirectory, step: int | None = None) -> tuple[HeadAnalysis | None, str]:
-    """What was found of heads, and an empty text; None, and why, where the file is damaged or another's."""
-    try:
-        found = read_heads(directory, step)
-    except InputError as problem:
-        return None, str(problem)
-    return (None, f"heads.json of {directory.path} has no heads") if found and not found.heads else (found, "")
-
-
-def read_lengths(directory: RunDirectory, step: int | None = None) -> tuple[Lengths | None, str]:
-    """What was measured against length, and an empty text; None, and why, where the file cannot be read."""
-    try:
-        found = directory.read_result(Lengths, "lengths", step)
-    except InputError as problem:
-        return None, str(problem)
-    return (None, f"lengths.json of {directory.path} has no lengths") if found and not found.rows else (found, "")
 
 
 def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:

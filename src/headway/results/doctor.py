@@ -42,6 +42,7 @@ class Seen:
     checks: tuple[str, ...] = fact("names of all checks")
     heads: str | None = fact("digest of heads.json; null without one")
     lengths: str | None = fact("digest of lengths.json; null without one")
+    attack: str | None = fact("digest of attack.json, where there is one", optional=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from headway.callbacks import OnShare
 from headway.errors import InputError
+from headway.results.attack import Attack as AttackResult
 from headway.results.doctor import Diagnosis as DiagnosisResult
 from headway.results.doctor import Seen
 from headway.results.evaluation import Evaluations, SplitEvaluation
@@ -206,12 +207,13 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
     def seen(self) -> Seen:
         """What the doctor reads beside the run itself, by digests, and the checks that there are."""
         from headway.diagnosis.examine import CHECKS
-        from headway.diagnosis.subject import head_findings, read_lengths
+        from headway.diagnosis.run_documents import head_findings, read_finding, read_lengths
 
         return Seen(
             checks=tuple(check.name for check in CHECKS),
             heads=digest(head_findings(self.run)[0]),
             lengths=digest(read_lengths(self.run)[0]),
+            attack=digest(read_finding(self.run, AttackResult, "attack")[0]),
         )
 
     def fitting(self, found: DiagnosisResult) -> DiagnosisResult | None:
@@ -233,7 +235,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
         return 20_000
 
 
-def digest(found: HeadAnalysis | LengthsResult | None) -> str | None:
+def digest(found: HeadAnalysis | LengthsResult | AttackResult | None) -> str | None:
     """A word that changes when the document does; None without one."""
     if found is None:
         return None
