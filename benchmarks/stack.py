@@ -65,7 +65,7 @@ def in_a_stack(config: RunConfig, device: str, seeds: int, loads: int) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         outs = [Path(folder) / str(seed) for seed in range(seeds)]
         quiet = [lambda event: None] * (seeds - 1)
-        train_stack(configs, outs, device=device, reports=[clock, *quiet], until=load * loads)
+        train_stack(configs, outs, device=device, on_events=[clock, *quiet], until=load * loads)
     rates = [clock.rate(load * i, load * (i + 1)) * seeds for i in range(1, loads - 1)]  # the last is noted early
     return {
         "seeds": seeds,

@@ -30,3 +30,9 @@ class InstrumentError(RuntimeError):
 
 class Interrupted(Exception):
     """Ctrl-C, after the work was saved; exit code 130."""
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether an error says that memory ran out, as Python and PyTorch say it."""
+    phrases = ("out of memory", "allocate memory", "enough memory")
+    return isinstance(problem, MemoryError) or any(phrase in str(problem) for phrase in phrases)

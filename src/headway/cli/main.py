@@ -23,7 +23,7 @@ from headway.cli.runs import runs
 from headway.cli.study import study
 from headway.cli.sweep import sweep
 from headway.cli.train import train
-from headway.errors import InputError, InstrumentError, Interrupted, RunStopped
+from headway.errors import InputError, InstrumentError, Interrupted, RunStopped, is_out_of_memory
 
 app = typer.Typer(
     name="headway",
@@ -110,7 +110,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         # Usage errors come from the command-line parser, which is not ours to import; they carry a message.
         message = getattr(error, "format_message", None)
-        if message is None and "memory" in str(error) and isinstance(error, RuntimeError):
+        if message is None and is_out_of_memory(error) and isinstance(error, RuntimeError):
             return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
         if message is None:
             raise

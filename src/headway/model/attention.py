@@ -288,11 +288,18 @@ class Place:
         """Which keys are inside the window, for some of the queries; None without a window."""
         if self.window is None:
             return None
-        query, key = self.query_positions[:, queries.start : queries.stop, None], self.key_positions[:, None, :]
+        query, key = self._both(queries)
+        query, key = query[:, :, None], key[:, None, :]
         inside = (query - key).abs() <= self.window
         if self.encoding.position_kind != "index":
             inside = (inside & (query > 0)) | (key == 0)
         return inside[:, None]
+
+    def _both(self, queries: range) -> tuple[Int[Tensor, "#row query"], Int[Tensor, "#row key"]]:
+        """Positions of some of the queries and of all keys; in a stack either may have one row for each model."""
+        query, key = self.query_positions[:, queries.start : queries.stop], self.key_positions
+        rows = max(len(query), len(key))
+        return for_rows(query, rows), for_rows(key, rows)
 
     def rotate_query(self, query: Heads) -> Heads:
         return self.encoding.rotate(query, for_rows(self.query_positions, len(query)))
@@ -302,8 +309,7 @@ class Place:
         return self.encoding.rotate(key, for_rows(self.key_positions[:, -key.shape[2] :], len(key)))
 
     def bias(self, queries: range, dtype: torch.dtype) -> Float[Tensor, "#batch #head query key"] | None:
-        rows = self.query_positions[:, queries.start : queries.stop]
-        bias = self.encoding.bias(rows, self.key_positions, self.kind)
+        bias = self.encoding.bias(*self._both(queries), self.kind)
         return None if bias is None else bias.to(dtype)
 
 

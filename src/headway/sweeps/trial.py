@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.callbacks import OnEvent
-from headway.errors import InputError, Interrupted, RunStopped
+from headway.errors import InputError, Interrupted, RunStopped, is_out_of_memory
 from headway.results.comparison import Outcome, State
 from headway.runs import RunDirectory
 from headway.sweeps.plan import Trial
@@ -223,6 +223,6 @@ def in_one_line(problem: BaseException) -> str:
     text = " ".join(str(problem).split())
     if isinstance(problem, (InputError, RunStopped)):
         return text
-    if isinstance(problem, MemoryError) or "memory" in text:
+    if is_out_of_memory(problem):
         return f"out of memory ({text or type(problem).__name__})"
     return f"{type(problem).__name__}: {text}"
