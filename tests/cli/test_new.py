@@ -36,6 +36,15 @@ def test_the_printed_commands_work_and_so_does_a_sweep(tmp_path: Path, capsys: p
     assert "2 of 2 trials finished" in swept.stdout
 
 
+@pytest.mark.long  # starting a cluster takes half a minute
+def test_a_sweep_on_ray_finds_the_new_package(tmp_path: Path) -> None:
+    write_task(tmp_path / "reverse")
+    quick = ["--set", "train.steps=4", "--set", "train.validate_every=2", "--set", "data.train=64"]
+    swept = command(tmp_path / "reverse", "-P", "-m", "headway", "sweep", "reverse.toml", *quick, "--on", "ray")
+    assert swept.returncode == 0, swept.stderr
+    assert "1 of 1 trials finished" in swept.stdout
+
+
 def test_its_test_passes(tmp_path: Path) -> None:
     write_task(tmp_path / "reverse")
     found = command(tmp_path / "reverse", "-m", "pytest", "-q", "-p", "no:cacheprovider")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from headway import evaluation
 from headway.batches import make_batch
 from headway.evaluation import Trained
-from headway.head_analysis import variants
+from headway.head_analysis import ablation, variants
 from headway.head_analysis.ablation import (
     KINDS,
     ablate,
@@ -148,7 +148,7 @@ class Slowly:
         return np.stack([np.mean(at[self.place(row, site, query)], axis=0) for query in queries])
 
     def resample(self, row: int, site: str, head: int) -> np.ndarray:
-        random = generator(self.trained.config.data.seed, "patch_sources")
+        random = generator(self.trained.config.data.seed, ablation.RANDOM_PURPOSE)
         return self.outputs[pick_patch_sources(self.trained, self.examples, random)[row]][site][:, head]
 
 

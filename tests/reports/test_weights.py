@@ -13,7 +13,7 @@ from headway.errors import InputError
 from headway.narration.numbers import points
 from headway.reports.style import where_from
 from headway.reports.weights import example_line, shown
-from headway.results.attention import ExampleAttention
+from headway.results.attention import Capture, ExampleAttention
 from headway.results.heads import HeadAnalysis
 from headway.results.schema import blank
 from tests.reports.documents import make_document
@@ -187,7 +187,9 @@ def test_an_example_is_named_as_a_person_writes_it(
         tuple(text.split() if isinstance(text, str) else text) for text in (source, written, target)
     )
     seen = blank(ExampleAttention, source=source, generated=written, target=target)
-    assert example_line(blank(HeadAnalysis, task=task), seen) == line
+    names = ("not sorted", "sorted") if task == "sortedness" else ()
+    document = blank(HeadAnalysis, task=task, capture=blank(Capture, class_names=names))
+    assert example_line(document, seen) == line
 
 
 def test_a_sheet_of_an_example_is_titled_with_it_and_its_answer() -> None:

@@ -40,6 +40,8 @@ from headway.statistics import paired_interval, ratio_interval, wilson_interval
 from headway.tasks import Examples
 
 KINDS = ("zero", "mean", "position-mean", "resample")
+RANDOM_PURPOSE = "donors"
+"""Names the random numbers that choose the other example; another name would change the results of every seed."""
 ENOUGH_RIGHT = 0.9
 """Below this accuracy a warning says that little can be lost."""
 
@@ -117,7 +119,7 @@ def make_replacements(
     if "mean" in kinds or "position-mean" in kinds:
         replacements["mean"], replacements["position-mean"] = means(trained, examples)
     if "resample" in kinds:
-        patch_sources = pick_patch_sources(trained, examples, generator(trained.config.data.seed, "patch_sources"))
+        patch_sources = pick_patch_sources(trained, examples, generator(trained.config.data.seed, RANDOM_PURPOSE))
         without = int((patch_sources == np.arange(len(examples))).sum())
         replacements["resample"] = patch_source(trained, examples.take(patch_sources))
     return [replacements[kind] for kind in kinds], without

@@ -70,7 +70,7 @@ n_heads = 2
 d_ff = 128
 encoder_layers = 1
 decoder_layers = 2
-encoding = {{ name = "learned", table_size = 16 }}
+encoding = {{ name = "learned", table_size = 9 }}
 
 [train]
 steps = 600
