@@ -62,7 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
-    | {"sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"},
+    | {"sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"}
+    | {"attacks"},
     "cli": BASE
     | {
         "api",

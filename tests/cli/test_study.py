@@ -323,3 +323,22 @@ def test_python_does_what_the_command_does_and_is_told_every_stage(capsys: pytes
     for document in (printed, python):
         document.pop("seconds")
     assert printed == python
+
+
+def test_a_study_attacks_the_runs_that_hold_past_training(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_report: None
+) -> None:
+    monkeypatch.setitem(PRESETS["sortedness"], "tiny", replace(GRID, attack=0.3))
+    monkeypatch.setattr("headway.studies.runner.worth_attacking", lambda measured: ["hard-seed3"])
+    assert run(["study", "sortedness", "--preset", "tiny", "--arms", "hard", "--no-figures", "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert list(found["seconds"]) == ["train", "lengths and heads", "attack", "doctor", "report", "explorer"]
+    kept = read("studies/sortedness-tiny/runs/hard-seed3/analysis/attack.json")
+    assert found["attacks"]["hard-seed3"]["tried"] == kept["tried"] > 0
+    before = stamps("studies/sortedness-tiny/runs/hard-seed3/analysis")
+    assert run(["study", "sortedness", "--preset", "tiny", "--quiet", "--arms", "hard", "--no-figures"]) == 0
+    told = capsys.readouterr().out
+    assert "attack on hard-seed3 (step " in told
+    assert "It gives wrong answers." in told
+    assert stamps("studies/sortedness-tiny/runs/hard-seed3/analysis") == before

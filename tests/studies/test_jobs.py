@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from headway.results.evaluation import Evaluations
+from headway.results.study import Mastery, MeasuredRun
 from headway.runs import RunDirectory
-from headway.studies.jobs import Accuracy, Diagnosis, Heads, Lengths, RunAnalysis, Why
+from headway.studies.jobs import Accuracy, Attack, Diagnosis, Heads, Lengths, RunAnalysis, Why
 from headway.studies.plan import Arm, HeadsOf, Study
+from headway.studies.runner import worth_attacking
 from headway.training import train
 from tests.tiny import ADDITION, SORTEDNESS, config
 
@@ -110,3 +112,48 @@ def test_the_doctor_looks_again_when_other_findings_changed(sorted_run: RunDirec
 def test_a_run_that_is_not_there_was_not_analysed(tmp_path: Path) -> None:
     for kind in (Accuracy, Lengths, Why, Heads, Diagnosis):
         assert kind(RunDirectory(tmp_path / "nowhere"), STUDY).known() is None
+
+
+def test_an_attack_is_made_again_for_longer_at_other_lengths_or_when_it_was_interrupted(
+    sorted_run: RunDirectory,
+) -> None:
+    study = replace(STUDY, attack=0.2)
+    make(Lengths(sorted_run, study))
+    analysis = Attack(sorted_run, study)
+    found = analysis.do(device="cpu", tell=quiet)
+    assert found.lengths == (3, 4, 5)
+    assert analysis.known() == found
+    assert Attack(sorted_run, replace(study, attack=0.1)).known() == found
+    assert Attack(sorted_run, replace(study, attack=5)).known() is None
+    sorted_run.replace_analysis("attack", replace(found, ended="interrupted").to_json())
+    assert analysis.known() is None
+    sorted_run.replace_analysis("attack", found.to_json())
+    measured = Lengths(sorted_run, study).known()
+    assert measured is not None
+    sorted_run.replace_analysis("lengths", replace(measured, length_held=7).to_json())
+    assert analysis.known() is None  # 7 is said to be held now, and was not attacked
+
+
+def test_a_diagnosis_is_made_again_when_the_run_was_attacked(sorted_run: RunDirectory) -> None:
+    (sorted_run.path / "analysis" / "attack.json").unlink(missing_ok=True)
+    analysis = Diagnosis(sorted_run, STUDY)
+    make(analysis)
+    assert analysis.known() is not None
+    make(Attack(sorted_run, replace(STUDY, attack=0.1)))
+    assert analysis.known() is None
+
+
+def test_runs_that_hold_past_training_are_worth_an_attack(sorted_run: RunDirectory) -> None:
+    make(Lengths(sorted_run, STUDY))
+    measured = Lengths(sorted_run, STUDY).known()
+    assert measured is not None
+    longest = measured.training.longest
+    mastered, failed = (
+        Mastery(gate=0.999, stops=False, mastered=one, step=None, accuracy=0.5) for one in (True, False)
+    )
+    runs = {
+        "holds": MeasuredRun.of(replace(measured, length_held=longest + 2), mastered),
+        "inside": MeasuredRun.of(replace(measured, length_held=longest), mastered),
+        "unlearned": MeasuredRun.of(replace(measured, length_held=longest + 2), failed),
+    }
+    assert worth_attacking(runs) == ["holds"]

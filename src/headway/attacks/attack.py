@@ -122,7 +122,7 @@ def held_lengths(trained: Trained) -> list[int]:
         found = trained.directory.read_result(Lengths, "lengths", trained.step)
     except InputError:
         return []
-    return [] if found is None else sorted({row.length for row in found.rows if row.length <= found.length_held})
+    return [] if found is None else sorted(found.held_lengths)
 
 
 # What was found

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,12 @@ from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
 from headway.cli.train import show_event
 from headway.narration import study_tables as tables
+from headway.narration.attack import failing, story
 from headway.narration.numbers import duration, number, thousandths
 from headway.narration.study import cost_of, mastery
 from headway.narration.tables import Table, table
 from headway.narration.text import Words, text
+from headway.results.attack import Attack
 from headway.results.study import FailedTraining, LengthStudy, StudyCell
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ SHOWN_SETS = {
     "sums": "exact match, by the characters of the question",
 }
 """Sets whose accuracies are printed; the figures and lengths.json have all."""
+SHOWN_FAILING = 3
+"""Failing inputs of a run that are printed; attack.json has more."""
 EXPERIMENTS = "addition, sortedness, long-addition or text-encodings."
 
 
@@ -109,6 +114,7 @@ def told(found: "StudyResult") -> list[str]:
     from headway.studies.summaries import doctor_lines, heads_lines
 
     lines = told_accuracy(found) if found.lengths is None else told_lengths(found.lengths)
+    lines += [line for name, one in found.attacks.items() for line in attack_lines(name, one)]
     lines += [*heads_lines(found.heads, found.doctor), *doctor_lines(found.doctor)]
     lines += [f"{name}: failed, {why}" for name, why in found.failed.items()]
     if found.report is not None:
@@ -116,6 +122,16 @@ def told(found: "StudyResult") -> list[str]:
     if found.explorer is not None:
         lines.append(f"the models compute in {found.explorer}")
     return [*lines, f"the study is in {found.directory}, its summary in {found.summary}"]
+
+
+def attack_lines(name: str, found: Attack) -> list[str]:
+    """What an attack on a run that holds past training found: the simplest failing inputs, or that none was found."""
+    first, second = (str(one) for one in story(replace(found, run=name)))
+    return [
+        f"attack on {first}",
+        f"  {second}",
+        *(f"    {failing(one)}" for one in found.counterexamples[:SHOWN_FAILING]),
+    ]
 
 
 # Accuracy

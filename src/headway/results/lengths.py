@@ -130,6 +130,11 @@ class Lengths:
         return rows[name, length]
 
     @property
+    def held_lengths(self) -> set[int]:
+        """The tested lengths up to the length held."""
+        return {row.length for row in self.rows if row.length <= self.length_held}
+
+    @property
     def is_class(self) -> bool:
         """Whether answers are classes, so that some accuracy is chance."""
         return any(row.answer_shares for row in self.rows)

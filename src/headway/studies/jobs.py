@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from headway.tasks import Task
 
 Found = TypeVar("Found")
+TOKENS_A_SECOND = 100_000
+"""Tokens that pass a small model in a second of one core, about."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,39 @@ class Why(Lengths):
         found = mechanism(trained, lengths, sets=chosen, progress=lambda done, total: tell(done / total))
         self.run.add_to_analysis(self.file, {"mechanism": found.to_json()}, trained.step)
         return replace(measured, mechanism=found)
+
+
+@dataclass(frozen=True)
+class Attack(RunAnalysis[AttackResult]):
+    """A search for failing inputs, at the training lengths and those that the run's lengths.json says it holds."""
+
+    what: ClassVar[str] = "attack"
+    file: ClassVar[str] = "attack"
+
+    def read(self) -> AttackResult | None:
+        return self.run.read_result(AttackResult, self.file)
+
+    def fitting(self, found: AttackResult) -> AttackResult | None:
+        measured = self.run.read_result(LengthsResult, "lengths")
+        held = set() if measured is None else measured.held_lengths
+        whole = found.ended != "interrupted" and found.seconds >= self.study.attack
+        return found if whole and found.step == self.run.best_step and held <= set(found.lengths) else None
+
+    def do(self, *, device: str, tell: OnShare) -> AttackResult:
+        from headway.attacks.attack import attack
+        from headway.evaluation import load
+
+        trained = load(self.run, device=device)
+        found = attack(
+            trained, seconds=self.study.attack, report=lambda passed, seconds, _: tell(min(1.0, passed / seconds))
+        )
+        self.run.replace_analysis(self.file, found.to_json(), trained.step)
+        if found.ended == "interrupted":
+            raise KeyboardInterrupt
+        return found
+
+    def passes(self) -> int:
+        return int(self.study.attack * TOKENS_A_SECOND)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,8 @@ class Study:
 
     `at` are the lengths past training, with `n` examples of each set at each length; sets of at most `whole` members
     are measured whole at the shortest one. `mechanism` says which runs are asked why they fail: the one that loses
-    most, one of every cell that fails, or every one that fails. `heads` says which runs have their heads analysed; the
+    most, one of every cell that fails, or every one that fails. Every run that holds past training is attacked for
+    `attack` seconds. `heads` says which runs have their heads analysed; the
     doctor examines all. Every run is judged by the same gate; with `stop_at_gate` it is trained until it masters its
     training lengths, or to its last step.
     """
@@ -75,6 +76,7 @@ class Study:
     n: int = 2_000
     whole: int = 200_000
     mechanism: Literal["none", "worst", "failing", "every"] = "none"
+    attack: float = 0.0
     heads: HeadsOf = HeadsOf()
     stop_at_gate: bool = False
 

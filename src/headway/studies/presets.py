@@ -47,6 +47,7 @@ SORTEDNESS = {
         n=500,
         whole=0,  # 171,700 sequences would take longer than all the rest
         mechanism="worst",
+        attack=10,
         heads=HeadsOf(arms=("long",)),
     ),
     "standard": Study(
@@ -62,6 +63,7 @@ SORTEDNESS = {
         at=LONG,
         n=1_000,
         mechanism="failing",
+        attack=60,
     ),
     "full": Study(
         arms=(
@@ -98,6 +100,7 @@ SORTEDNESS = {
         at=LONG,
         n=1_000,
         mechanism="failing",
+        attack=60,
         # Of so many runs only these: the small models that hold, and what is taken from them.
         heads=HeadsOf(arms=("long", "long-without-window", "long-without-bands", "long-max-pooling")),
     ),
@@ -122,9 +125,12 @@ LONG_ADDITION = {
         seeds=(0, 1),
         at=CHARACTERS,
         n=500,
+        attack=10,
         heads=HeadsOf(arms=()),  # which take minutes here
     ),
-    "standard": Study(arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS),
+    "standard": Study(
+        arms=(Arm(name="encoder-decoder", recipe="long-addition"),), seeds=(0,), at=CHARACTERS, attack=60
+    ),
     "full": Study(
         arms=(
             Arm(name="encoder-decoder", recipe="long-addition"),
@@ -191,6 +197,7 @@ LONG_ADDITION = {
         ),
         seeds=range(5),
         at=CHARACTERS,
+        attack=60,
         heads=HeadsOf(arms=("encoder-decoder", "decoder"), seeds=1),
     ),
 }
@@ -289,6 +296,7 @@ ENCODINGS_OF_TEXT = {
         seeds=(0,),
         at=(24, 48),
         n=300,
+        attack=10,
         heads=HeadsOf(arms=()),
         stop_at_gate=True,
     ),
@@ -331,6 +339,7 @@ ENCODINGS_OF_TEXT = {
         at=(*JUST_PAST, *CHARACTERS),
         n=1_000,
         mechanism="every",
+        attack=60,
         heads=HeadsOf(arms=()),
         stop_at_gate=True,
     ),

@@ -91,6 +91,11 @@ def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, MeasuredRun
     return losing if how == "failing" else []
 
 
+def worth_attacking(measured: Mapping[str, MeasuredRun]) -> list[str]:
+    """The runs that are said to hold past their training lengths: a failing input of theirs contradicts that."""
+    return [name for name, run in measured.items() if run.passed and run.length_held > run.training.longest]
+
+
 # What the study holds
 
 

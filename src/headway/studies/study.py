@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.callbacks import OnEvent
 from headway.errors import InputError, suggestion
+from headway.results.attack import Attack
 from headway.results.doctor import StudyHealth
 from headway.results.evaluation import SequenceEvaluation
 from headway.results.heads_study import HeadsStudy
@@ -26,15 +27,16 @@ DISAGREE = "decoding and the teacher-forced pass disagree; the accuracy of this 
 class StudyResult:
     """What a study found, and where it lies.
 
-    `lengths` is what a study of lengths says, `accuracy` one of accuracy: a row a run. `heads` and `doctor` are what
-    heads and the doctor's findings of all runs add up to. `unsound` says that a run failed, or that the doctor found an
-    error which is not a result of the comparison.
+    `lengths` is what a study of lengths says, `accuracy` one of accuracy: a row a run. `attacks` are those on the runs
+    that hold past training, by name. `heads` and `doctor` are what heads and the doctor's findings of all runs add up
+    to. `unsound` says that a run failed, or that the doctor found an error which is not a result of the comparison.
     """
 
     directory: Path
     summary: Path
     lengths: LengthStudy | None
     accuracy: AccuracyStudy | None
+    attacks: Mapping[str, Attack]
     heads: HeadsStudy
     doctor: StudyHealth
     report: "Written | None"
@@ -46,6 +48,7 @@ class StudyResult:
     def to_json(self) -> dict[str, Any]:
         document = write(self.lengths or self.accuracy)
         found = {"study": str(self.directory), **document, "heads": write(self.heads), "doctor": write(self.doctor)}
+        found |= {"attacks": write(self.attacks)} if self.attacks else {}
         found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
         return {**found, "explorer": self.explorer, "seconds": self.seconds}
 
@@ -79,13 +82,14 @@ def study(
     directory.begin(whole.to_json(experiment, preset))
     work = Work(whole, part, directory, device, on_event, command)
     work.train()
-    lengths, accuracy = None, None
+    lengths, accuracy, attacks = None, None, {}
     if whole.study.measured == "accuracy":
         accuracy = AccuracyStudy(experiment=experiment, preset=preset, runs=accuracies_of(work))
         summary = work.keep("summary", write(accuracy))
     else:
         lengths = lengths_of(work, experiment, preset)
         summary = work.keep("lengths", write(lengths))
+        attacks = attacks_of(work, lengths)
     heads, health = work.heads(), work.doctor()
     written = work.report(lengths if figures else None)
     page = work.explore([one.run for one in heads.runs])
@@ -94,6 +98,7 @@ def study(
         summary=summary,
         lengths=lengths,
         accuracy=accuracy,
+        attacks=attacks,
         heads=heads,
         doctor=health,
         report=written,
@@ -157,6 +162,15 @@ def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
         answer=tuple(answer(cells)),
         patterns=encoding_patterns(),
     )
+
+
+def attacks_of(work: Work, lengths: LengthStudy) -> dict[str, Attack]:
+    """Attack the runs that are said to hold past training."""
+    from headway.studies.runner import worth_attacking
+
+    if "attack" not in work.stages.names:
+        return {}
+    return work.attack(worth_attacking({Path(run.run).name: run for cell in lengths.cells for run in cell.runs}))
 
 
 def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.callbacks import OnEvent
 from headway.narration.numbers import percent
+from headway.results.attack import Attack
 from headway.results.doctor import StudyHealth
 from headway.results.heads_study import HeadsStudy
 from headway.results.schema import write
@@ -32,7 +33,8 @@ def stages_of(study: Study) -> list[str]:
     """The names of the stages, in their order."""
     measured = "evaluate" if study.measured == "accuracy" else "lengths"
     why = ["why"] if study.measured == "lengths" and study.mechanism != "none" else []
-    return ["train", f"{measured} and heads", *why, "doctor", "report", "explorer"]
+    attack = ["attack"] if study.measured == "lengths" and study.attack else []
+    return ["train", f"{measured} and heads", *why, *attack, "doctor", "report", "explorer"]
 
 
 @dataclass
@@ -171,6 +173,16 @@ class Work:
                 self.note_failure(run.run, f"its instruments failed: {'; '.join(run.failed_checks)}")
         self.keep("heads", write(record))
         return record
+
+    def attack(self, names: Sequence[str]) -> dict[str, Attack]:
+        """What attacks on these runs found, by name; one that fails is named and costs nothing else."""
+        from headway.studies.jobs import Attack as AttackOnRun
+
+        analyses = [AttackOnRun(self.directory.run(name), self.whole.study) for name in names]
+        for analysis, error in self.do("attack", analyses):
+            self.note_failure(analysis.run.name, f"its attack: {error}")
+        found = {analysis.run.name: analysis.known() for analysis in analyses}
+        return {name: document for name, document in found.items() if document is not None}
 
     def doctor(self) -> StudyHealth:
         """Every finished run examined; what was found is kept with the runs and with the study."""
