@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.head_analysis import analysis, capture, checks, joint_ablation, verdicts
-from headway.narration import head_sets
+from headway.narration import head_sets, heads_study
 from headway.narration import heads as narrated
 from headway.narration.text import Missing
 from headway.origin import without_origins
@@ -224,12 +223,12 @@ def test_margins_stand_in_the_table_and_documents_without_them_are_shown() -> No
 
 def test_rates_over_seeds_are_listed_and_counted() -> None:
     rates = RatesOverSeeds(values=(0.97, 0.02, 0.5), above=1, between=1, below=1, limits=(0.1, 0.9))
-    assert head_lines.rates_text(rates) == "97 %, 2 %, 50 % (1 above 90 %, 1 between, 1 below 10 %)"
+    assert heads_study.rates_text(rates) == "97 %, 2 %, 50 % (1 above 90 %, 1 between, 1 below 10 %)"
     read_as = blank(ControlOverSeeds, readings={"carry alone": 2, "undecided": 1})
     controls = ControlsOverSeeds(seeds=3, together={"all cross": read_as, "decoder.0.cross": blank(ControlOverSeeds)})
-    (line,) = head_lines.readings(blank(ContrastOverSeeds, control=controls))
+    _, line = heads_study.flips(blank(ContrastOverSeeds, control=controls), 3)
     assert line == "    against controls with the same carry (3 seeds): all cross carry alone in 2, undecided in 1"
-    assert head_lines.readings(blank(ContrastOverSeeds)) == []
+    assert len(list(heads_study.flips(blank(ContrastOverSeeds), 3))) == 1
 
 
 @pytest.mark.parametrize("command", ["heads wider", "heads zero", "prune zero --keep enc0.self.h0"])
@@ -391,7 +390,7 @@ def test_several_seeds_are_put_together(shell: Shell) -> None:
     text = shell("heads zero one --no-figures")
     assert "2 seeds together, fewer than 6: descriptive only" in text
     assert text.index("zero (step") < text.index("one (step") < text.index("2 seeds together")
-    assert "removable together for less than 1 point: " in text
+    assert "heads were chosen to go together for less than 1 point; on other examples they cost " in text
 
 
 def test_runs_that_were_analysed_alone_are_not_done_again_together(

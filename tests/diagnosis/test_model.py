@@ -17,6 +17,7 @@ from headway.errors import InputError
 from headway.evaluation import load
 from headway.length_analysis.measure import ON_VALIDATION
 from headway.model.encodings import ENCODINGS
+from headway.narration.numbers import percent
 from headway.results.doctor import Diagnosis
 from headway.results.lengths import Checkpoint, Lengths
 from headway.tasks import Examples
@@ -39,7 +40,7 @@ def test_one_answer_to_everything_is_told_from_an_accuracy() -> None:
     )
     share = (healthy.splits["test"].target == 0).mean()
     assert (finding.check, finding.numbers["accuracy"]) == ("constant-answer", share)
-    assert f"{share:.1%} is the share of examples with that target ({share:.1%})" in finding.evidence
+    assert f"{percent(share)} is the share of examples with that target ({percent(share)})" in finding.evidence
 
 
 def test_nearly_one_answer_is_a_warning() -> None:

@@ -156,6 +156,43 @@ def test_numbers_that_are_no_accuracy_are_left_aside(tmp_path: Path, sums: Path)
     assert (found.check, found.numbers["series"]) == ("not-explained", 1)
 
 
+def by_length(*columns: str) -> str:
+    """A row for each length, and a column for each name with the shares of a class."""
+    rows = [",".join(["length", *columns])]
+    return "\n".join([*rows, *(",".join([at, *[str(share)] * len(columns)]) for at, share in unsorted_table().items())])
+
+
+@pytest.mark.parametrize("name", ["f", "n", "upper", "std_init"])
+@pytest.mark.parametrize("layout", ["columns", "objects", "lists", "objects in lengths", "accuracies"])
+def test_a_model_whose_name_reads_as_a_measure_is_said_to_be_not_examined(
+    name: str, layout: str, tmp_path: Path, sequences: Path
+) -> None:
+    good, bad = dict.fromkeys(unsorted_table(), 0.95), unsorted_table()
+    tables: dict[str, Any] = {
+        "columns": "\n".join(["length,rope," + name, *(f"{at},0.95,{share}" for at, share in bad.items())]),
+        "objects": {"rope": good, name: bad},
+        "lists": {"lengths": list(LENGTHS), "rope": list(good.values()), name: list(bad.values())},
+        "objects in lengths": {at: {"rope": 0.95, name: share} for at, share in bad.items()},
+        "accuracies": {
+            model: {at: {"accuracy": share} for at, share in row.items()}
+            for model, row in (("rope", good), (name, bad))
+        },
+    }
+    found = examine(tmp_path, sequences, tables[layout], "csv" if layout == "columns" else "json")
+    checks = [one.check for one in found]
+    assert "not-examined" in checks or "constant-answer" in checks  # or it was read as a model's
+    assert all(name in one.evidence for one in found if one.check == "not-examined")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["accuracy", "f"], ["accuracy", "std"], ["rope", "std"], ["rope", "lower", "upper"], ["accuracy", "n", "loss"]],
+)
+def test_a_measure_beside_accuracies_is_left_aside(columns: list[str], tmp_path: Path, sequences: Path) -> None:
+    found = examine(tmp_path, sequences, by_length(*columns), "csv")
+    assert [one.check for one in found] == ["constant-answer"]
+
+
 def test_an_accuracy_that_no_count_gives_is_named(tmp_path: Path, sums: Path) -> None:
     (found,) = examine(tmp_path, sums, {"accuracy": 0.9961})
     assert (found.check, found.level) == ("impossible-accuracy", "warning")

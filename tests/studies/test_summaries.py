@@ -5,21 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from headway.head_analysis.ablation import KINDS
+from headway.narration import doctor, heads_study
+from headway.narration.heads_study import carry_text, going_text
 from headway.results.doctor import About, Diagnosis, Finding, Level, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed
 from headway.results.patching import Contrast
 from headway.results.schema import blank, read, write
-from headway.studies.summaries import (
-    carry_text,
-    doctor_lines,
-    doctor_record,
-    going_text,
-    heads_lines,
-    heads_record,
-    is_unsound,
-    moved_by,
-)
+from headway.studies.summaries import doctor_record, heads_record, is_unsound, moved_by
 from tests.reports.made_up_runs import heads_document
 from tests.results.made_up_values import filled
 
@@ -37,7 +30,7 @@ def test_errors_are_told_in_full_and_warnings_by_name() -> None:
     pairs = [(diagnosis(f"seed{seed}", "error", "warning", "fine"), None) for seed in range(7)]
     record = doctor_record({"one": pairs})
     assert is_unsound(record, comparing=False)
-    assert doctor_lines(record) == [
+    assert doctor.of_study(record) == [
         "the doctor examined 7 runs: 7 errors, 7 warnings",
         *(f"  error in seed{seed}, check-error: error seen." for seed in range(5)),
         "  and 2 more errors; the report has all of them",
@@ -59,23 +52,25 @@ def test_a_healthy_run_has_no_error_and_cells_are_named_where_there_are_several(
     record = doctor_record(cells)
     assert not is_unsound(record, comparing=False)
     assert [one.evidence.partition(" was")[0] for one in record.together] == ["one: 1 seed", "two: 1 seed"]
-    assert doctor_lines(record)[0] == "the doctor examined 2 runs: 0 errors, 2 warnings"
+    assert doctor.of_study(record)[0] == "the doctor examined 2 runs: 0 errors, 2 warnings"
 
 
 def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> None:
     documents = [complete(seed) for seed in range(2)]
     record = heads_record([documents])
     assert record.together is not None and record.together.seeds == 2
-    said = heads_lines(record)[-1]
-    assert said.startswith("heads of 2 seeds, fewer than 6: descriptive: 1 1 (median 1) heads were chosen ")
-    assert said.endswith("less than 1 point; on other examples they cost 0.25 0.25 (median 0.25)")
+    said = heads_study.of_study(record)[-1]
+    assert said.startswith("heads of 2 seeds, fewer than 6: descriptive only: 1 1 (median 1) heads were chosen ")
+    assert said.endswith("less than 1 point; on other examples they cost 0.25 0.25 (median 0.25) points")
     apart = heads_record([[documents[0]], [], [documents[1]]])
     assert "together" not in write(apart)
     assert len(apart.runs) == 2
     first = apart.runs[0]
     assert sum(first.verdicts.values()) == first.heads == len(documents[0].heads)
     assert read(HeadsStudy, json.loads(json.dumps(write(record))), "heads.json") == record
-    assert heads_lines(apart)[0].startswith(f"{first.heads} heads of made-up, one at a time (n = {first.n:,}): ")
+    assert heads_study.of_study(apart)[0].startswith(
+        f"{first.heads} heads of made-up, one at a time (n = {first.n:,}): "
+    )
 
 
 def test_heads_can_go_only_where_the_interval_shows_it() -> None:
@@ -124,14 +119,14 @@ def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:
     record = heads_record([[complete(seed) for seed in range(2)]])
     finding = Finding("constant-answer", "error", "model", "One answer.")
     made_up = Diagnosis(run="made-up", task="addition", step=1, findings=(finding,))
-    said = heads_lines(record, StudyHealth(runs=(RunHealth.of(made_up),), together=()))
+    said = heads_study.of_study(record, StudyHealth(runs=(RunHealth.of(made_up),), together=()))
     assert said == ["heads of made-up (n = 2,000) say nothing: the doctor finds constant-answer"] * 2
 
 
 def test_errors_of_all_runs_together_are_counted_and_told() -> None:
     record = doctor_record({"one": [(diagnosis("a", "fine"), None)]})
     alike = Finding("seeds", "error", "claims", "All alike.")
-    assert doctor_lines(replace(record, together=(alike,))) == [
+    assert doctor.of_study(replace(record, together=(alike,))) == [
         "the doctor examined 1 run: 1 error, 0 warnings",
         "  error in all runs together, seeds: All alike.",
     ]

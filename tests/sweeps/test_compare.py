@@ -305,11 +305,11 @@ def test_the_table_says_how_many_of_how_many(tmp_path: Path) -> None:
     header, first, _ = table_of(compare(directory))
     numbers = ["seeds", "failed", "mean", "median", "95 % interval of it", "min", "max"]
     assert header == ["lr", *numbers, "≥ 99 %", "95 % interval"]
-    assert first == ["0.001", "1 of 3", "1", "100 %", "100 %", "-", "100 %", "100 %", "1 of 2", "1.26 % to 98.74 %"]
+    assert first == ["0.001", "1 of 3", "1", "100 %", "100 %", "-", "100 %", "100 %", "1 of 2", "1.3 % to 98.7 %"]
 
 
 def test_numbers_keep_the_digits_that_matter() -> None:
-    assert [shown(value, "accuracy") for value in (0.5, 0.99996, 1, None)] == ["50.00 %", "99.9960 %", "100 %", "-"]
+    assert [shown(value, "accuracy") for value in (0.5, 0.99996, 1, None)] == ["50 %", "99.9960 %", "100 %", "-"]
     assert [shown(value, "loss") for value in (0.012345, 12345.6, 0)] == ["0.01235", "12,346", "0"]
 
 

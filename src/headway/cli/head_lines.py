@@ -1,16 +1,15 @@
-"""An analysis of heads as lines for a person: one run, its definitions, or several seeds."""
+"""An analysis of heads of one run as lines for a person, and its definitions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headway.narration import head_sets, heads
 from headway.narration.accuracy import hardest, of_baseline
-from headway.narration.numbers import counted, duration, number, percent, points
+from headway.narration.numbers import duration, number
 from headway.narration.text import Text, Words, text, told
 
 if TYPE_CHECKING:
     from headway.results.heads import HeadAnalysis
-    from headway.results.heads_study import ContrastOverSeeds, HeadsTogether, RatesOverSeeds
 
 MOST_WRONG = 3
 
@@ -67,51 +66,3 @@ def definitions_of(found: "HeadAnalysis") -> list[str]:
     """Every score of every head, and what each means."""
     meanings = [f"{name}: {' '.join(meaning.split())}" for name, meaning in found.definitions.items()]
     return [*heads.score_table(found).lines(), "", *meanings, ""]
-
-
-# Several seeds
-
-
-def summary_of_seeds(together: "HeadsTogether") -> list[str]:
-    """What several seeds say together: every seed, then the median and its interval; flip rates seed by seed."""
-    few = ", fewer than 6: descriptive only" if together.descriptive else ""
-    shown = "every seed (median)" if together.descriptive else "every seed (median and its 95 % interval)"
-    lines = [f"{together.seeds} seeds together{few}; {shown}"]
-    for verdict, counts in together.verdicts["overall"].items():
-        lines.append(f"  heads whose verdict is {verdict}: {heads.over_seeds(counts)}")
-    if shares := together.prunable.get("zero"):
-        cost = heads.over_seeds(shares.under_1_point, percent)
-        lines.append(f"  share of heads that cost under 1 point alone (zero): {cost}")
-    for row in together.removable:
-        alone = row.alone_under_limit
-        lines.append(
-            f"  removable together for less than {counted(row.limit, 'point')}: {heads.over_seeds(row.heads)}; "
-            f"under it one at a time: {heads.over_seeds(alone.heads)}, "
-            f"which together cost {heads.over_seeds(alone.drop_together, points)} points"
-        )
-    for contrast in together.interventions:
-        rates = "; ".join(f"{kind} {rates_text(value)}" for kind, value in contrast.strongest.items())
-        some = f" ({contrast.seeds} seeds)" if contrast.seeds < together.seeds else ""
-        lines.append(f"  {contrast.name}, flips by the strongest head{some}: {rates or 'no pair is right'}")
-        lines += readings(contrast)
-    return lines
-
-
-def rates_text(found: "RatesOverSeeds") -> str:
-    """Every seed's rate and how many are high, low and between."""
-    low, high = map(percent, found.limits)
-    shown = ", ".join(map(percent, found.values))
-    return f"{shown} ({found.above} above {high}, {found.between} between, {found.below} below {low})"
-
-
-def readings(contrast: "ContrastOverSeeds") -> list[str]:
-    """How many seeds have each reading, of all heads of a kind patched at once."""
-    control = contrast.control
-    if control is None:
-        return []
-    kinds = {who: found.readings for who, found in control.together.items() if who.startswith("all ")}
-    shown = "; ".join(
-        f"{who} " + ", ".join(f"{reading} in {count}" for reading, count in found.items())
-        for who, found in kinds.items()
-    )
-    return [f"    against controls with the same carry ({control.seeds} seeds): {shown}"]

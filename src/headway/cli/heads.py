@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headway.cli.evaluate import CHOICES
-from headway.cli.head_lines import definitions_of, summary, summary_of_seeds
+from headway.cli.head_lines import definitions_of, summary
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.errors import InputError, suggestion
@@ -170,12 +170,13 @@ def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
 
 def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
     from headway.head_analysis.seeds import summarise_seeds
+    from headway.narration import heads_study
     from headway.results.schema import write
 
     together = summarise_seeds(found)
     lines = [line for document in found for line in [*summary(document), ""]]
     show(
         {"runs": [one.to_json() for one in found], "together": write(together)},
-        [*lines, *summary_of_seeds(together)],
+        [*lines, *heads_study.together(together)],
         as_json=as_json,
     )

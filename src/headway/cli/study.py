@@ -111,11 +111,11 @@ class Display:
 
 def told(found: "StudyResult") -> list[str]:
     """What a study found, as a person reads it."""
-    from headway.studies.summaries import doctor_lines, heads_lines
+    from headway.narration import doctor, heads_study
 
     lines = told_accuracy(found) if found.lengths is None else told_lengths(found.lengths)
     lines += [line for name, one in found.attacks.items() for line in attack_lines(name, one)]
-    lines += [*heads_lines(found.heads, found.doctor), *doctor_lines(found.doctor)]
+    lines += [*heads_study.of_study(found.heads, found.doctor), *doctor.of_study(found.doctor)]
     lines += [f"{name}: failed, {why}" for name, why in found.failed.items()]
     if found.report is not None:
         lines.append(f"the report is {found.report.page}, also {found.report.markdown}")

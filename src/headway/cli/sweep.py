@@ -11,12 +11,13 @@ from headway.cli.dry_run import describe, drawn_twice
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Quiet, Sets, parse_seeds, say, show
 from headway.narration.numbers import percent
+from headway.narration.sweep import trials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.runs import SweepDirectory
-    from headway.sweeps.driver import SweepResult
+    from headway.sweeps.driver import Executor, SweepResult
     from headway.sweeps.plan import SweepPlan
     from headway.sweeps.search import SearchResult
 
@@ -24,47 +25,50 @@ MOST_LINES = 20
 """Settings that are printed at the end; `headway compare` shows all."""
 
 
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of one that comes with headway.")
+]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary", metavar="KEY=VALUE,...", help="Values of a setting; with --trials also KEY=LOW..HIGH[:log]."
+    ),
+]
+Trials = Annotated[int | None, typer.Option(help="Search: draw so many settings instead of taking every combination.")]
+Search = Annotated[str | None, typer.Option(help="random, or halving: few steps for all, the best third go on.")]
+Budget = Annotated[int | None, typer.Option(help="Steps of all trials together with --search halving.")]
+Seeds = Annotated[str | None, typer.Option(help="Seeds of every setting, e.g. 0-7; the recipe's if left out.")]
+On = Annotated[str, typer.Option("--on", help="local (this machine) or ray (a Ray cluster).")]
+Workers = Annotated[int | None, typer.Option(help="Trials at once on this machine; its cores, or 1 on a GPU.")]
+Out = Annotated[Path | None, typer.Option(help="The sweep's directory; sweeps/<recipe> if left out.")]
+Split = Annotated[
+    str | None, typer.Option(help="Measured at the end: test (none in a search), validation, train, all or none.")
+]
+Log = Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics of every trial.")]
+Address = Annotated[str | None, typer.Option(help="The Ray cluster; one of its own on this machine if left out.")]
+Cpus = Annotated[float | None, typer.Option(help="Cores of a trial with --on ray; 1 if left out.")]
+Gpus = Annotated[float | None, typer.Option(help="GPUs of a trial with --on ray; a part such as 0.25 is shared.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the trials and estimate their time; do nothing.")]
+
+
 def sweep(
-    recipe: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of one that comes with headway.")
-    ],
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary", metavar="KEY=VALUE,...", help="Values of a setting; with --trials also KEY=LOW..HIGH[:log]."
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(help="Search: draw so many settings instead of taking every combination.")
-    ] = None,
-    search: Annotated[
-        str | None, typer.Option(help="random, or halving: few steps for all, the best third go on.")
-    ] = None,
-    budget: Annotated[int | None, typer.Option(help="Steps of all trials together with --search halving.")] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="Seeds of every setting, e.g. 0-7; the recipe's if left out.")
-    ] = None,
+    recipe: Recipe,
+    vary: Vary = None,
+    trials: Trials = None,
+    search: Search = None,
+    budget: Budget = None,
+    seeds: Seeds = None,
     set: Sets = None,
-    on: Annotated[str, typer.Option("--on", help="local (this machine) or ray (a Ray cluster).")] = "local",
-    workers: Annotated[
-        int | None, typer.Option(help="Trials at once on this machine; its cores, or 1 on a GPU.")
-    ] = None,
+    on: On = "local",
+    workers: Workers = None,
     device: Device = "auto",
-    out: Annotated[Path | None, typer.Option(help="The sweep's directory; sweeps/<recipe> if left out.")] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Measured at the end: test (none in a search), validation, train, all or none.")
-    ] = None,
-    log: Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics of every trial.")] = None,
-    address: Annotated[
-        str | None, typer.Option(help="The Ray cluster; one of its own on this machine if left out.")
-    ] = None,
-    cpus: Annotated[float | None, typer.Option(help="Cores of a trial with --on ray; 1 if left out.")] = None,
-    gpus: Annotated[
-        float | None, typer.Option(help="GPUs of a trial with --on ray; a part such as 0.25 is shared.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the trials and estimate their time; do nothing.")
-    ] = False,
+    out: Out = None,
+    split: Split = None,
+    log: Log = None,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
+    dry_run: DryRun = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,19 +80,13 @@ def sweep(
     """
     from headway.api import default_sweep, plan_sweep
     from headway.runs import SweepDirectory
-    from headway.sweeps.driver import run_sweep
     from headway.sweeps.executors import make_executor
     from headway.sweeps.plan import check_plan
 
+    chosen = None if seeds is None else parse_seeds(seeds)
+    at_end = None if split == "none" else split or "auto"
     plan = plan_sweep(
-        recipe,
-        vary=vary or [],
-        seeds=None if seeds is None else parse_seeds(seeds),
-        set=set or [],
-        trials=trials,
-        search=search,
-        budget=budget,
-        split=None if split == "none" else split or "auto",
+        recipe, vary=vary or [], seeds=chosen, set=set or [], trials=trials, search=search, budget=budget, split=at_end
     )
     place = SweepDirectory(out or default_sweep(plan.name))
     executor, how, at_once = make_executor(
@@ -107,12 +105,21 @@ def sweep(
         place.check_same(plan.to_json())
         described = describe(plan, place, how, at_once)
         show(described, described.pop("lines"), as_json=json)
-        return
+    else:
+        carry_out(plan, place, executor, how.stack, as_json=json, quiet=quiet)
+
+
+def carry_out(
+    plan: "SweepPlan", place: "SweepDirectory", executor: "Executor", stack: int, *, as_json: bool, quiet: bool
+) -> None:
+    """Run the trials and tell what came of them."""
+    from headway.sweeps.driver import run_sweep
+
     if not quiet and (repeats := drawn_twice(plan)):
         say(f"sweep {place.path.name}: {repeats}")
     with grid_progress(f"sweep {place.path.name}", quiet=quiet) as on_event:
-        result = run_sweep(plan, place, executor, on_event, stack=how.stack)
-    show(result.to_json(), summary(plan, place, result), as_json=json)
+        result = run_sweep(plan, place, executor, on_event, stack=stack)
+    show(result.to_json(), summary(plan, place, result), as_json=as_json)
     for name, error in result.failed.items():
         say(f"headway: {name} failed: {error}")
     if result.failed:
@@ -151,10 +158,10 @@ def setting_text(settings: "Mapping[str, Any]") -> str:
 
 
 def _where(result: "SweepResult") -> list[str]:
-    stopped = f", {result.search.stopped:,} stopped at a rung" if result.search and result.search.stopped else ""
-    failed = f", {len(result.failed):,} failed" if result.failed else ""
+    stopped = result.search.stopped if result.search else 0
+    state = trials(result.finished, result.planned, stopped, len(result.failed))
     return [
-        f"{result.finished:,} of {result.planned:,} trials finished{stopped}{failed}; the sweep is in {result.sweep}",
+        f"{state}; the sweep is in {result.sweep}",
         f"headway compare {shlex.quote(result.sweep)} shows it as a table",
     ]
 

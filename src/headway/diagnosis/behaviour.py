@@ -7,6 +7,7 @@ import numpy as np
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Check, Verdict, error, fine, warning
 from headway.diagnosis.subject import widened
+from headway.narration.numbers import percent
 from headway.statistics import wilson_interval
 from headway.tasks import Examples, SimpleRule
 
@@ -43,24 +44,26 @@ def constant_answer(seen: Examination) -> Verdict | None:
     numbers = {"answer": shown, "share": count / n, "accuracy": accuracy, "target_share": share, "n": n}
     if len(given) == 1 and share < RARE:
         return warning(
-            f"The answer is {shown} to all {n} {seen.measured} examples, and right in {share:.1%}: nothing is learned.",
+            f"The answer is {shown} to all {n} {seen.measured} examples, and right in {percent(share)}: "
+            "nothing is learned.",
             "Train longer or with another learning rate, or find what hides the input.",
             **numbers,
         )
     if len(given) == 1:
         return error(
-            f"The answer is {shown} to all {n} {seen.measured} examples; the accuracy {accuracy:.1%} is the share of "
-            f"examples with that target ({share:.1%}), nothing else.",
+            f"The answer is {shown} to all {n} {seen.measured} examples; the accuracy {percent(accuracy)} is the share "
+            f"of examples with that target ({percent(share)}), nothing else.",
             "Do not report this accuracy; train longer, with another learning rate, or find what hides the input.",
             **numbers,
         )
     if count >= NEARLY * n and share < count / n - 0.1:
         return warning(
-            f"The answer is {shown} in {count / n:.1%} of {n} {seen.measured} examples, and right in {share:.1%}.",
+            f"The answer is {shown} in {percent(count / n)} of {n} {seen.measured} examples, "
+            f"and right in {percent(share)}.",
             "Look at balanced accuracy; the model hardly uses its input.",
             **numbers,
         )
-    return fine(f"{len(given)} different answers to {n} examples, the commonest in {count / n:.1%}.", **numbers)
+    return fine(f"{len(given)} different answers to {n} examples, the commonest in {percent(count / n)}.", **numbers)
 
 
 def _keys(rows: np.ndarray) -> list[bytes]:
@@ -80,11 +83,11 @@ def no_better_than_guessing(seen: Examination) -> Verdict | None:
     majority = Counter(_keys(seen.target)).most_common(1)[0][1] / n
     low, high = wilson_interval(right, n)
     numbers = {"accuracy": right / n, "interval": [low, high], "majority": majority, "n": n}
-    words = f"Accuracy {right / n:.1%} ({low:.1%} to {high:.1%}, {n} {seen.measured} examples)"
+    words = f"Accuracy {percent(right / n)} ({percent(low)} to {percent(high)}, {n} {seen.measured} examples)"
     if low > majority:
-        return fine(f"{words}; the commonest target makes up {majority:.1%}.", **numbers)
+        return fine(f"{words}; the commonest target makes up {percent(majority)}.", **numbers)
     return warning(
-        f"{words} is not above the share of the commonest target, {majority:.1%}.",
+        f"{words} is not above the share of the commonest target, {percent(majority)}.",
         "Train longer or change the recipe; of this model no head or length says anything.",
         **numbers,
     )
@@ -110,7 +113,7 @@ def never_emits(seen: Examination) -> Verdict | None:
     names = ", ".join(seen.task.vocabulary.tokens[token] for token in never[:8])
     return (error if elsewhere >= RIGHT_ELSEWHERE else warning)(
         f"{names} is never written, though {int(needs.sum())} of {len(needs)} targets need it: "
-        f"{right[needs].mean():.1%} of those are right, {elsewhere:.1%} of the others.",
+        f"{percent(right[needs].mean())} of those are right, {percent(elsewhere)} of the others.",
         "Find out why the loss never asked for it (padding of the same id?), or train longer.",
         tokens=[seen.task.vocabulary.tokens[token] for token in never],
         needed=int(needs.sum()),
@@ -139,8 +142,8 @@ def never_ends(seen: Examination) -> Verdict | None:
     inside = (seen.target != eos) & (seen.target != seen.task.vocabulary.pad)
     good = float((seen.answers == seen.target)[inside].mean())
     return (error if endless >= EXPLAINS * n and n >= FEWEST and good >= RIGHT_ELSEWHERE else warning)(
-        f"{endless} of {n} answers have no end: they stop only because decoding stops them; {good:.1%} of the tokens "
-        "before the end are right.",
+        f"{endless} of {n} answers have no end: they stop only because decoding stops them; {percent(good)} of the "
+        "tokens before the end are right.",
         "Let the loss see the end token in every target, and stop decoding at that very id; or train longer.",
         right_before_the_end=good,
         **numbers,
@@ -198,7 +201,7 @@ def _only_a_part(seen: Examination, rule: SimpleRule) -> Verdict | None:
     if part < EXPLAINS or others > 0.5:
         return None
     return warning(
-        f"The {rule.part} is right in {part:.1%} of {n} answers, all else in {others:.1%}: "
+        f"The {rule.part} is right in {percent(part)} of {n} answers, all else in {percent(others)}: "
         f"the rule that {rule.does} explains it.",
         rule.fix,
         **dict(zip(rule.keys or ("part", "others"), (part, others), strict=True)),
@@ -215,7 +218,7 @@ def _follows_classes(seen: Examination, rule: SimpleRule) -> Verdict:
     contradicted = int((said != seen.target).sum())
     keys = rule.keys or tuple(f"agree_{label}" for label in classes)
     numbers = {**dict(zip(keys, agree, strict=True)), "contradicted": contradicted, "n": n}
-    shares, labels = (" and ".join(map(str, some)) for some in ([f"{share:.1%}" for share in agree], classes))
+    shares, labels = (" and ".join(map(str, some)) for some in (map(percent, agree), classes))
     words = f"the rule that {rule.does} gives {shares} of the answers {labels}"
     if min(agree) < EXPLAINS or contradicted < FEWEST:
         return fine(f"No simpler rule explains {n} answers: {words} that it foretells.", **numbers)
@@ -237,12 +240,12 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
         same[name] = float(alike.all(1).mean())
     worst, *rest = sorted(same, key=lambda name: -same[name])
     if same[worst] < EXPLAINS:
-        words = f"With another {' or '.join(others)} at least {1 - same[worst]:.1%} of {n} answers change."
+        words = f"With another {' or '.join(others)} at least {percent(1 - same[worst])} of {n} answers change."
         return fine(words, same=same[worst], n=n)
     if any(same[other] > HARDLY_READ for other in rest):
         return None  # no part is read much: it has not learned, which is another check's finding
     return error(
-        f"{same[worst]:.1%} of {n} answers stay the same with another {worst}: it is not read.",
+        f"{percent(same[worst])} of {n} answers stay the same with another {worst}: it is not read.",
         "Check that the source reaches the model whole: truncation, masks, positions.",
         operand=worst.removesuffix(" operand"),
         same=same[worst],
@@ -258,7 +261,8 @@ def memorised(seen: Examination) -> Verdict | None:
     (low, _), (_, high) = wilson_interval(*train), wilson_interval(*held_out)
     shares = train[0] / train[1], held_out[0] / held_out[1]
     numbers = {"train": shares[0], "validation": shares[1], "n_train": train[1], "n_validation": held_out[1]}
-    words = f"{shares[0]:.1%} of {train[1]} training and {shares[1]:.1%} of {held_out[1]} validation examples are right"
+    first, second = map(percent, shares)
+    words = f"{first} of {train[1]} training and {second} of {held_out[1]} validation examples are right"
     if low - high > MEMORISED:
         return warning(
             f"{words}: the training set is memorised.",

@@ -11,61 +11,24 @@ from decimal import Decimal
 from typing import Any
 
 from headway.diagnosis.frames import rows_of_frame
+from headway.diagnosis.name_words import (
+    ABOUT_HEADS,
+    ACCURACY,
+    BASELINE,
+    BOUNDS,
+    DROP,
+    LENGTH,
+    MEASURED,
+    NOBODY,
+    OTHER,
+    SETTINGS,
+    SILENT,
+    STACK,
+)
 from headway.diagnosis.printed import as_number
 from headway.diagnosis.rows import split_named, words_of
 from headway.errors import InputError
 
-
-def _words(text: str) -> frozenset[str]:
-    """The words of a text, to look others up in."""
-    return frozenset(text.split())
-
-
-ACCURACY = _words(
-    "acc accs accuracies accuracy autoregressive correct em exact forced generation greedy match matches"
-    " performance score scores share"
-)
-OTHER = _words(
-    "args attention_weight auc batch beta betas cfg char ci clip config count counts critical date diagonal digit"
-    " dim dropout duration elapsed entropy epochs eps error errors examples f high hparams hyperparameters"
-    " important interval loss losses low lower lr macro metadata minutes model_dim momentum num optimizer param"
-    " parameters params perplexity ppl precision prunable pvalue rank recall redundant runtime samples sec seconds"
-    " seed seeds sem settings size sizes smoothing sparsity std steps support threshold time timestamp token"
-    " tokens total upper version vocab warmup weight weighted"
-)
-"""Words of numbers that are no accuracy of whole answers."""
-MEASURED = _words(
-    "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
-)
-"""Those of them that are a measure in any company; the others may be a part of a model's name: token_shift."""
-SETTINGS = _words(
-    "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
-    " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
-)
-"""Those of them that tell one model from another, where accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
-DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
-BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
-LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
-STACK = frozenset(["attention", "attn", "cross", "dec", "decoder", "enc", "encoder", "h", "head", "l", "layer", "self"])
-ABOUT_HEADS = frozenset(["ablated", "ablation", "ablations", "head", "heads", "knockout", "layers", "pruning"])
-HOW = frozenset(["autoregressive", "forced", "generation", "greedy"])
-"""Words that say how answers were made; they name a claim."""
-SILENT = (
-    (ACCURACY - HOW)
-    | DROP
-    | LENGTH
-    | ABOUT_HEADS
-    | _words(
-        "all answer at average avg best by data dev epoch eval evaluation extrapolation final generalisation"
-        " generalization history json log logs mean metrics of overall pct per percent rate result results seq"
-        " sequence stats summary table test tests the train training val valid validation value values whole"
-    )
-)
-"""Words that say nothing of which model a number belongs to."""
-NOBODY = frozenset(
-    ["", "(none)", "-", "baseline", "full", "full model", "n/a", "nan", "no ablation", "no head", "none", "original"]
-)
-"""What stands in the column of heads where none was ablated."""
 NOT_A_NUMBER = Decimal("NaN")
 SPELLED = frozenset(["nan", "na", "inf", "-inf", "null", "#n/a", "#div/0!"])
 """What stands in a table of text where no number came out."""
@@ -78,7 +41,7 @@ class Cell:
     """A number, and what the names on the way to it say."""
 
     names: tuple[str, ...] = ()
-    measure: str = ""  # accuracy, drop, baseline, other; empty where nothing says
+    measure: str = ""  # accuracy, drop, baseline, other, doubtful; empty where nothing says
     split: str | None = None
     length: int | None = None
     head: tuple[str, ...] = ()
@@ -151,6 +114,8 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
         below = _named(cell, str(key), numbered)
         if cell.measure != "other" and _is_model(cell, below, str(key), value, lengths):
             below = replace(cell, names=(*cell.names, str(key)), path=below.path)
+        if below.measure == "other" and cell.measure != "other" and not _is_measure(cell, str(key), rest):
+            yield from _doubtful(cell, below, value, lengths)
         if below.split is None and f"val_{key}" in rest and (isinstance(value, list) or cell.epoch is not None):
             below = replace(below, split="train")  # Keras calls the training accuracy of an epoch `accuracy`.
         yield from cells_of(below, value, lengths)
@@ -170,6 +135,34 @@ def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int,
         return strange or (len(words) > 1 and set(words) & OTHER <= SETTINGS and not set(words) & ACCURACY)
     numbers = sum(word.isdigit() for word in words)
     return not _is_of_heads(cell) and numbers < 2 and (bool(below.head) or (below.about_heads and numbers == 1))
+
+
+def _is_measure(cell: Cell, key: str, table: dict[str, Any]) -> bool:
+    """Whether a name is surely a measure's: by itself, as a bound of an interval, or beside what is an accuracy."""
+    words, names = set(words_of(key)), {str(other).strip().lower() for other in table}
+    if words <= MEASURED or any(words <= pair <= names for pair in BOUNDS):
+        return True
+    return cell.measure != "accuracy" and any(_named(cell, str(other), "").measure == "accuracy" for other in table)
+
+
+def _doubtful(cell: Cell, below: Cell, value: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """Numbers by length under a name that could be a measure's and could be a model's, such as f or upper."""
+    pairs: list[tuple[int | None, Any]] = [(cell.length, value)] if cell.length is not None else []
+    if isinstance(value, list):
+        pairs = list(zip(lengths, value, strict=True)) if len(value) == len(lengths) else []
+    elif isinstance(value, dict):
+        named = [(words_of(str(name)), one) for name, one in value.items()]
+        pairs = [(int(words[-1]), _accuracy_in(one)) for words, one in named if words and words[-1].isdigit()]
+    for length, one in pairs:
+        if length in lengths and (number := as_number(one)) is not None:
+            yield replace(below, measure="doubtful", length=length, text=str(one), number=number)
+
+
+def _accuracy_in(value: Any) -> Any:
+    """A number, or of an object the one that is called an accuracy."""
+    if not isinstance(value, dict):
+        return value
+    return next((one for name, one in value.items() if set(words_of(str(name))) & ACCURACY), None)
 
 
 def _is_by_length(value: Any, lengths: tuple[int, ...]) -> bool:

@@ -320,6 +320,14 @@ def _unread(table: PublishedResults, claims: list[Claim], data: ForeignData) -> 
         evidence = f"Nothing says what these numbers are, so they were not examined: {names}."
         fix = "Name them: accuracy, drop, a length such as 32, a head such as enc0.h1."
         yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.unread)}, fix)
+    if table.doubtful:
+        names = ", ".join(table.doubtful[:5]) + (" and more" if len(table.doubtful) > 5 else "")
+        evidence = (
+            f"{names}: numbers between 0 and 1 over the tested lengths, under a name that reads as a measure or a "
+            "setting, so they were not examined."
+        )
+        fix = "If it is a model, give it another name; if it is a measure, leave it out or name the others accuracy."
+        yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.doubtful)}, fix)
 
 
 def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str]) -> Iterable[Finding]:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.diagnosis.cells import Cell, cells_of
+from headway.diagnosis.name_words import CONSTANTS
 from headway.diagnosis.printed import as_number, content_of
-from headway.diagnosis.rows import read_text
+from headway.diagnosis.rows import read_text, words_of
 from headway.errors import InputError
 
 BY_PROGRAM = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
@@ -71,13 +72,15 @@ class Claim:
 class PublishedResults:
     """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
 
-    `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure.
+    `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure;
+    `doubtful` those of numbers that may be a measure's or a model's.
     """
 
     series: tuple[Series, ...]
     unread: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
 
 def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
@@ -99,7 +102,7 @@ def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
 
 def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
     groups: dict[tuple[Any, ...], list[tuple[int | str | None, Cell]]] = {}
-    known = [cell for cell in cells if cell.measure != "other"]
+    known = [cell for cell in cells if cell.measure not in ("other", "doubtful")]
     nothing_said = not any(_kind(cell) for cell in known)
     unread: dict[str, Decimal] = {}
     missing: dict[str, None] = {}
@@ -149,8 +152,25 @@ def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
     ]
     _check(series)
     left = [name for name, number in unread.items() if number not in read]  # What is read elsewhere is said twice.
-    aside = dict.fromkeys(" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1)
-    return PublishedResults(tuple(series), tuple(left), tuple(missing), tuple(aside))
+    doubtful = _doubtful(cells)
+    others = [" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1]
+    aside = dict.fromkeys(name for name in others if name not in doubtful)
+    return PublishedResults(tuple(series), tuple(left), tuple(missing), tuple(aside), tuple(doubtful))
+
+
+def _doubtful(cells: list[Cell]) -> list[str]:
+    """Names that read as a measure or a setting, over numbers that could be accuracies at several lengths."""
+    columns: dict[str, dict[int | None, Decimal]] = {}
+    for cell in (cell for cell in cells if cell.measure == "doubtful"):
+        name = " ".join([*cell.names, *(part for part in cell.path if not part.strip().isdigit())])
+        columns.setdefault(name, {})[cell.length] = cell.number / (100 if cell.text.endswith("%") else 1)
+    return [
+        name
+        for name, column in columns.items()
+        if len(column) > 1
+        and all(0 <= number <= 1 for number in column.values())
+        and not (set(words_of(name)) & CONSTANTS and len(set(column.values())) == 1)
+    ]
 
 
 def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | None, Cell]]:

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from headway.callbacks import OnProgress
 from headway.errors import InputError, suggestion
 from headway.evaluation import Trained
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import (
     Outcomes,
@@ -76,7 +76,7 @@ class Ablation:
         return found
 
 
-class SingleAblation(Analysis[Ablation]):
+class SingleAblation(OneStep[Ablation]):
     """What is lost without each head."""
 
     name, result = "ablation", Ablation

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from headway.callbacks import OnProgress
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.narration.numbers import fixed, number, signed, with_interval
 from headway.narration.text import Text, code, join, text
 from headway.results.analyses import Bar, Bars, Finding
@@ -105,7 +105,7 @@ class Attribution(Finding):
         return [f"the parts of the margin miss it by up to {self.largest_error:.2g} logits"]
 
 
-class DirectLogitAttribution(Analysis["Attribution | None"]):
+class DirectLogitAttribution(OneStep["Attribution | None"]):
     """The part of the margin that each decoder head and MLP writes."""
 
     name, result = "attribution", Attribution

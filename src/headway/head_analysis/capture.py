@@ -13,7 +13,7 @@ from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained, decode, parts_of
 from headway.head_analysis.handles import intervene
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.variants import lengths_of
 from headway.model.sites import Head, HeadSite
 from headway.model.transformer import Inputs
@@ -29,7 +29,7 @@ MOST_MAPS = 16
 """Examples whose attention can be kept with an analysis."""
 
 
-class Capturing(Analysis[attention.Capture]):
+class Capturing(OneStep[attention.Capture]):
     """Every head's weights on some examples, and their mean over those of one layout."""
 
     name, result = "capture", attention.Capture

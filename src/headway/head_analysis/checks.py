@@ -14,7 +14,7 @@ from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
 from headway.head_analysis.ablation import KINDS, make_replacements
 from headway.head_analysis.handles import edits_of, intervene
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.partial_forward import PartialForward, Replacement, run_tree
 from headway.head_analysis.variants import heads_of, zero
 from headway.results.checks import Checks
@@ -27,7 +27,7 @@ SAME_HEAD = 1e-3
 """Share of the size of logits or of a head's output: fused and written-out attention sum in other orders."""
 
 
-class SelfChecks(Analysis[Checks]):
+class SelfChecks(OneStep[Checks]):
     """The instruments, checked on a few examples."""
 
     name, result = "checks", Checks

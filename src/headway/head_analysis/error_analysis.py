@@ -13,7 +13,7 @@ from headway.callbacks import OnProgress
 from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import as_row, make_replacements
 from headway.head_analysis.handles import Edit, edits_of, intervene
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
 from headway.model.sites import Head
 from headway.results.error_analysis import Answered, BySymbol, ByToken, ByValue, Confusion, ErrorAnalysis, Share
@@ -26,7 +26,7 @@ MOST_GROUPS = 12
 MOST_SYMBOLS = 16
 
 
-class Errors(Analysis[ErrorAnalysis]):
+class Errors(OneStep[ErrorAnalysis]):
     """Which examples the whole model gets wrong."""
 
     name, result = "anatomy", ErrorAnalysis

@@ -1,6 +1,6 @@
 """An analysis of heads is one class: what it computes, and what that costs.
 
-    class DirectLogitAttribution(Analysis[Attribution]):
+    class DirectLogitAttribution(OneStep[Attribution]):
         name, result = "attribution", Attribution
 
         def make(self, subject, progress):
@@ -10,7 +10,7 @@ What is said and shown of it is the result's own (`results.analyses.Finding`); t
 """
 
 import time
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class Subject:
 
 
 class Analysis(ABC, Generic[R]):
-    """One analysis. It has one step of its own name, or overrides `run` and names its `steps`."""
+    """One analysis, in one step (`OneStep`) or in several, which it names."""
 
     name: ClassVar[str]
     result: ClassVar[type]
@@ -76,17 +76,24 @@ class Analysis(ABC, Generic[R]):
         """Of the steps that use fewer examples where a pass costs more; `Subject.sizes` has how many."""
         return {}
 
-    def make(self, subject: Subject, progress: OnProgress) -> R:
-        """What is found about the subject."""
-        raise NotImplementedError
-
+    @abstractmethod
     def run(self, subject: Subject, clock: Clock) -> R:
-        """Make it, step by step, and keep it with the subject."""
-        with clock(self.name) as progress:
-            return self.make(subject, progress)
+        """What is found about the subject; each step is timed by the clock under its name."""
 
     @classmethod
     def of(cls, subject: Subject) -> R:
         """What this analysis found about the subject before."""
         found: R = subject.found[cls.name]
         return found
+
+
+class OneStep(Analysis[R]):
+    """An analysis in one step of its own name."""
+
+    @abstractmethod
+    def make(self, subject: Subject, progress: OnProgress) -> R:
+        """What is found about the subject."""
+
+    def run(self, subject: Subject, clock: Clock) -> R:
+        with clock(self.name) as progress:
+            return self.make(subject, progress)

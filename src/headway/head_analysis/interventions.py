@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row
-from headway.head_analysis.instrument import Analysis, Cost, Subject
+from headway.head_analysis.instrument import Cost, OneStep, Subject
 from headway.head_analysis.variants import heads_of, patch_source, run_variants, zero
 from headway.model.sites import Head
 from headway.randomness import generator
@@ -46,7 +46,7 @@ def groups_of(trained: Trained) -> Groups:
     return groups
 
 
-class ActivationPatching(Analysis[Patching]):
+class ActivationPatching(OneStep[Patching]):
     """What heads carry from one example to another."""
 
     name, result = "interventions", Patching

@@ -18,7 +18,7 @@ from torch import Tensor
 from headway.batches import Batch, make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained, parts_of
-from headway.head_analysis.instrument import Analysis, Subject
+from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.variants import query_mask
 from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples, Task
@@ -121,7 +121,7 @@ class HeadScores:
     """What attention spread evenly over the visible keys would score on each part."""
 
 
-class Scoring(Analysis[HeadScores]):
+class Scoring(OneStep[HeadScores]):
     """What each head attends to."""
 
     name, result = "scores", HeadScores

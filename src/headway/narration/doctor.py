@@ -1,10 +1,14 @@
-"""The doctor's findings, counted in words."""
+"""The doctor's findings in words."""
 
+from collections import Counter
 from collections.abc import Sequence
 
-from headway.narration.numbers import count
+from headway.narration.numbers import count, counted
 from headway.narration.text import Text, code, listed, text
-from headway.results.doctor import LEVELS, Finding, at_level
+from headway.results.doctor import LEVELS, Finding, StudyHealth, at_level
+
+SHOWN_ERRORS = 5
+"""Errors of a study that are printed; the report has all."""
 
 
 def tally(findings: Sequence[Finding]) -> Text:
@@ -19,3 +23,17 @@ def tally(findings: Sequence[Finding]) -> Text:
     if not said:
         return text("no error and no warning; {}", fine)
     return text("{}; {}", listed(said), fine) if counts["fine"].value else listed(said)
+
+
+def of_study(health: StudyHealth) -> list[str]:
+    """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
+    errors, warned = health.at("error"), Counter(one.check for _, one in health.at("warning"))
+    examined = counted(len(health.runs), "run")
+    lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]
+    lines += [f"  error in {run}, {one.check}: {one.evidence}" for run, one in errors[:SHOWN_ERRORS]]
+    if len(errors) > SHOWN_ERRORS:
+        lines.append(f"  and {len(errors) - SHOWN_ERRORS:,} more errors; the report has all of them")
+    if warned:
+        names = ", ".join(f"{check} ({times})" if times > 1 else check for check, times in warned.items())
+        lines.append(f"  warnings: {names}")
+    return lines

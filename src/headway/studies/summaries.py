@@ -1,27 +1,18 @@
-"""What a study says of its heads and its health, from the runs' documents alone: records, and its last lines."""
+"""What a study says of its heads and its health, from the runs' documents alone."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
 
 from headway.diagnosis.claims import over_seeds
 from headway.head_analysis.seeds import VERDICTS, summarise_seeds
-from headway.narration import heads as narrated
-from headway.narration.head_sets import going, of_movers
-from headway.narration.numbers import counted, number, points
-from headway.narration.text import text
 from headway.results.doctor import Diagnosis, RunHealth, StudyHealth
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy, MovedCarry, Mover, Removed, RunHeads
 from headway.results.patching import Contrast
-from headway.statistics import ENOUGH_SEEDS
 
-Document = Mapping[str, Any]
 FORM = 1
-SHOWN_ERRORS = 5
-"""Errors of the doctor that are printed; the report has all."""
 MOVERS = 2
 """Heads that are named for each thing that heads were found to bring."""
 CARRY = "carry"
@@ -82,46 +73,6 @@ def moved_by(contrast: Contrast) -> MovedCarry:
     )
 
 
-def heads_lines(record: HeadsStudy, health: StudyHealth | None = None) -> list[str]:
-    """The record of heads as a person reads it; of a model that learned nothing the doctor's record says so."""
-    unlearned = {} if health is None else health.unlearned
-    lines = [line for run in record.runs for line in run_lines(run, unlearned.get(run.run))]
-    together = record.together
-    if together is not None and not unlearned:
-        few = f", fewer than {ENOUGH_SEEDS}: descriptive" if together.descriptive else ""
-        first = together.removable[0]
-        cost = narrated.over_seeds(first.drop, points)
-        lines.append(
-            f"heads of {together.seeds} seeds{few}: {narrated.over_seeds(first.heads)} heads were chosen to go "
-            f"together for less than {first.limit:g} point; on other examples they cost {cost}"
-        )
-    return lines
-
-
-def run_lines(run: RunHeads, unlearned: str | None = None) -> list[str]:
-    """A run's verdicts, what can go together, and who moves the carries; nothing of these where it learned nothing."""
-    if unlearned is not None:
-        return [f"heads of {run.run} (n = {run.n:,}) say nothing: the doctor finds {unlearned}"]
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())
-    start = f"{run.heads} heads of {run.run}, one at a time (n = {run.n:,}): {verdicts}"
-    return [start, f"  {going_text(run.removable)}", *map(carry_text, run.carry)]
-
-
-def going_text(removable: Removed) -> str:
-    """What heads cost that were chosen to go together, against those that cost little alone."""
-    words = going(removable.limit, removable.heads, removable.drop, removable.drop_interval, n=removable.n)
-    if removable.alone:
-        cost = number(removable.alone_drop, points)
-        words += text("; the {} that cost less alone cost {} points together", number(removable.alone), cost)
-    return str(words)
-
-
-def carry_text(carry: MovedCarry) -> str:
-    """The heads that surely move a carry, or that none does."""
-    movers = [(one.head, one) for one in carry.heads]
-    return f"  {of_movers(carry.name, movers, text('{} pairs', number(carry.n)))}"
-
-
 # The doctor
 
 
@@ -145,17 +96,3 @@ def is_unsound(health: StudyHealth, *, comparing: bool) -> bool:
     gives one answer to everything is a result; what is wrong with data, harness or instruments never is.
     """
     return any(not comparing or one.about != "model" for _, one in health.at("error"))
-
-
-def doctor_lines(health: StudyHealth) -> list[str]:
-    """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
-    errors, warned = health.at("error"), Counter(one.check for _, one in health.at("warning"))
-    examined = counted(len(health.runs), "run")
-    lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]
-    lines += [f"  error in {run}, {one.check}: {one.evidence}" for run, one in errors[:SHOWN_ERRORS]]
-    if len(errors) > SHOWN_ERRORS:
-        lines.append(f"  and {len(errors) - SHOWN_ERRORS:,} more errors; the report has all of them")
-    if warned:
-        names = ", ".join(f"{check} ({times})" if times > 1 else check for check, times in warned.items())
-        lines.append(f"  warnings: {names}")
-    return lines

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from headway.callbacks import OnEvent
 from headway.config import stackable
 from headway.errors import Interrupted
+from headway.narration.sweep import trials
 from headway.results.comparison import Outcome
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
@@ -170,4 +171,4 @@ def _standing(directory: SweepDirectory, names: Sequence[str]) -> str:
     records = directory.results()
     states = [records[name].state for name in names if name in records]
     stopped = f", {states.count('stopped'):,} trained up to a rung" if "stopped" in states else ""
-    return f"{directory.path}: {states.count('finished'):,} of {len(names):,} trials finished{stopped}"
+    return f"{directory.path}: {trials(states.count('finished'), len(names))}{stopped}"

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from headway.narration.numbers import decimal, percent, points, signed
+from headway.narration.sweep import trials
 from headway.results.comparison import Comparison, Effect, Row
 from headway.results.schema import Interval
 from headway.sweeps.plan import short_names, value_text
@@ -20,11 +22,9 @@ OF_MEDIAN = "95 % interval of it"
 
 def heading(found: Comparison) -> str:
     """What was compared and how much of it is there, in a line."""
-    state = f"{found.trials_finished:,} of {found.trials_planned:,} trials finished"
-    failed = f", {found.trials_failed:,} failed" if found.trials_failed else ""
     where = f" ({', '.join(found.where)})" if found.where else ""
-    stopped = f", {found.trials_stopped:,} stopped at a rung" if found.trials_stopped else ""
-    return f"{found.sweep}{where}: {found.metric}, {state}{stopped}{failed}"
+    state = trials(found.trials_finished, found.trials_planned, found.trials_stopped, found.trials_failed)
+    return f"{found.sweep}{where}: {found.metric}, {state}"
 
 
 def table_of(found: Comparison) -> list[list[str]]:
@@ -61,7 +61,7 @@ def _stopped_cells(row: Row, found: Comparison) -> list[str]:
 def success_text(found: Comparison) -> str:
     """What a seed must reach to be a success: "≥ 99 %"."""
     limit = found.success_at or 0.0
-    number = f"{100 * limit:g} %" if found.metric in SHARES else f"{limit:g}"
+    number = percent(limit) if found.metric in SHARES else f"{limit:g}"
     return f"{'≤' if found.lower_is_better else '≥'} {number}"
 
 
@@ -104,7 +104,7 @@ def effect_table(effect: Effect, metric: str) -> list[list[str]]:
 
 
 def _signed(value: float, metric: str) -> str:
-    return f"{100 * value:+.2f}" if metric in SHARES else f"{value:+.3g}"
+    return signed(points)(100 * value) if metric in SHARES else signed(decimal)(value)
 
 
 def _signed_interval(interval: Interval | None, metric: str) -> str:
@@ -112,17 +112,15 @@ def _signed_interval(interval: Interval | None, metric: str) -> str:
 
 
 def shown(value: float | None, metric: str) -> str:
-    """A value of a metric as a person reads it; a share in percent, with the digits that tell it from 100 %.
+    """A value of a metric as a person reads it.
 
     >>> shown(0.5, "accuracy"), shown(0.99999, "accuracy"), shown(1.0, "accuracy"), shown(0.01234, "loss")
-    ('50.00 %', '99.9990 %', '100 %', '0.01234')
+    ('50 %', '99.9990 %', '100 %', '0.01234')
     """
     if value is None:
         return "-"
     if metric in SHARES:
-        if value == 1:
-            return "100 %"
-        return f"{100 * value:.4f} %" if 0.9999 <= value < 1 else f"{100 * value:.2f} %"
+        return percent(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

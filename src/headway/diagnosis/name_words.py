@@ -1,0 +1,57 @@
+"""Words in the names of results, and what each says of the number below it."""
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a text, to look others up in."""
+    return frozenset(text.split())
+
+
+ACCURACY = _words(
+    "acc accs accuracies accuracy autoregressive correct em exact forced generation greedy match matches"
+    " performance score scores share"
+)
+OTHER = _words(
+    "args attention_weight auc batch beta betas cfg char ci clip config count counts critical date diagonal digit"
+    " dim dropout duration elapsed entropy epochs eps error errors examples f high hparams hyperparameters"
+    " important interval loss losses low lower lr macro metadata minutes model_dim momentum num optimizer param"
+    " parameters params perplexity ppl precision prunable pvalue rank recall redundant runtime samples sec seconds"
+    " seed seeds sem settings size sizes smoothing sparsity std steps support threshold time timestamp token"
+    " tokens total upper version vocab warmup weight weighted"
+)
+"""Words of numbers that are no accuracy of whole answers."""
+MEASURED = _words(
+    "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
+)
+"""Those of them that are a measure in any company; the others may be a part of a model's name: token_shift."""
+SETTINGS = _words(
+    "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
+    " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
+)
+"""Those of them that tell one model from another, where accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
+BOUNDS = (_words("lower upper"), _words("low high"))
+"""Names that are the ends of an interval where both stand side by side."""
+CONSTANTS = _words("beta betas clip dropout eps lr momentum smoothing threshold warmup weight")
+"""Settings that are written beside every length and do not change."""
+DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
+BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
+LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
+STACK = frozenset(["attention", "attn", "cross", "dec", "decoder", "enc", "encoder", "h", "head", "l", "layer", "self"])
+ABOUT_HEADS = frozenset(["ablated", "ablation", "ablations", "head", "heads", "knockout", "layers", "pruning"])
+HOW = frozenset(["autoregressive", "forced", "generation", "greedy"])
+"""Words that say how answers were made; they name a claim."""
+SILENT = (
+    (ACCURACY - HOW)
+    | DROP
+    | LENGTH
+    | ABOUT_HEADS
+    | _words(
+        "all answer at average avg best by data dev epoch eval evaluation extrapolation final generalisation"
+        " generalization history json log logs mean metrics of overall pct per percent rate result results seq"
+        " sequence stats summary table test tests the train training val valid validation value values whole"
+    )
+)
+"""Words that say nothing of which model a number belongs to."""
+NOBODY = frozenset(
+    ["", "(none)", "-", "baseline", "full", "full model", "n/a", "nan", "no ablation", "no head", "none", "original"]
+)
+"""What stands in the column of heads where none was ablated."""
