@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.head_analysis.ablation import KINDS
+from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document
 from tests.reports.length_documents import lengths_document
@@ -90,6 +91,55 @@ def evaluation_document(wrong: int) -> dict[str, Any]:
     }
 
 
+def attack_document(path: Path, seed: int = 0, *, found: int = 2) -> Attack:
+    """An attack at two lengths that found one failing input, or none."""
+    rows = [
+        FamilyRow(
+            length=length,
+            family=name,
+            about=f"{name} made up",
+            drawn=100 * length,
+            whole=name == "plateaus",
+            climbed=7,
+            found=found if (length, name) == (8, "ends") else 0,
+            smallest_margin=-0.75 if (found and length == 8 and name == "ends") else 3.25,
+        )
+        for length in (8, 32)
+        for name in ("plateaus", "ends")
+    ]
+    failing = FailingInput(
+        input="9 1 1 1 1 1 1 1",
+        expected="0",
+        answered="1",
+        size=8,
+        margin=-0.75,
+        length=8,
+        family="ends",
+        climbed=True,
+        tried=321,
+        record={"sequence": [9, 1, 1, 1, 1, 1, 1, 1], "is_sorted": 0, "length": 8},
+        link="#input=9+1+1+1+1+1+1+1",
+    )
+    return Attack(
+        task="sortedness",
+        run=str(path),
+        seed=seed,
+        step=24,
+        unit="elements",
+        lengths=(8, 32),
+        attack_seed=0,
+        seconds=30.0,
+        took=29.5,
+        ended="time",
+        tried=sum(row.drawn + row.climbed for row in rows),
+        found=found,
+        smallest_margin=-0.75 if found else 3.25,
+        counterexamples=(failing,) * bool(found),
+        families=tuple(rows),
+        trace=(MarginFall(tried=5, margin=4.5, length=8, family="ends", climbed=False),),
+    )
+
+
 def doctor_document(path: Path, findings: list[dict[str, Any]]) -> dict[str, Any]:
     found = {"run": str(path), "task": "addition", "step": 24, "findings": findings}
     return {"form": 1, **found, "checked": len(findings)}
@@ -100,7 +150,7 @@ def make_run(
     *,
     seed: int = 0,
     wrong: int = 3,
-    analyses: tuple[str, ...] = ("evaluation", "heads", "lengths", "doctor"),
+    analyses: tuple[str, ...] = ("evaluation", "heads", "lengths", "attack", "doctor"),
 ) -> RunDirectory:
     """A finished run with some findings."""
     run = RunDirectory(path)
@@ -118,6 +168,7 @@ def make_run(
         "evaluation": evaluation_document(wrong),
         "heads": heads_document(seed, wrong),
         "lengths": lengths_document(seed=seed, sets=("swaps", "adjacent"), lengths=(8, 16, 32, 64)),
+        "attack": attack_document(path, seed).to_json(),
         "doctor": doctor_document(path, FINDINGS),
     }
     for name in analyses:

@@ -1,7 +1,7 @@
 """An independent reader of a report: it looks up every number and quotation of the page in the run's files.
 
-It shares no code with the report. A place is a path, or count, size, ratio, lowest or highest of paths; or how many
-runs have a document, or how many errors an interval allows.
+It shares no code with the report. A place is a path, or count, size, ratio, sum, lowest or highest of paths; or how
+many runs have a document, or how many errors an interval allows.
 """
 
 import json
@@ -101,6 +101,7 @@ class Files:
             "size": lambda: len(values[0]),
             "allowed": lambda: sum(lower_end(wrong, values[0]) >= values[1] for wrong in range(values[0])) - 1,
             "ratio": lambda: values[0] / values[1],
+            "sum": lambda: sum(values),
             "lowest": lambda: min(values),
             "highest": lambda: max(values),
         }[match[1]]()
@@ -116,6 +117,7 @@ class Files:
         made = [[run[key] for key in ("name", "path", "config", "provenance")] for run in self.documents["runs"]]
         made += [[run.get("heads", {}).get("settings")] for run in self.documents["runs"]]
         made += [[run.get("lengths", {}).get(key) for key in ("at", "n")] for run in self.documents["runs"]]
+        made += [[run.get("attack", {}).get(key) for key in ("lengths", "seconds")] for run in self.documents["runs"]]
         study = self.documents.get("study", {})
         return set(re.findall(r"\w+", json.dumps([made, study.get("path"), study.get("plan")])))
 

@@ -128,7 +128,7 @@ def test_the_answer_comes_first_in_three_sentences(report: writing.Written) -> N
 
 
 def test_sections_stand_in_the_order_of_the_page(report: writing.Written, html: str) -> None:
-    names = ["doctor", "setup", "training", "accuracy", "heads", "lengths", "methods", "provenance"]
+    names = ["doctor", "setup", "training", "accuracy", "heads", "lengths", "evidence", "methods", "provenance"]
     assert report.sections == names
     places = [html.index(f'<section id="{name}"') for name in ["answer", *names]]
     assert places == sorted(places)
@@ -185,7 +185,7 @@ def test_a_run_without_errors_is_not_taken_apart(tmp_path: Path) -> None:
 def test_the_command_runs_everything_again(html: str, run: Path) -> None:
     (command,) = [text for tag, _, _, text in Page(html).pieces if tag == "command"]
     steps = [step.split()[1] for step in command.split(" && ")]
-    assert steps == ["train", "evaluate", "heads", "lengths", "doctor", "report"]
+    assert steps == ["train", "evaluate", "heads", "lengths", "attack", "doctor", "report"]
     assert command.startswith("headway train quick-addition --seed 0 && headway evaluate '")
 
 

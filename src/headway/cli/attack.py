@@ -67,8 +67,10 @@ def _attack(
 
 def summary(found: Attack) -> list[str]:
     """An attack for a person: what failed, what was tried, and how the smallest margin fell."""
-    lines: list[Words] = list(narrated.story(found))
+    lines: list[Words] = list(narrated.story(found, found.run))
     lines += [text("  {}", narrated.failing(one)) for one in found.counterexamples]
+    if any(one.link for one in found.counterexamples):
+        lines.append("To open one in the run's explorer page, put its `link` (attack.json) behind the page's address.")
     for table in (narrated.family_table(found), narrated.length_table(found)):
         if table is not None:
             lines += [f"{table.caption}:", *(f"  {line}" for line in table.lines())]

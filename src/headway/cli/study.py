@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +125,7 @@ def told(found: "StudyResult") -> list[str]:
 
 def attack_lines(name: str, found: Attack) -> list[str]:
     """What an attack on a run that holds past training found: the simplest failing inputs, or that none was found."""
-    first, second = (str(one) for one in story(replace(found, run=name)))
+    first, second = map(str, story(found, name))
     return [
         f"attack on {first}",
         f"  {second}",

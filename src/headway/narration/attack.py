@@ -21,18 +21,22 @@ ENDS = {
 }
 
 
-def attacked(found: Attack) -> Text:
+def attacked(found: Attack, name: str) -> Text:
     """How many inputs were tried, where, and how many of them fail."""
     return text(
         "{} (step {}): {} different inputs tried{} in {}; {}; smallest margin {}.",
-        code(found.run),
+        code(name),
         number(found.step),
         number(found.tried),
         where(found),
         number(found.took, duration),
-        text("{} of them fail", number(found.found)) if found.found else "none of them fails",
+        failures(found),
         NONE if found.smallest_margin is None else number(found.smallest_margin, hundredths),
     )
+
+
+def failures(found: Attack) -> Text:
+    return text("{} of them fail", number(found.found)) if found.found else text("none of them fails")
 
 
 def where(found: Attack) -> Text:
@@ -62,9 +66,9 @@ def failing(one: FailingInput) -> Text:
     how = "by changing tokens, from family" if one.climbed else "in family"
     return text(
         "{} -> {}, answered {} (margin {}; found {} {} after {}{})",
-        cut(one.input),
-        cut(one.expected),
-        cut(one.answered),
+        code(cut(one.input)),
+        code(cut(one.expected)),
+        code(cut(one.answered)),
         number(one.margin, hundredths),
         how,
         code(one.family),
@@ -128,9 +132,9 @@ def ended(found: Attack) -> Text:
     return text("It ended because {}; seed {}.", ENDS[found.ended], number(found.attack_seed))
 
 
-def story(found: Attack) -> Iterator[Text]:
+def story(found: Attack, name: str) -> Iterator[Text]:
     """What a terminal and a report say of it, tables and failing inputs aside."""
-    yield attacked(found)
+    yield attacked(found, name)
     yield outcome(found)
 
 

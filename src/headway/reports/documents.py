@@ -12,15 +12,24 @@ from headway.errors import InputError
 from headway.narration.numbers import size
 from headway.narration.places import place_of, placed
 from headway.narration.text import Number
+from headway.results.attack import Attack
 from headway.results.doctor import UNLEARNED, Diagnosis, Finding, StudyHealth
 from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
+from headway.results.proof import Proof
 from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
 
-TYPES: dict[str, type] = {"evaluation": Evaluations, "heads": HeadAnalysis, "lengths": Lengths, "doctor": Diagnosis}
+TYPES: dict[str, type] = {
+    "evaluation": Evaluations,
+    "heads": HeadAnalysis,
+    "lengths": Lengths,
+    "attack": Attack,
+    "proof": Proof,
+    "doctor": Diagnosis,
+}
 """What later commands add to a run."""
 STUDY_TYPES: dict[str, type] = {
     "lengths": LengthStudy,
@@ -44,6 +53,8 @@ class RunDocuments:
     evaluation: Evaluations | None = None
     heads: HeadAnalysis | None = None
     lengths: Lengths | None = None
+    attack: Attack | None = None
+    proof: Proof | None = None
     doctor: Diagnosis | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
 

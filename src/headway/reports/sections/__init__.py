@@ -6,7 +6,18 @@ from dataclasses import replace
 from headway.narration.text import quote, text
 from headway.reports.blocks import Paragraph, Section
 from headway.reports.documents import Documents
-from headway.reports.sections import accuracy, doctor, heads, lengths, methods, provenance, seeds, setup, training
+from headway.reports.sections import (
+    accuracy,
+    doctor,
+    evidence,
+    heads,
+    lengths,
+    methods,
+    provenance,
+    seeds,
+    setup,
+    training,
+)
 
 Write = Callable[[Documents], Section | None]
 SECTIONS: tuple[Write, ...] = (
@@ -16,12 +27,13 @@ SECTIONS: tuple[Write, ...] = (
     accuracy.section,
     heads.section,
     lengths.section,
+    evidence.section,
     seeds.section,
     methods.section,
     provenance.section,
 )
 """In the order of the page."""
-SECTION_OF = {"evaluation": "accuracy", "summary": "accuracy"}
+SECTION_OF = {"evaluation": "accuracy", "summary": "accuracy", "attack": "evidence", "proof": "evidence"}
 """The section that tells a document, where it has another name."""
 
 

@@ -11,12 +11,15 @@ from headway.narration.tables import Table, words
 from headway.narration.text import Code, Words, code
 from headway.reports.blocks import Block, Command, Paragraph, Section
 from headway.reports.documents import Documents, RunDocuments, StudyDocuments
+from headway.results.attack import Attack
 from headway.results.heads import Settings
 from headway.results.lengths import Lengths
 
 FIELDS = ("time", "commit", "device", "gpu", "machine", "cores", "threads", "command")
 EXAMPLES = 2_000
 """What `heads --n` and `lengths --n` are by default."""
+SECONDS = 120.0
+"""What `attack --seconds` is by default."""
 WHOLE = 200_000
 """What `lengths --whole` is by default."""
 
@@ -24,7 +27,7 @@ WHOLE = 200_000
 def section(documents: Documents) -> Section:
     parts = [
         Section("reproduce", "Run it again", reproduce(documents)),
-        Section("circumstances", "JobOptions", [circumstances(documents)]),
+        Section("circumstances", "How it was made", [circumstances(documents)]),
     ]
     return Section("provenance", "Provenance", [], parts)
 
@@ -124,6 +127,10 @@ def run_commands(run: RunDocuments) -> list[str | None]:
         found.append(f"heads {place}{heads_options(run.heads.settings)}")
     if run.lengths is not None:
         found.append(f"lengths {place}{lengths_options(run.lengths)}")
+    if run.attack is not None:
+        found.append(f"attack {place}{attack_options(run.attack)}")
+    if run.proof is not None:
+        found.append(f"prove {place}")
     if run.doctor is not None:
         found.append(f"doctor {place}")
     return [trained, *(f"headway {one}" for one in found)]
@@ -141,6 +148,14 @@ def heads_options(settings: Settings | None) -> str:
     chosen += f" --n {settings.examples}" if settings.examples != EXAMPLES else ""
     chosen += f" --examples {settings.maps}" if settings.maps else ""
     return chosen + (" --thorough" if settings.thorough else "")
+
+
+def attack_options(found: Attack) -> str:
+    """The same for an attack; its lengths, which may rest on a lengths.json of then, are all named."""
+    chosen = f" --at {','.join(map(str, found.lengths))}" if found.lengths else ""
+    chosen += f" --seconds {found.seconds:g}" if found.seconds != SECONDS else ""
+    chosen += f" --tries {found.most_tries}" if found.most_tries is not None else ""
+    return chosen + (f" --seed {found.attack_seed}" if found.attack_seed else "")
 
 
 def lengths_options(found: Lengths) -> str:
