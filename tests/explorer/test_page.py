@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from headway.attacks.attack import explorer_link
 from headway.explorer.writing import Exploration, explore
 from headway.runs import RunDirectory
+from headway.tasks import make_task
 from headway.training import train
 from tests.reports.made_up_runs import heads_document
 from tests.tiny import ADDITION, SORTEDNESS, config
@@ -716,3 +719,17 @@ def test_the_page_works_inside_a_notebooks_frame(tab: Any, made: Exploration) ->
     assert inner.locator("#said").text_content().startswith("12 + 34 → ")
     inner.locator("#link").click()
     assert "no link to copy" in inner.locator("#word").text_content()
+
+
+# Failing inputs of an attack
+
+
+def test_the_link_of_a_failing_input_opens_it(tab: Any, address: str) -> None:
+    for settings, row, run, shown in (
+        (config(ADDITION, task={"digits": 2}), [5, 7, 10, 6, 8], 0, "57 + 68"),
+        (config(SORTEDNESS), [9, 2, 2, 2], 1, "9 2 2 2"),
+    ):
+        link = explorer_link(make_task(settings.task), np.array(row))
+        assert link is not None
+        show(tab, address, f"{link}&run={run}")  # a page of one run needs no number
+        assert (state(tab)["input"], tab.input_value("#input")) == (shown, shown)
