@@ -32,6 +32,8 @@ ELITE = 32
 """Inputs of smallest margin that an island keeps to climb from."""
 PATIENCE = 12
 """Batches of climbing without a smaller margin after which an island starts again from new inputs."""
+ROWS_A_GRADIENT = 16
+"""Inputs of a batch for each one whose gradient is taken, which costs about three passes and more memory."""
 FOCUS = 4
 """One island in so many, those with the smallest margins, gets as many batches of climbing more in a round."""
 ENOUGH = 100
@@ -120,7 +122,7 @@ class Island:
     def climb(self, n: int, tokens: np.ndarray, trained: Trained) -> Rows:
         """Changes of the inputs with the smallest margins; after a while without any smaller one, of new inputs.
 
-        Half of them are single tokens along the margin's gradient, half random edits.
+        Half of them are single tokens along the margin's gradient, half random edits; of long inputs all are random.
         """
         if self.stale >= PATIENCE:
             self.elite, self.elite_margins = self.newest
@@ -130,8 +132,9 @@ class Island:
         parents = (random.random(n) ** 2 * len(self.elite)).astype(np.int64)
         mates = random.integers(0, len(self.elite), size=n)
         rows = mutate(random, self.elite[parents], self.elite[mates], tokens, pad)
-        # A gradient costs about three passes, so it is taken of a few inputs only where a batch has few.
-        best = self.elite[: max(1, n // 16)]
+        if n < ROWS_A_GRADIENT:
+            return rows
+        best = self.elite[: n // ROWS_A_GRADIENT]
         suggested = steepest(trained, best, tokens)
         if suggested is not None:
             places, others = suggested
