@@ -1,4 +1,4 @@
-"""What a model loses without each head, in four masks of taking it away, and how sure that is.
+"""What a model loses without each head, by four kinds of ablation, and how certain that is.
 
     zero            the head brings nothing
     mean            its mean output over the examples
@@ -43,12 +43,12 @@ KINDS = ("zero", "mean", "position-mean", "resample")
 RANDOM_PURPOSE = "donors"
 """Names the random numbers that choose the other example; another name would change the results of every seed."""
 ENOUGH_RIGHT = 0.9
-"""Below this accuracy a warning says that little can be lost."""
+"""Below this accuracy a warning says that the model has little accuracy to lose."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """Every head taken away alone, in every kind; `drops[kind][head]`."""
+    """The result of ablating every head alone, for every kind of ablation: `drops[kind][head]`."""
 
     baseline: Baseline
     heads: list[str]
@@ -58,7 +58,9 @@ class Ablation:
     family: int = field(default=0)
 
     def prunable(self) -> dict[str, Prunable]:
-        """The share of heads that can go, one at a time, by three measures; the first two with a 95 % interval."""
+        """The share of heads that can be removed one at a time, by three measures; the first two have a 95 %
+        interval.
+        """
         return {kind: prunable(list(drops.values())) for kind, drops in self.drops.items()}
 
     def warnings(self) -> list[str]:
@@ -110,7 +112,7 @@ def _share(flags: Iterable[bool]) -> float:
 def make_replacements(
     trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS
 ) -> tuple[list[ReplacementOf], int]:
-    """What to put in a head's place for each kind, and how many examples had no other to take from."""
+    """The replacement of a head's output for each kind, and how many examples had no other example to take it from."""
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"unknown kind of ablation {kind!r}; {suggestion(kind, KINDS)}")
@@ -132,7 +134,7 @@ def ablate(
     kinds: Sequence[str] = KINDS,
     progress: OnProgress = lambda done, total: None,
 ) -> Ablation:
-    """Every head alone in every kind, in one sweep."""
+    """Ablate every head alone, by every kind of ablation, in one sweep."""
     heads = heads_of(trained)
     replacements, without = make_replacements(trained, examples, kinds)
     alone = np.eye(len(heads), dtype=np.int64)
@@ -152,7 +154,7 @@ def ablate(
 def ablate_together(
     trained: Trained, examples: Examples, sets: Sequence[Sequence[Head]], kind: str = "zero"
 ) -> list[Drop]:
-    """Any sets of heads, each taken away as a whole."""
+    """Ablate sets of heads, each set as a whole."""
     heads = heads_of(trained)
     replacements, _ = make_replacements(trained, examples, [kind])
     plan = np.stack([np.zeros(len(heads), dtype=np.int64), *(as_row(heads, chosen) for chosen in sets)])
@@ -161,7 +163,7 @@ def ablate_together(
 
 
 def as_row(heads: Sequence[Head], chosen: Sequence[Head]) -> Int[np.ndarray, " head"]:
-    """A plan's row that takes away the chosen heads."""
+    """A row of head masks that ablates the chosen heads."""
     row = np.zeros(len(heads), dtype=np.int64)
     row[[heads.index(head) for head in chosen]] = 1
     return row
@@ -183,7 +185,9 @@ def baseline_of(outcomes: Outcomes, names: list[str]) -> Baseline:
 
 
 def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> tuple[TokenAccuracy, ...]:
-    """Accuracy at each place where any answer has a token; few examples may all be shorter than the longest."""
+    """Accuracy at each answer position where any answer has a token; a small sample may have no answer of full
+    length.
+    """
     there = np.asarray(outcomes.counted.any(0))
     shares = outcomes.accuracy_by_token[variant]
     rows = zip(names, shares, there, strict=True)
@@ -191,7 +195,7 @@ def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> tuple[Token
 
 
 def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
-    """Every variant against the first, as one family of claims."""
+    """Test every variant against the first; all tests are one family."""
     before, after = outcomes.right[0], outcomes.right[1:]
     lost, gained = count_changes(before, after)
     n, judged = len(before), judge(lost, gained, len(before))
@@ -229,7 +233,10 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
 
 
 def _loss_change_interval(outcomes: Outcomes, variant: int) -> tuple[float, float] | None:
-    """Of the change of the mean loss, in per cent; examples are the same before and after, so token counts cancel."""
+    """The interval of the change of the mean loss, in per cent.
+
+    Examples are the same before and after, so token counts cancel.
+    """
     if outcomes.loss.shape[1] < 2:
         return None
     found = ratio_interval(outcomes.loss[0], outcomes.loss[variant])
@@ -244,7 +251,7 @@ def count_changes(
 
 
 def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]) -> dict[str, Any]:
-    """The drop from one mask of answering to another on the same examples, in points, with its 95 % interval."""
+    """The drop between two variants on the same examples, in points, with its 95 % interval."""
     lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
     low, high = paired_interval(lost, gained, len(before))
     return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}

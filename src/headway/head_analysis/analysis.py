@@ -34,7 +34,10 @@ CHECKED = 32
 PERMUTATIONS = 20
 
 ADDITION_COST = 930_000 * 12
-"""Multiplications of one example of three-digit addition: parameters x tokens. Budgets are in such examples."""
+"""Multiplications for one example of three-digit addition (parameters x tokens).
+
+Budgets are counted in such examples.
+"""
 FASTER = {"cpu": 1, "cuda": 30}
 THOROUGH = 10
 
@@ -107,7 +110,7 @@ def document_of(subject: Subject, seconds: dict[str, float]) -> HeadAnalysis:
 
 
 def settings_of(trained: Trained, *, split: str, examples: int, thorough: bool, maps: int = MAPS) -> Settings:
-    """What an analysis depends on beside the run: how it was asked for, which checkpoint, which device, which rules."""
+    """What an analysis depends on besides the run: its settings, the checkpoint, the device and the rules."""
     return Settings(
         split=split,
         examples=examples,
@@ -122,7 +125,7 @@ def settings_of(trained: Trained, *, split: str, examples: int, thorough: bool, 
 def analyse_and_keep(
     trained: Trained, settings: Settings, progress: OnStepProgress = lambda part, done, total: None
 ) -> HeadAnalysis:
-    """Analyse a run and write what was found, with its settings, in place of what the run's heads.json held."""
+    """Analyse a run and write the result with its settings to heads.json, replacing an older one."""
     found = analyse(
         trained,
         split=settings.split,
@@ -140,14 +143,14 @@ def keep(trained: Trained, found: HeadAnalysis) -> HeadAnalysis:
 
 
 def keep_maps(trained: Trained, found: HeadAnalysis, settings: Settings) -> HeadAnalysis:
-    """An analysis with the attention of another number of examples; everything else stays as it was found."""
+    """The same analysis with attention captured on another number of examples."""
     examples = choose_examples(trained, settings.split, settings.examples)
     captured = replace(found.capture, examples=capture_examples(trained, examples, settings.maps or MAPS))
     return keep(trained, replace(found, settings=settings, capture=captured))
 
 
 def choose_examples(trained: Trained, split: str, n: int) -> Examples:
-    """Examples of a split, in its order, or at random out of a split that has more; `all` is the whole domain."""
+    """The examples of a split in their order, or a random sample if the split has more; `all` is the whole domain."""
     if split not in EVALUATED:
         raise InputError(f"--split {split!r}; {suggestion(split, EVALUATED)}")
     if split == "all":
@@ -163,7 +166,7 @@ def choose_examples(trained: Trained, split: str, n: int) -> Examples:
 
 
 def draw_from_domain(trained: Trained, n: int) -> Examples:
-    """Examples drawn at random out of all that there are, each as likely as any other."""
+    """A uniform random sample of the whole domain."""
     task, size = trained.task, trained.task.domain_size()
     if size is None:
         raise InputError(f"--split all: the domain of {task.name} is too large to list; use {', '.join(SPLITS)}")
@@ -181,7 +184,10 @@ def draw_from_domain(trained: Trained, n: int) -> Examples:
 
 
 def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dict[str, int]:
-    """How many examples each step uses: fixed by the model's size, the device and `thorough`, never by the clock."""
+    """How many examples each step uses.
+
+    It depends on the model's size, the device and `thorough`, never on elapsed time.
+    """
     n, permutations = len(examples), PERMUTATIONS * (5 if thorough else 1)
     tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
     scale = ADDITION_COST / (count_parameters(trained.model) * tokens)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:  # a report reads what was found without torch
 
 EMBEDDING, CONSTANT, STREAM, BIAS = "embedding", "constant", "stream", ".bias"
 ROUNDING = 1e-3
-"""Logits by which the parts of an example may miss its margin: sums in fp32 miss it by less than a tenth of that."""
+"""By how many logits the parts may fail to sum to the margin; rounding errors in fp32 are ten times smaller."""
 NAMED = 3
-"""Heads and MLPs that are told by name."""
+"""How many heads and MLPs the sentences name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class Attribution(Finding):
         return sorted(parts, key=lambda part: -abs(part.value))[:count]
 
     def sentences(self) -> list[Text]:
-        """Who writes the margin of the right answer."""
+        """Which parts write the margin of the right answer, as sentences."""
         form = signed(partial(fixed, decimals=2))
         written = [
             text("{} {}", code(one.part), with_interval(one.value, one.interval, form)) for one in self.largest(NAMED)
@@ -115,7 +115,7 @@ class DirectLogitAttribution(OneStep["Attribution | None"]):
 
 
 def why_not_defined(trained: Trained) -> str:
-    """Why a model's margin does not split into parts; empty where it does."""
+    """Why a model's margin cannot be split into parts; empty if it can."""
     if trained.model.config.shape == "encoder":
         return "a classifier pools its encoder's output, and has no decoder that writes an answer"
     if trained.model.config.norm != "pre":
@@ -156,7 +156,7 @@ def attribute(trained: Trained, examples: Examples) -> Attribution | None:
 
 
 def _split(trained: Trained, examples: Examples) -> tuple[list[str], Float[np.ndarray, "part example"]]:
-    """The margins of some examples, and below them the contribution of each part, by name."""
+    """The margin of each example, and the contribution of each part, by name."""
     import torch
     from torch import nn
 
@@ -190,7 +190,7 @@ def _split(trained: Trained, examples: Examples) -> tuple[list[str], Float[np.nd
 def _smallest_margin(
     logits: Float[Tensor, "batch answer out"], target: Int[Tensor, "batch answer"], pad: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The right token and the best other one where the margin is smallest, its place, and the margin."""
+    """At the token with the smallest margin: the right token, the best other one, the position and the margin."""
     import torch
 
     right = target.where(target != pad, 0)
@@ -204,7 +204,9 @@ def _smallest_margin(
 
 @contextmanager
 def _watched(model: Transformer) -> Iterator[dict[str, Written]]:
-    """What the embedding, every head, attention bias and MLP of the decoder write in a pass, and the last stream."""
+    """What the embedding and every head, attention bias and MLP of the decoder write in one pass, and the final
+    stream.
+    """
     from headway.model.blocks import Block
 
     written: dict[str, Written] = {}
@@ -234,7 +236,7 @@ def _note_mlp(written: dict[str, Written], name: str, given: Tensor, made: Tenso
 
 
 def _note_heads(written: dict[str, Written], site: HeadSite, output: nn.Linear, given: Tensor, made: Tensor) -> None:
-    """Each head through its own slice of the output projection, and the projection's bias."""
+    """Each head's output through its own slice of the output projection, and the projection's bias."""
     written[f"{site.name}{BIAS}"] = output.bias.expand_as(made)
     if site.kept:
         heads, slices = (x.unflatten(-1, (len(site.kept), -1)) for x in (given, output.weight))

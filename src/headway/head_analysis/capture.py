@@ -24,9 +24,9 @@ from headway.tasks.splits import Split
 
 DECIMALS = 4
 LONGEST_SHOWN = 64
-"""Tokens up to which weights are stored with the analysis; longer examples are for Python alone."""
+"""Longest example, in tokens, whose weights are stored with the analysis; longer ones can be captured from Python."""
 MOST_MAPS = 16
-"""Examples whose attention can be kept with an analysis."""
+"""The most examples whose attention can be stored with an analysis."""
 
 
 class Capturing(OneStep[attention.Capture]):
@@ -35,7 +35,7 @@ class Capturing(OneStep[attention.Capture]):
     name, result = "capture", attention.Capture
 
     def make(self, subject: Subject, progress: OnProgress) -> attention.Capture:
-        """The mean is over the whole split, where layouts differ."""
+        """Where the layouts of examples differ, the mean is taken over the whole split."""
         trained, examples = subject.trained, subject.examples
         captured = capture_examples(trained, examples, subject.maps)
         if len(commonest_layout(trained, examples)) < len(examples) and subject.split != "all":
@@ -49,7 +49,9 @@ class Capturing(OneStep[attention.Capture]):
 
 
 def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[ExampleAttention, ...]:
-    """The first so many examples while they are decoded; those too long to show are left out."""
+    """Attention on the first `maps` examples while they are decoded; examples that are too long to show are left
+    out.
+    """
     if not 1 <= maps <= MOST_MAPS:
         raise InputError(f"attention maps of {maps} examples; 1 to {MOST_MAPS} can be kept")
     shown = [found.result() for found in capture(trained, examples.take(slice(0, maps)))]
@@ -114,7 +116,7 @@ def _capture_one(trained: Trained, example: Examples) -> Capture:
 
 
 def _with_prefix(trained: Trained, inputs: Inputs, prefix: list[Any]) -> Inputs:
-    """The same source, and what the model had read of its own answer."""
+    """The same source, followed by the part of its own answer that the model had read."""
     tokens = inputs.source.new_tensor([prefix])
     places, prefix_places = trained.task.positions(trained.model.encoding.position_kind, inputs.source, tokens)
     return Inputs(inputs.source, places, inputs.source_visible, tokens, prefix_places)
@@ -191,7 +193,7 @@ def mean_weights(trained: Trained, examples: Examples) -> MeanAttention | None:
 
 
 def commonest_layout(trained: Trained, examples: Examples) -> np.ndarray:
-    """The rows of the layout that occurs most often: as long a source and answer, and signs in the same places."""
+    """The rows with the most frequent layout: the same lengths, and signs at the same positions."""
     layout = np.concatenate([lengths_of(trained, examples), is_sign(trained)[examples.source]], axis=1)
     _, group, counts = np.unique(layout, axis=0, return_inverse=True, return_counts=True)
     return np.flatnonzero(group.reshape(-1) == counts.argmax())
@@ -203,7 +205,7 @@ def is_sign(trained: Trained) -> np.ndarray:
 
 
 def place_names(trained: Trained, source: np.ndarray) -> list[str]:
-    """`a2`, `a1`, `a0`, `+`, `b1`, `b0` where signs stand between numbers; else the task's own names of places."""
+    """`a2`, `a1`, `a0`, `+`, `b1`, `b0` where signs separate numbers; otherwise the task's own names of positions."""
     signs = is_sign(trained)[source]
     if not signs.any():
         return trained.task.token_names(len(source))
@@ -219,7 +221,7 @@ def place_names(trained: Trained, source: np.ndarray) -> list[str]:
 
 
 def answer_names(trained: Trained, width: int) -> list[str]:
-    """The task's names of answer tokens; of answers of one length the last is the end, where answers have one."""
+    """The task's names of answer tokens. If all answers have the same length, the last one is named `end`."""
     names = trained.task.answer_names(width) if width else []
     return [*names[:-1], "end"] if names and trained.task.vocabulary.eos is not None else names
 

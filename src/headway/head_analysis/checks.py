@@ -1,4 +1,4 @@
-"""The instruments check themselves: each number here must be what the docstring says, or nothing else counts."""
+"""Checks of the instruments themselves. If a number here is not what its docstring says, no other result counts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +21,12 @@ from headway.results.checks import Checks
 from headway.tasks import Examples
 
 IDENTITY_TOLERANCE = 1e-4
-"""The forward and the model's forward do the same operations; this leaves room for another kernel's rounding."""
+"""The partial forward pass does the model's own operations; the tolerance allows for the rounding of another kernel."""
 
 SAME_HEAD = 1e-3
-"""Share of the size of logits or of a head's output: fused and written-out attention sum in other orders."""
+"""Tolerance, relative to the size of logits or of a head's output: fused and explicit attention sum in different
+orders.
+"""
 
 
 class SelfChecks(OneStep[Checks]):
@@ -37,7 +39,7 @@ class SelfChecks(OneStep[Checks]):
 
 
 def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS) -> Checks:
-    """Every head in every kind, on a few examples: the fast sweep against a hook and greedy decoding."""
+    """Every head and kind of ablation on a few examples: the fast sweep against a hook with greedy decoding."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     forward = PartialForward(trained.model, batch.inputs)
     heads = heads_of(trained)
@@ -70,7 +72,7 @@ def check_instruments(trained: Trained, examples: Examples, kinds: Sequence[str]
 
 
 def misplaced(trained: Trained, batch: Any) -> list[str]:
-    """Each head by each instrument, one at a time, against a route that shares nothing with them."""
+    """Compare every instrument, head by head, with an independent computation."""
     expected = silenced(trained.model, batch.inputs)
     parts = values_and_outputs(trained.model, batch.inputs)
     brought = {name: output for name, (_, output) in parts.items()}
@@ -129,7 +131,7 @@ def _off_one(weights: Tensor) -> float:
 def _disagreements(
     trained: Trained, batch: Any, row: np.ndarray, replacements: Sequence[Replacement], foreseen: Tensor
 ) -> tuple[int, int]:
-    """How many answers come out otherwise when the heads are replaced by a hook and the answer is decoded."""
+    """How many answers differ when heads are replaced by a hook and the answer is decoded greedily."""
     with intervene(trained.model, edits_of(trained.model, row, replacements)), torch.inference_mode():
         if trained.task.kind == "class":
             apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)

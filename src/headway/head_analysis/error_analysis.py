@@ -36,7 +36,7 @@ class Errors(OneStep[ErrorAnalysis]):
 
 
 def analyse_errors(trained: Trained, examples: Examples, without: Sequence[Head] = ()) -> ErrorAnalysis:
-    """The error analysis of a model, or of one without some heads (zeroed)."""
+    """The error analysis of a model, or of the model with some heads zeroed."""
     heads = heads_of(trained)
     plan = as_row(heads, without)[None]
     outcomes = run_variants(
@@ -89,7 +89,7 @@ def _by_token(trained: Trained, outcomes: Outcomes) -> tuple[ByToken, ...]:
 
 
 def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[str, tuple[BySymbol, ...]]:
-    """Accuracy for each symbol at each place of the source, where there are few of both."""
+    """Accuracy for each symbol at each source position, if there are few of both."""
     vocabulary, width = trained.task.vocabulary, examples.source.shape[1]
     symbols = np.unique(examples.source[examples.source != vocabulary.pad])
     if width > MOST_SYMBOLS or len(symbols) > MOST_SYMBOLS:
@@ -146,7 +146,7 @@ def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Se
 
 
 def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]) -> np.ndarray:
-    """What the model answers for real, with some heads zeroed by the handle."""
+    """What the model answers under greedy decoding, with some heads zeroed by hooks."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     with intervene(trained.model, zeroing(trained, without)), torch.inference_mode():
         if trained.task.kind == "class":
@@ -157,6 +157,6 @@ def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]
 
 
 def zeroing(trained: Trained, heads: Sequence[Head]) -> dict[str, Edit]:
-    """Edits that switch heads off, site by site."""
+    """Edits that zero heads, for each site."""
     nothing = {site.name: torch.zeros((), device=trained.device) for site in trained.model.sites}
     return edits_of(trained.model, as_row(heads_of(trained), heads), [nothing])

@@ -1,7 +1,7 @@
 """The handle of a head, reached by a hook: the input of its site's output projection.
 
-This is the plain mask. It works wherever the model is called, greedy decoding included, and it is what the fast
-sweeps are checked against. A hook that did not fire is an error, never a zero effect.
+This is the plain method. It works wherever the model is called, greedy decoding included, and the fast sweeps are
+checked against it. A hook that did not fire is an error, never a zero effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from headway.model.sites import HeadSite
 from headway.model.transformer import Transformer
 
 Edit = Callable[[HeadOutputs], HeadOutputs]
-"""Changes what the heads of one site bring, `batch query head d_head`."""
+"""Changes the head outputs of one site, `batch query head d_head`."""
 
 
 def attention_at(model: Transformer, name: str) -> MultiHeadAttention:
@@ -36,7 +36,7 @@ def attention_at(model: Transformer, name: str) -> MultiHeadAttention:
 
 @contextmanager
 def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
-    """While this is open, every pass of the model goes through the edits; one that never did is an error."""
+    """Apply edits to every pass of the model while the context is open; an edit that never ran is an error."""
     fired = dict.fromkeys(edits, 0)
     handles = []
 
@@ -61,7 +61,7 @@ def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 
 def edits_of(model: Transformer, row: np.ndarray, replacements: Sequence[Replacement]) -> dict[str, Edit]:
-    """One row of a plan as edits for hooks.
+    """One row of head masks as edits for hooks.
 
     While an answer is being written, only its first places are there; one that goes on past the right answer's end
     takes the last place's replacement, which changes nothing before it.
@@ -86,7 +86,7 @@ def _edit(site: HeadSite, mask: np.ndarray, replacements: Sequence[Replacement])
 
 
 def _at_places(replacement: Tensor, count: int) -> Tensor:
-    """The replacement of the first places, where it has places at all."""
+    """The replacement cut to the first positions, if it has a position axis."""
     if replacement.ndim < 3:
         return replacement
     places = torch.arange(count, device=replacement.device).clamp(max=replacement.shape[-3] - 1)

@@ -1,4 +1,4 @@
-"""A second route to every head, which shares nothing with hooks, sweeps and recorded maps but the model itself.
+"""An independent computation of every head, which shares only the model with hooks, sweeps and recorded maps.
 
 A head is silenced by setting its columns of the output projection to zero, in a copy of the model, and passing the
 examples as anyone would. What a head mixes is read at the projections of its own site, found by their names among the
@@ -42,7 +42,7 @@ def silenced(model: Transformer, inputs: Inputs) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def values_and_outputs(model: Transformer, inputs: Inputs) -> dict[str, tuple[Tensor, Tensor]]:
-    """Of each head, by name: the values that it can take, and its output, both `batch position d_head`."""
+    """For each head, by name: its values and its output, both `batch position d_head`."""
     seen: dict[str, Tensor] = {}
     handles = []
     sites = [site for site in model.sites if site.kept]
@@ -81,11 +81,11 @@ def _keep_input(seen: dict[str, Tensor], name: str) -> Callable[[object, tuple[T
 
 
 SMALLEST = 0.1
-"""Size below which a difference is no longer measured in shares: rounding of numbers around 1 would count."""
+"""Below this size differences are not divided by the size, since the rounding of numbers around 1 would dominate."""
 
 
 def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], tolerance: float) -> dict[str, float]:
-    """Heads whose numbers are not the expected ones, and by how much of their size; infinity where one is missing."""
+    """Heads whose numbers differ from the expected ones, and the relative difference; infinity where one is missing."""
     apart = {}
     for name in {**expected, **found}:
         if name not in found or name not in expected or found[name].shape != expected[name].shape:
@@ -100,7 +100,7 @@ def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], toler
 
 
 def mixed(weights: Mapping[str, Tensor], parts: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-    """What each head would bring if it mixed its own values with these weights, where their shapes fit at all."""
+    """The output of each head if it mixed its own values with these weights; only where the shapes fit."""
     return {
         name: table @ parts[name][0]
         for name, table in weights.items()

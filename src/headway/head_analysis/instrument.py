@@ -3,8 +3,7 @@
     class DirectLogitAttribution(OneStep[Attribution]):
         name, result = "attribution", Attribution
 
-        def make(self, subject, progress):
-            return attribute(subject.trained, subject.examples)
+The result says its own sentences and figures (`results.analyses.Finding`), and `results.analyses` lists all analyses.
 
 What is said and shown of it is the result's own (`results.analyses.Finding`); the list of all analyses is there, too.
 """
@@ -26,7 +25,7 @@ R = TypeVar("R")
 
 
 class Clock:
-    """Times each step and passes its progress on."""
+    """Measures the time of each step and passes its progress on."""
 
     def __init__(self, progress: OnStepProgress):
         self.progress = progress
@@ -42,7 +41,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a step may take: passes over one example of three-digit addition on a CPU; larger models get fewer examples.
+    """The budget of a step, in passes over one example of three-digit addition on a CPU; larger models get fewer
+    examples.
 
     `passes` says how many passes an example takes, of a model and with so many sampled orders, and `most` how many
     examples of n are of use.
@@ -73,7 +73,7 @@ class Analysis(ABC, Generic[R]):
     steps: ClassVar[tuple[str, ...]] = ()
 
     def costs(self) -> Mapping[str, Cost]:
-        """Of the steps that use fewer examples where a pass costs more; `Subject.sizes` has how many."""
+        """The cost of each step that uses fewer examples of an expensive model; `Subject.sizes` has the numbers."""
         return {}
 
     @abstractmethod

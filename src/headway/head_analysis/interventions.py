@@ -1,4 +1,4 @@
-"""Activation patching: a head's output, by putting its output on one example (the source) into another (the base).
+"""Activation patching: a head's output on one example (the base) is replaced by its output on another (the source).
 
 A task names contrasts: pairs of examples that differ in one thing, such as whether a carry arrives in a column. If the
 answer token in question turns into the source's, the head brought what made the difference; the share of pairs in which
@@ -32,7 +32,7 @@ from headway.tasks.base import Contrast, Control, Examples
 Groups = dict[str, list[Head]]
 Pairs = Bool[np.ndarray, " pair"]
 MOVES = 0.05
-"""A patch does something if the interval of how often it does lies above this share, and nothing if it lies below."""
+"""A patch has an effect if the interval of its rate lies above this share, and none if the interval lies below it."""
 
 
 def groups_of(trained: Trained) -> Groups:
@@ -61,7 +61,7 @@ class ActivationPatching(OneStep[Patching]):
 def intervene_on_contrasts(
     trained: Trained, n: int, groups: Groups | None = None, progress: OnProgress = lambda done, total: None
 ) -> Patching:
-    """How often each group of heads carries the difference over, for every contrast of the task."""
+    """How often patching each group of heads flips the answer, for every contrast of the task."""
     contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
     found = []
     for index, contrast in enumerate(contrasts):
@@ -71,7 +71,7 @@ def intervene_on_contrasts(
 
 
 def patching_flip_rates(trained: Trained, contrast: Contrast, groups: Groups) -> results.Contrast:
-    """How often the answer token turns into the source's when a group's outputs are the source's.
+    """How often the answer token becomes the source's when the outputs of a group of heads are patched.
 
     With a control, also how often the token changes when the source has the same carry; and for each kind of attention
     the strongest head, chosen on one half of the pairs and measured on the other.
@@ -101,7 +101,9 @@ def patching_flip_rates(trained: Trained, contrast: Contrast, groups: Groups) ->
 def _patch(
     trained: Trained, base: Examples, sources: Sequence[Examples], groups: Sequence[Sequence[Head]]
 ) -> tuple[Int[np.ndarray, "source group pair answer"], Pairs]:
-    """What the model answers to each base with each group's outputs from each source, and which bases it gets right."""
+    """The model's answer to each base with each group patched from its source, and which bases it gets right
+    unpatched.
+    """
     heads = heads_of(trained)
     rows = np.stack([as_row(heads, chosen) for chosen in groups])
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(rows * (k + 1) for k in range(len(sources)))])
@@ -121,7 +123,8 @@ def _tokens(examples: Examples, token: int) -> Int[np.ndarray, " pair"]:
 
 
 def _row(who: str, heads: Sequence[Head], flipped: Pairs, usable: Pairs) -> Patched:
-    """`rate_each_way`: where the source has what the contrast is about (rows 0, 2, ...), and where the base has it.
+    """`rate_each_way`: first the rows in which the source has the feature (rows 0, 2, ...), then those in which the
+    base has it.
 
     A head that another backs up can take a carry away without being able to bring one.
     """
@@ -138,7 +141,7 @@ def rate(count: int, n: int) -> Rate:
 
 
 class _Controlled:
-    """The same groups, patched from control sources: whether the token changes, and whether the digits come along."""
+    """The same groups patched from control sources: whether the token changes, and whether the digits are carried."""
 
     def __init__(self, usable: Pairs, changed: Bool[np.ndarray, "group pair"], brought: Bool[np.ndarray, "group pair"]):
         self.usable, self.changed, self.brought = usable, changed, brought
@@ -152,7 +155,9 @@ class _Controlled:
         patched: Int[np.ndarray, "group pair answer"],
         base_right: Pairs,
     ) -> "_Controlled":
-        """The token is the same in base and control source, so `usable` asks only that both sides are right."""
+        """Base and control source have the same token here, so `usable` only requires that both are answered
+        correctly.
+        """
         usable = base_right & _right(trained, control.source) & control.there
         changed = (patched[:, :, contrast.token] != _tokens(contrast.base, contrast.token)) & usable
         brought = (patched[:, :, control.token] == _tokens(control.source, control.token)) & usable
@@ -176,7 +181,9 @@ class _Controlled:
         )
 
     def row(self, group: int, flipped: Pairs, usable: Pairs, among: Pairs | None = None) -> results.Control:
-        """One group's control, over all pairs or over some; `difference` compares both patches of the same bases."""
+        """The control of one group over all pairs, or over some; `difference` compares patch and control on the same
+        bases.
+        """
         inside = np.ones(len(usable), dtype=bool) if among is None else among
         n = int((self.usable & inside).sum())
         carried = rate(int((flipped & inside).sum()), int((usable & inside).sum()))
@@ -191,7 +198,7 @@ class _Controlled:
         )
 
     def difference(self, group: int, flipped: Pairs, both: Pairs) -> Difference:
-        """The patch against its control on the pairs that are usable in both."""
+        """The patch minus its control, on the pairs that are usable in both."""
         lost = int((flipped & ~self.changed[group] & both).sum())
         gained = int((~flipped & self.changed[group] & both).sum())
         n = int(both.sum())
@@ -200,7 +207,8 @@ class _Controlled:
 
 
 def reading(carry: Interval, changed: Interval, digits: Interval) -> str:
-    """What a group is shown to move, from three intervals: of the carry, of any change by the control, of the digits.
+    """What a group of heads is shown to carry, from three intervals: the carry, any change under the control, the
+    digits.
 
     >>> reading((0.9, 1.0), (0.0, 0.02), (0.0, 0.02)), reading((0.9, 1.0), (0.0, 0.02), (0.8, 0.9))
     ('carry alone', 'carry and digits')
@@ -230,7 +238,7 @@ def _strongest(
     usable: Pairs,
     controlled: _Controlled | None,
 ) -> dict[str, Strongest]:
-    """Of each kind of attention the head with the most flips on one half of the pairs, measured on the other half.
+    """For each kind of attention, the head with the most flips on one half of the pairs, measured on the other half.
 
     The best of many heads on the pairs that it was chosen on would flatter it. Both halves have both directions.
     """

@@ -1,4 +1,4 @@
-"""Heads taken away together, all of it for one run: what goes, what must stay, credit, and pairs."""
+"""Joint ablation of the heads of one run: removable sets, sets that must stay, Shapley values and pairs."""
 
 from math import comb
 

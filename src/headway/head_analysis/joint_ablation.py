@@ -1,4 +1,4 @@
-"""Heads taken away together: what goes, what must stay, and which pairs of heads are redundant.
+"""Joint ablation: which sets of heads can be removed, which must stay, and which pairs are redundant.
 
 A head that can go alone may be missed once its backup is gone too. So: greedy backward elimination with its whole
 curve, Shapley values, and the interaction of every pair. What is chosen on some examples is reported on others.
@@ -33,9 +33,9 @@ from headway.statistics import difference_interval, holm, mean_is_zero, wilson_i
 from headway.tasks import Examples
 
 LIMITS = (1.0, 5.0)
-"""Points of drop at which the largest removable sets are sought."""
+"""Limits of the drop, in points, for which the largest removable sets are sought."""
 EXACT_HEADS = 12
-"""Heads up to which every subset is run."""
+"""Up to this many heads, every subset is run."""
 MOST_PAIRS = 2_000
 SHOWN_PAIRS = 40
 
@@ -43,7 +43,7 @@ Subsets = Bool[np.ndarray, "subset head"]
 
 
 class AblationContext:
-    """A model and examples on which sets of heads are taken away; remembers nothing else."""
+    """A model and the examples on which sets of its heads are ablated."""
 
     def __init__(self, trained: Trained, examples: Examples, kind: str = "zero"):
         self.trained, self.examples, self.kind = trained, examples, kind
@@ -53,7 +53,7 @@ class AblationContext:
     def right_without(
         self, plan: Int[np.ndarray, "variant head"], progress: OnProgress = lambda done, total: None
     ) -> Any:
-        """The outcomes of each variant; 1 takes a head away."""
+        """The outcomes of each variant; a 1 in the mask ablates that head."""
         return run_variants(self.trained, self.examples, plan, self.replacements, progress)
 
 
@@ -61,7 +61,9 @@ class AblationContext:
 
 
 class Eliminated(NamedTuple):
-    """The whole curve, the largest removable set for each limit, and what the smallest limit leaves."""
+    """The whole elimination curve, the largest removable set for each limit, and the heads left at the smallest
+    limit.
+    """
 
     elimination: Elimination
     removable: tuple[Removable, ...]
@@ -74,7 +76,7 @@ def eliminate(
     single_drops: dict[str, float],
     progress: OnProgress = lambda done, total: None,
 ) -> Eliminated:
-    """Take away the head that costs least, again and again until none is left.
+    """Remove the head that costs least, until no head is left.
 
     The order is found on one set of examples (accuracy first, then loss), and the single drops were; the curve and
     the largest removable sets are reported on the other.
@@ -132,7 +134,7 @@ def _set_of(heads: Sequence[Head], found: Comparison) -> HeadSet:
 
 
 def _elimination_order(context: AblationContext, progress: OnProgress) -> tuple[list[Head], np.ndarray]:
-    """The heads in the order in which they go, and the accuracy after each."""
+    """The order in which heads are removed, and the accuracy after each removal."""
     gone: list[Head] = []
     accuracy = [_accuracy_of_all(context)]
     for head, left in _cheapest_first(context):
@@ -145,13 +147,13 @@ def _elimination_order(context: AblationContext, progress: OnProgress) -> tuple[
 def largest_removable(
     context: AblationContext, limit: float, progress: OnProgress = lambda done, total: None
 ) -> list[Head]:
-    """The most heads that can go, in the order of elimination, with a drop under `limit` points."""
+    """The longest prefix of the elimination order whose drop is under `limit` points."""
     order, accuracy = _elimination_order(context, progress)
     return order[: _most_under(accuracy, limit)]
 
 
 def _most_under(accuracy: np.ndarray, limit: float) -> int:
-    """How many heads can be gone at most while the drop is under the limit; a curve may dip and recover."""
+    """The largest number of removed heads whose drop is under the limit; the curve may fall and recover."""
     return int(np.flatnonzero(_points(accuracy[0], accuracy) < limit)[-1])
 
 
@@ -168,12 +170,12 @@ def _accuracy_of_all(context: AblationContext) -> float:
 
 
 def _points(before: float, after: Any) -> Any:
-    """The drop from one accuracy to another in points; rounded, as 29 right of 100 to 28 is not less than one."""
+    """The drop between two accuracies in points, rounded so that 29 to 28 right of 100 is exactly one point."""
     return np.round(100 * (before - after), 9)
 
 
 def _cheapest_first(context: AblationContext) -> Iterator[tuple[Head, float]]:
-    """Again and again the head whose loss costs least (accuracy first, then loss), and the accuracy without it."""
+    """Yield the head that costs least (by accuracy, then by loss) and the accuracy without it, until none is left."""
     heads = context.heads
     gone: list[Head] = []
     while len(gone) < len(heads):
@@ -185,12 +187,12 @@ def _cheapest_first(context: AblationContext) -> Iterator[tuple[Head, float]]:
 
 
 def _alone_under(heads: Sequence[Head], drops: dict[str, float], limit: float) -> list[Head]:
-    """Every head whose own drop is under the limit: what counting one at a time promises."""
+    """Every head whose own drop is under the limit: the set that single ablations suggest."""
     return [head for head in heads if drops[str(head)] < limit]
 
 
 def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> list[Head]:
-    """The most heads whose own drops add up to less than the limit."""
+    """The largest set of heads whose single drops sum to less than the limit."""
     ranked = sorted(heads, key=lambda head: drops[str(head)])
     total = np.cumsum([drops[str(head)] for head in ranked])
     within = np.flatnonzero(total < limit)
@@ -198,7 +200,7 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
 
 
 def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
-    """Accuracy of a variant, and its paired drop against the first, in points."""
+    """Accuracy of a variant, and its paired drop from the first variant, in points."""
     return Comparison(
         accuracy=float(right[row].mean()),
         interval=wilson_interval(int(right[row].sum()), right.shape[1]),
@@ -212,7 +214,7 @@ def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> C
 def shapley_exact(
     context: AblationContext, players: Sequence[Head], progress: OnProgress = lambda done, total: None
 ) -> Shapley:
-    """Shapley values of some heads over all their subsets, the other heads staying; in points of accuracy.
+    """Exact Shapley values of some heads over all their subsets, with the other heads left on; in points of accuracy.
 
     value(h) = sum over sets S without h of |S|! (m - |S| - 1)! / m! x (accuracy with S and h - accuracy with S).
     It is a mean over examples of each example's own value, and its standard error comes from their spread.
@@ -256,7 +258,8 @@ def _plan_keeping(context: AblationContext, players: Sequence[Head], kept: Subse
 
 
 def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray, "subset example"]) -> HeadSet:
-    """The fewest of these heads that lose less than a point (the best of equals), with the others in place.
+    """The smallest subset of these heads that costs less than a point (the best of equal ones), with the other heads
+    on.
 
     Chosen on every other example, reported on those between.
     """
@@ -274,7 +277,7 @@ def shapley_sampled(
     random: np.random.Generator,
     progress: OnProgress = lambda done, total: None,
 ) -> Shapley:
-    """Shapley values from random orders in which heads are put back, each order also taken backwards.
+    """Shapley values from random orders in which heads are switched on; each order is also used reversed.
 
     The standard error adds up, as squares, the spread between pairs of orders and the spread between examples.
     """
@@ -315,7 +318,7 @@ def shapley(
     random: np.random.Generator,
     progress: OnProgress,
 ) -> Shapley:
-    """Exact where all subsets can be run, sampled beyond."""
+    """Exact Shapley values if every subset can be run, sampled ones otherwise."""
     if len(players) <= EXACT_HEADS:
         return shapley_exact(context, players, progress)
     return shapley_sampled(context, players, permutations, random, progress)
@@ -325,13 +328,13 @@ def shapley(
 
 
 def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
-    """All pairs; of a model with very many heads, those of one site."""
+    """All pairs of heads; for a model with very many heads, the pairs within each site."""
     pairs = list(combinations(range(len(heads)), 2))
     return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
 
 
 def measure_pairs(context: AblationContext, progress: OnProgress = lambda done, total: None) -> Pairs:
-    """The interaction of every pair: positive where one backs the other up, strongest first.
+    """The interaction of every pair, positive for redundant pairs, strongest first.
 
     interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
     the mean that is reported, against 0; Holm over the pairs.

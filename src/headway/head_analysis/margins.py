@@ -20,13 +20,13 @@ Margins = Float[np.ndarray, "variant example"]
 
 
 def with_margin(baseline: Baseline, margins: Margins) -> Baseline:
-    """With the mean margin of the first variant, which changes nothing, and its 95 % interval over examples."""
+    """Add the mean margin of the unchanged model and its 95 % interval over examples."""
     own = margins[0].astype(np.float64)
     return replace(baseline, margin=float(own.mean()), margin_interval=mean_interval(own))
 
 
 def with_margins(drops: Sequence[Drop], margins: Margins) -> list[Drop]:
-    """With the mean margin of every other variant, and how it differs from the first's on the same examples.
+    """Add the mean margin of every other variant, and its difference from the unchanged model on the same examples.
 
     Below 0 the right answer leads by less. The 95 % interval is Student's, of the mean of paired differences.
     """

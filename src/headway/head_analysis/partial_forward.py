@@ -1,4 +1,4 @@
-"""One batch's pass through a model, cut at every site where heads meet.
+"""The forward pass of one batch, cut at every site.
 
     state = forward.start()
     for site in forward.sites:
@@ -6,9 +6,9 @@
         state = forward.continue_from(state, site, heads)    # change `heads` before this call to intervene
     logits = forward.logits(state)
 
-is the model's forward pass, number for number. `run_tree` walks many variants of it at once and computes what
-they share only once: two variants go separate masks at the first site where they differ. On a GPU branches are walked
-together: their states lie one after another in one batch.
+is the model's forward pass, with identical numbers. `run_tree` runs many variants at once and computes what they share
+only once: two variants branch at the first site where their masks differ. On a GPU all branches are computed together,
+concatenated into one batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,19 +26,19 @@ from headway.model.sites import HeadSite
 from headway.model.transformer import Inputs, Transformer
 
 MOST_WIDTHS = 8
-"""Widths of a batch for which masks and positions are kept."""
+"""Number of batch widths for which masks and positions are cached."""
 KEPT_NUMBERS = 1 << 28
-"""Numbers of the decoder's stream past its first site that are kept, for all masks through it."""
+"""Size limit, in numbers, of the cache of decoder streams after the first site."""
 
 HeadMasks = Int[np.ndarray, "variant head"]
-"""What each variant does to each head: 0 leaves it alone, k puts in what the k-th replacement says."""
+"""Head masks of the variants: 0 keeps a head, k replaces its output by the k-th replacement."""
 Replacement = Mapping[str, Tensor]
-"""What to put in place of a head's output: site -> a tensor that broadcasts to `batch query head d_head`."""
+"""The replacement of head outputs: site -> a tensor that broadcasts to `batch query head d_head`."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A pass between two sites: the stream it works on, and the keys and values of the encoder's output."""
+    """The state of a pass between two sites: the residual stream, and the keys and values of the encoder's output."""
 
     hidden: Hidden
     memory: tuple[KeyValueCache, ...] = field(default=())
@@ -51,19 +51,19 @@ class State:
         return tuple(KeyValueCache(_take(cache.key, rows), _take(cache.value, rows)) for cache in self.memory)
 
     def past(self, site: HeadSite) -> "State":
-        """The same without the keys and values that nobody will look at again once a site has."""
+        """The same state without the keys and values that no later site reads."""
         if not site.across:
             return self
         return State(self.hidden, (*self.memory[: site.layer], KeyValueCache(), *self.memory[site.layer + 1 :]))
 
 
 def _take(heads: Tensor | None, rows: Int[Tensor, " row"]) -> Tensor | None:
-    """Some rows of keys or values, in the order in memory that the linear layer gave them."""
+    """Some rows of keys or values, in the memory layout that the linear layer produced."""
     return None if heads is None else heads.transpose(1, 2).index_select(0, rows).transpose(1, 2)
 
 
 class PartialForward:
-    """A model and a batch, ready to be walked through any number of times."""
+    """A model and a batch, ready for any number of partial forward passes."""
 
     def __init__(self, model: Transformer, inputs: Inputs, *, placed: bool = False):
         self.model, self.inputs, self.sites = model, inputs if placed else model.placed(inputs), model.sites
@@ -76,7 +76,7 @@ class PartialForward:
         self.alike = model.config.shape != "encoder" and one_row_for_all(self.inputs)
 
     def wide(self, copies: int) -> "PartialForward":
-        """The pass of a batch that holds this one so many times; this one itself where nothing has to be repeated."""
+        """The pass of a batch that repeats this one several times; this pass itself if nothing needs repeating."""
         if copies == 1 or self.alike:
             return self
         if copies not in self.copies:
@@ -86,7 +86,7 @@ class PartialForward:
         return self.copies[copies]
 
     def opens(self, site: HeadSite) -> bool:
-        """Whether a site looks at nothing but the decoder's own beginning, whatever the encoder does."""
+        """Whether a site reads only the decoder's own input, independently of the encoder."""
         return self.encoder_view is not None and (site.side, site.layer, site.across) == ("decoder", 0, False)
 
     def start(self) -> State:
@@ -99,7 +99,7 @@ class PartialForward:
         return block
 
     def head_outputs_at(self, state: State, site: HeadSite) -> HeadOutputs:
-        """What the heads of a site bring."""
+        """The head outputs at a site."""
         block = self.block(site)
         if not site.across:
             view = self.encoder_view if site.side == "encoder" else self.own_view
@@ -109,7 +109,7 @@ class PartialForward:
         return block.cross_attention_outputs(state.hidden, None, self.cross_view, state.memory[site.layer])
 
     def continue_from(self, state: State, site: HeadSite, heads: HeadOutputs) -> State:
-        """Take up the heads' outputs, and go to the next site."""
+        """Continue from a site with these head outputs, up to the next site."""
         block = self.block(site)
         if site.across:
             hidden = block.add_cross(state.hidden, heads)
@@ -133,7 +133,7 @@ class PartialForward:
         return State(self.decoder_hidden if copies == 1 else self.decoder_hidden.repeat(copies, 1, 1), memory)
 
     def logits(self, state: State) -> Float[Tensor, "batch *prefix out"]:
-        """The model's answer, once every site has been passed."""
+        """The logits, after the last site."""
         if self.model.config.shape == "encoder":
             return self.model.classify(state.hidden, self.inputs)
         assert self.inputs.prefix is not None
@@ -141,13 +141,13 @@ class PartialForward:
 
 
 def one_row_for_all(inputs: Inputs) -> bool:
-    """Whether every example stands at the same positions and none is padded."""
+    """Whether all examples have the same positions and no padding."""
     places = (inputs.source_positions, inputs.prefix_positions)
     return inputs.source_visible is None and all(place is None or len(place) == 1 for place in places)
 
 
 def repeat(inputs: Inputs, copies: int) -> Inputs:
-    """The rows of a batch several times over; one row that stands for all stays one."""
+    """The rows of a batch repeated; a single row that stands for all is not repeated."""
     rows = len(inputs.source)
 
     def again(part: Tensor | None) -> Tensor | None:
@@ -162,7 +162,7 @@ def repeat(inputs: Inputs, copies: int) -> Inputs:
 
 @torch.inference_mode()
 def head_outputs(forward: PartialForward) -> dict[str, HeadOutputs]:
-    """What every head of every site brings when nothing is changed."""
+    """The outputs of every head when nothing is changed."""
     found = {}
     state = forward.start()
     for site in forward.sites:
@@ -172,14 +172,14 @@ def head_outputs(forward: PartialForward) -> dict[str, HeadOutputs]:
 
 
 Emit = Callable[[Int[np.ndarray, " some"], Tensor], None]
-"""Told the logits of some variants, which all do the same."""
+"""Called with the logits of variants that share a mask."""
 
 
 @torch.inference_mode()
 def run_tree(
     forward: PartialForward, plan: HeadMasks, replacements: Sequence[Replacement], emit: Emit, together: int = 1
 ) -> None:
-    """Every variant of a plan in one pass that branches where variants part; `emit` is told of each leaf.
+    """Run all head masks in one pass that branches where they differ; `emit` is called for each leaf.
 
     Up to `together` branches are computed in one batch. That is for a GPU: one by one, the numbers of a variant do not
     depend on what else is in the plan, to the last bit.
@@ -202,7 +202,9 @@ class _Tree:
     opening: "_Opening"
 
     def grow(self, state: State, step: int, column: int, groups: Sequence[np.ndarray]) -> None:
-        """Go on from a site with groups of variants, alike so far; `column` is the site's first head in the plan."""
+        """Continue from a site with groups of variants that are equal so far; `column` is the site's first head in the
+        masks.
+        """
         forward = self.forward.wide(len(groups))
         if step == len(forward.sites):
             for variants, logits in zip(groups, forward.logits(state).chunk(len(groups)), strict=True):
@@ -233,7 +235,7 @@ class _Tree:
 
 
 class _Opening:
-    """The decoder's stream past its first self-attention, which sees nothing of the encoder.
+    """The decoder's residual stream after its first self-attention, which does not depend on the encoder.
 
     It depends on what is done to the heads of that site alone, so it is computed once for each of its masks.
     """
@@ -244,7 +246,7 @@ class _Opening:
         self.streams: dict[bytes, Hidden] = {}
 
     def after(self, site: HeadSite, masks: HeadMasks) -> Hidden:
-        """The streams of some branches, one after another."""
+        """The residual streams of several branches, concatenated."""
         keys = [mask.tobytes() for mask in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self.streams}
         if (len(self.streams) + len(new)) * self.forward.decoder_hidden.numel() > KEPT_NUMBERS:
@@ -264,12 +266,12 @@ class _Opening:
 
 
 def rows_of(branches: Int[np.ndarray, " branch"], size: int) -> Int[np.ndarray, " row"]:
-    """The rows of some branches that lie one after another, each of so many rows."""
+    """The rows of some branches in a concatenated batch."""
     return (branches[:, None] * size + np.arange(size)).reshape(-1)
 
 
 def _alike(rows: HeadMasks, variants: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What some variants do, each different row once, with the variants that do it."""
+    """The different masks at a site, each with the variants that have it."""
     if len(variants) == 1:
         return [(rows[0], variants)]
     places: dict[bytes, list[int]] = {}
@@ -281,7 +283,7 @@ def _alike(rows: HeadMasks, variants: np.ndarray) -> list[tuple[np.ndarray, np.n
 def patch_heads(
     heads: HeadOutputs, site: HeadSite, mask: np.ndarray, replacements: Sequence[Replacement]
 ) -> HeadOutputs:
-    """The heads of a site with some replaced, as one row of a plan says."""
+    """The head outputs of a site with some replaced, as one row of the masks says."""
     for code in np.unique(mask[mask > 0]).tolist():
         chosen = send(mask == code, heads.device)[:, None]
         heads = torch.where(chosen, replacements[code - 1][site.name].to(heads.dtype), heads)
@@ -291,7 +293,7 @@ def patch_heads(
 def patch_each(
     heads: HeadOutputs, site: HeadSite, masks: HeadMasks, replacements: Sequence[Replacement]
 ) -> HeadOutputs:
-    """`patch_heads` for several branches that lie one after another, each with a row of its own."""
+    """`patch_heads` for several concatenated branches, each with its own row of the masks."""
     if len(masks) == 1:
         return patch_heads(heads, site, masks[0], replacements)
     folded = heads.unflatten(0, (len(masks), len(heads) // len(masks)))

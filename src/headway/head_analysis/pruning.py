@@ -1,4 +1,6 @@
-"""Heads physically gone: smaller matrices, the same logits as with those heads zeroed."""
+"""Pruning: heads are removed from the weight matrices, and the logits equal those of the model with these heads
+zeroed.
+"""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +25,7 @@ from headway.model.transformer import Transformer, count_parameters
 from headway.tasks import Examples
 
 TOLERANCE = 1e-4
-"""Share of the largest logit: fp32 sums in another order stay well below, anything larger is a fault of the pruning."""
+"""Tolerance relative to the largest logit. Rounding in fp32 stays well below it; a larger difference is a bug."""
 REPEATS = 7
 
 
@@ -39,7 +41,7 @@ class PruneResult:
     parameters_before: int
     parameters_after: int
     speed: float
-    """Passes a second after over before, measured side by side."""
+    """Speed-up: passes per second after pruning divided by those before, measured in alternation."""
     logits_apart: float
     n: int
     exact_match_before: float
@@ -55,7 +57,7 @@ def choose_kept(
     max_drop: float | None,
     progress: OnProgress = lambda done, total: None,
 ) -> tuple[list[Head], str]:
-    """The heads that stay, and how they were chosen: by name, or by elimination on the validation split."""
+    """The heads to keep, and how they were chosen: by name, or by elimination on the validation split."""
     heads = heads_of(trained)
     if (keep is None) == (max_drop is None):
         raise InputError("give one of --keep (heads that stay) and --max-drop (points that may be lost)")
@@ -71,7 +73,7 @@ def choose_kept(
 
 
 def cut_model(trained: Trained, kept: Sequence[Head]) -> Transformer:
-    """The same model without the other heads: their rows of query, key and value and columns of output are gone."""
+    """The model without the other heads: their rows of query, key and value and their columns of output are removed."""
     config = replace(trained.config.model, kept_heads=tuple(str(head) for head in kept))
     smaller = make_model(trained.task, config).to(trained.device, next(trained.model.parameters()).dtype)
     state = dict(trained.model.state_dict())
@@ -99,7 +101,7 @@ def _keep(tensor: Tensor, axis: int, places: Sequence[int], heads: int) -> Tenso
 
 
 def compare_pruned(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> dict[str, Any]:
-    """The pruned model against the masked one and against the whole one; unequal logits raise."""
+    """Compare the pruned model with the masked and with the whole model; unequal logits raise."""
     heads = heads_of(trained)
     gone = as_row(heads, [head for head in heads if head not in kept])[None]
     return {
@@ -112,7 +114,7 @@ def compare_pruned(trained: Trained, smaller: Trained, kept: Sequence[Head], exa
 
 
 def compare_accuracy(trained: Trained, smaller: Trained, examples: Examples) -> dict[str, Any]:
-    """Whole-answer accuracy of both on the same examples, and the paired drop."""
+    """Exact match of both models on the same examples, and the paired drop."""
     before, after = (
         run_variants(one, examples, np.zeros((1, len(heads_of(one))), dtype=np.int64), [zero]).right[0]
         for one in (trained, smaller)
@@ -139,7 +141,7 @@ def logits_apart(trained: Trained, smaller: Trained, gone: Any, examples: Exampl
 
 
 def compare_speed(trained: Trained, smaller: Trained, examples: Examples) -> float:
-    """How many times as fast a pass of the pruned model is: the median of alternating runs."""
+    """The speed-up of a forward pass by pruning: the median of alternating runs."""
     batch = make_batch(trained.task, trained.model, examples.take(slice(0, 512)), trained.device)
     return median(_seconds(trained, batch) / _seconds(smaller, batch) for _ in range(REPEATS))
 

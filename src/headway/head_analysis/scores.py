@@ -89,13 +89,15 @@ def _share_at(weights: Weights, seen: Seen, back: int) -> tuple[Tensor, Tensor]:
 
 
 def _steps_back(seen: Seen) -> Int[Tensor, "batch query key"]:
-    """How many tokens before the query each key stands; what sees not even itself is padding and does not count."""
+    """How many tokens before the query each key stands, padding not counted."""
     place = seen.diagonal(dim1=1, dim2=2).cumsum(-1)
     return place[:, :, None] - place[:, None, :]
 
 
 def part_share(weights: Weights, part: Seen) -> tuple[Tensor, Tensor]:
-    """Share of attention on a part: the sum of the weights on its tokens, over the queries that can see any of it."""
+    """Share of attention on a part: the sum of the weights on its tokens, over the queries that can see at least
+    one.
+    """
     return (weights * part[:, None]).sum(-1), part.any(-1)
 
 
@@ -118,7 +120,7 @@ class HeadScores:
     means: dict[str, dict[str, float | None]]
     deviations: dict[str, dict[str, float | None]]
     uniform: dict[str, dict[str, float | None]]
-    """What attention spread evenly over the visible keys would score on each part."""
+    """The score of each part under uniform attention over the visible keys."""
 
 
 class Scoring(OneStep[HeadScores]):
@@ -134,7 +136,7 @@ LEAST_LIFT = 0.1
 
 
 def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, float | None]) -> str:
-    """The kind of attention and the part a head favours most over spreading its attention evenly.
+    """The kind of attention, and the part on which a head's attention exceeds uniform attention most.
 
     `cross: carry` for a cross-attention head that puts 0.7 on the carry's columns where even attention would put
     0.3; `spread` where no part gets at least 0.1 more than its even share.
@@ -145,7 +147,7 @@ def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, flo
 
 
 def score_heads(trained: Trained, examples: Examples) -> HeadScores:
-    """The scores of every head over the examples, one recorded teacher-forced pass."""
+    """The scores of every head over the examples, from one teacher-forced pass."""
     sums = _Sums()
     for piece in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, piece, trained.device)
@@ -162,7 +164,7 @@ def score_heads(trained: Trained, examples: Examples) -> HeadScores:
 def site_scores(
     trained: Trained, batch: Batch, site: HeadSite, weights: Tensor, parts: dict[str, Tensor]
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Every score of one site for each example: `batch head`, and what even attention would give."""
+    """Every score of one site for each example, `batch head`, and its value under uniform attention."""
     seen = visible_keys(trained, batch, site)
     found = {}
     for name, part in parts.items():
@@ -184,7 +186,7 @@ def _over_queries(values: Float[Tensor, "batch head query"], applies: Bool[Tenso
 
 
 def visible_keys(trained: Trained, batch: Batch, site: HeadSite) -> Seen:
-    """Which keys each real query of a site may see."""
+    """Which keys each query of a site may see; padding is no query."""
     queries = query_mask(trained, batch, site)
     source = batch.inputs.source != trained.task.vocabulary.pad
     keys = source if site.across else queries
@@ -211,7 +213,7 @@ def cut_part(part: Bool[Tensor, "batch token token"], batch: Batch, site: HeadSi
 
 
 class _Sums:
-    """Running sums of scores, so that no more than one batch is held."""
+    """Running sums of scores, so that only one batch is in memory."""
 
     def __init__(self) -> None:
         self.moments: dict[tuple[str, str], np.ndarray] = {}

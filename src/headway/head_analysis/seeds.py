@@ -31,7 +31,7 @@ from headway.results.schema import Interval
 from headway.statistics import ENOUGH_SEEDS, median_interval
 
 FEWEST_WITHIN = 3
-"""Heads of one kind that a correlation needs: that of two is always 1 or -1."""
+"""Fewest heads of one kind for a correlation; with two heads it is always 1 or -1."""
 VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 Measured = tuple[float, Interval]
 """A drop and its interval over examples."""
@@ -55,7 +55,7 @@ def over_seeds(values: Sequence[float], own: Sequence[Interval | None] | None = 
 
 
 def summarise_seeds(documents: Sequence[HeadAnalysis]) -> HeadsTogether:
-    """The findings of several runs over seeds; fewer than six are labelled descriptive."""
+    """The findings of several runs, summarised over seeds; fewer than six seeds are labelled descriptive."""
     baselines = [document.baseline for document in documents]
     return HeadsTogether(
         seeds=len(documents),
@@ -91,7 +91,10 @@ def _verdict_counts(documents: Sequence[HeadAnalysis]) -> dict[str, dict[str, Ov
 
 
 def _shares(found: Sequence[Prunable]) -> PrunableOverSeeds:
-    """Shares of heads that can go one at a time; where a run's share has an interval, it widens that over seeds."""
+    """Shares of heads that can be removed one at a time.
+
+    If a run's share has an interval, it widens the interval over seeds.
+    """
     return PrunableOverSeeds(
         under_1_point=over_seeds([one.under_1_point for one in found], [one.under_1_point_interval for one in found]),
         under_5_points=over_seeds(
@@ -107,7 +110,7 @@ def _ranked(heads: Iterable[Head]) -> list[Measured]:
 
 
 def _drops_over_seeds(drops: Sequence[Measured]) -> OverSeeds:
-    """One drop a seed, each with the interval of its examples."""
+    """One drop per seed, each with its interval over examples."""
     return over_seeds([drop for drop, _ in drops], [interval for _, interval in drops])
 
 
@@ -126,7 +129,9 @@ def _by_rank(documents: Sequence[HeadAnalysis]) -> dict[str, tuple[OverSeeds, ..
 
 
 def _by_role(documents: Sequence[HeadAnalysis]) -> dict[str, RoleOverSeeds]:
-    """Each role: how many heads of a seed have it, and the mean drop of those heads in the seeds that have any."""
+    """For each role: how many heads of a seed have it, and the mean drop of those heads over the seeds that have
+    any.
+    """
     roles = sorted({row.role for document in documents for row in document.heads})
     found = {}
     for role in roles:
@@ -146,7 +151,7 @@ def _by_layer(documents: Sequence[HeadAnalysis]) -> dict[str, OverSeeds]:
 
 
 def _largest(heads: Iterable[Head]) -> Measured:
-    """The largest drop of a site; nothing where no heads are left."""
+    """The largest drop at a site; None where all its heads were pruned."""
     return next(iter(_ranked(heads)), (0.0, (0.0, 0.0)))
 
 
@@ -167,11 +172,11 @@ def _sets(found: Sequence[HeadSet]) -> SetOverSeeds:
 
 
 OFTEN, SELDOM = 0.9, 0.1
-"""A rate above the one is counted as often, below the other as seldom."""
+"""Rates above the first limit count as often, below the second as seldom."""
 
 
 def rates_over_seeds(values: Sequence[float]) -> RatesOverSeeds:
-    """Every seed's rate, and how many are high, low and between; no mean.
+    """The rate of every seed, and how many are high, low and between; a mean would hide the difference.
 
     Rates of seeds lie near 0 or near 1, as a seed has one head for a thing or several: their mean is no seed's rate.
 
@@ -207,7 +212,7 @@ def _contrast(documents: Sequence[HeadAnalysis], index: int) -> ContrastOverSeed
 
 
 def _strongest(documents: Sequence[HeadAnalysis], index: int) -> dict[str, RatesOverSeeds]:
-    """Of each kind of attention the chosen head's rate in every seed that has one.
+    """For each kind of attention, the rate of the chosen head in every seed that has one.
 
     Documents of earlier versions do not say which head was chosen on other pairs; theirs is the largest rate of all.
     """
@@ -259,7 +264,7 @@ def _correlations(documents: Sequence[HeadAnalysis]) -> Correlations:
 
 
 def _correlation(documents: Sequence[HeadAnalysis], score: str, kind: str | None = None) -> OverSeeds | None:
-    """One score's correlation over seeds; None where it is the same for all heads of every seed."""
+    """One score's correlation over seeds; None if the score is constant over the heads of every seed."""
     values = []
     for document in documents:
         rows = [head for head in document.heads if kind in (None, head.kind)]

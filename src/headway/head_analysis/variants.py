@@ -1,4 +1,4 @@
-"""Many variants of a model on many examples: which are right, token by token, and at what loss.
+"""Many variants of a model on many examples: which answers are right, token by token, and with what loss.
 
 A variant replaces the outputs of some heads. What is put in their place is a replacement:
 
@@ -29,13 +29,13 @@ ReplacementOf = Callable[[PartialForward, slice], Replacement]
 
 
 def heads_of(trained: Trained) -> list[Head]:
-    """Every head that is there, in the order of computation; the columns of a plan."""
+    """Every head of the model in the order of computation; these are the columns of the head masks."""
     return [head for site in trained.model.sites for head in site.heads]
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of every example under every variant; `counted` is false where an answer is padding."""
+    """The outcome of every example under every variant; `counted` is false where an answer is padding."""
 
     right: Bool[np.ndarray, "variant example"]
     token_right: Bool[np.ndarray, "variant example answer"]
@@ -43,7 +43,9 @@ class Outcomes:
     counted: Bool[np.ndarray, "example answer"]
     predicted: Int[np.ndarray, "variant example answer"] | None = None
     margin: Float[np.ndarray, "variant example"] | None = None
-    """The right token's logit less the best other one's, the smallest over an answer: above 0 where it is right."""
+    """The margin: the right token's logit minus the best other one's, the smallest over an answer; positive if it is
+    right.
+    """
 
     def __len__(self) -> int:
         return len(self.right)
@@ -64,7 +66,7 @@ class Outcomes:
 
     @property
     def mean_loss(self) -> Float[np.ndarray, " variant"]:
-        """Loss a token."""
+        """Loss per token."""
         return self.loss.sum(1) / self.counted.sum()
 
 
@@ -78,7 +80,9 @@ def run_variants(
     keep_predicted: bool = False,
     keep_margin: bool = False,
 ) -> Outcomes:
-    """One teacher-forced pass a variant, sharing everything below the first change; scored as `evaluate` scores."""
+    """One teacher-forced pass per variant, which shares all layers before the first change; scored as `evaluate`
+    scores.
+    """
     pad = trained.task.vocabulary.pad
     n, variants = len(examples), len(plan)
     target = examples.target.reshape(n, -1)
@@ -109,7 +113,7 @@ def run_variants(
 
 
 def branches_at_once(batch: Batch) -> int:
-    """How many branches of a tree fill a GPU; a CPU takes them one by one, in its cache."""
+    """How many branches fill a GPU; a CPU runs them one by one, which suits its cache."""
     device = batch.target.device.type
     if device == "cpu":
         return 1
@@ -118,7 +122,7 @@ def branches_at_once(batch: Batch) -> int:
 
 
 class _Scoreboard:
-    """What becomes of one batch of examples under every variant; leaves wait and are scored several at once."""
+    """The outcomes of one batch under every variant; leaves are collected and scored several at a time."""
 
     def __init__(self, variants: int, batch: Batch, pad: int, together: int, *, keep_margin: bool):
         self.tokens = batch.target.reshape(len(batch.target), -1)
@@ -136,7 +140,7 @@ class _Scoreboard:
 
     @torch.inference_mode()
     def score(self) -> None:
-        """Score what waits; variants that do the same have the same leaf."""
+        """Score the collected leaves; variants with the same mask share a leaf."""
         if not self.waiting:
             return
         leaves, device = len(self.waiting), self.tokens.device
@@ -153,7 +157,7 @@ class _Scoreboard:
             place[index] = values.unflatten(0, (leaves, len(self.tokens)))[of]
 
     def token_right(self) -> Bool[Tensor, "variant batch answer"]:
-        """Padding counts as right."""
+        """Which tokens are right; padding counts as right."""
         return (self.predicted == self.tokens) | (self.tokens == self.pad)
 
 
@@ -165,7 +169,7 @@ def _score(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> tup
 
 
 def answer_margin(logits: Tensor, target: Int[Tensor, "batch answer"], pad: int) -> Float[Tensor, " batch"]:
-    """By how much the right token leads, where it leads least; padding does not count.
+    """The smallest margin over the tokens of each answer, padding left out.
 
     Logits 3, 1, 2 of which the first is right have the margin 1; -1 if the third is.
     """
@@ -183,7 +187,7 @@ def zero(forward: PartialForward, rows: slice) -> Replacement:
 
 
 def patch_source(trained: Trained, patch_sources: Examples) -> ReplacementOf:
-    """The outputs on other examples; row i of the patch_sources stands in for row i."""
+    """The outputs on other examples: row i of `patch_sources` replaces row i."""
 
     def replacement(forward: PartialForward, rows: slice) -> Replacement:
         batch = make_batch(trained.task, trained.model, patch_sources.take(rows), trained.device)
@@ -193,7 +197,7 @@ def patch_source(trained: Trained, patch_sources: Examples) -> ReplacementOf:
 
 
 def means(trained: Trained, examples: Examples) -> tuple[ReplacementOf, ReplacementOf]:
-    """The replacements `mean` and `position-mean`, from the examples; padding does not count."""
+    """The replacements `mean` and `position-mean`, from the examples without padding."""
     sums, counts = _sums_by_place(trained, examples)
     keys = {site.name: [key for key in sums if key[0] == site.name] for site in trained.model.sites}
     everywhere = {name: (_total(sums, at) / _total(counts, at)).float() for name, at in keys.items()}
@@ -215,7 +219,7 @@ def _total(sums: "Sums", keys: list[tuple[str, str]]) -> Float[Tensor, "head d_h
 
 
 Sums = dict[tuple[str, str], Float[Tensor, "_ _ _"]]
-"""(site, source or answer) -> a sum at each place, `place head d_head`; `place 1 1` for a count."""
+"""(site, source or answer) -> a sum at each position, `position head d_head`; `position 1 1` for a count."""
 
 
 @torch.inference_mode()
@@ -247,7 +251,7 @@ def spans(forward: PartialForward, site: HeadSite) -> list[tuple[str, slice]]:
 
 
 def _add(sums: Sums, key: tuple[str, str], value: Tensor) -> None:
-    """Add to a sum over places, which grows when a longer batch comes."""
+    """Add to a sum over positions, which grows when a longer batch comes."""
     before = sums.get(key)
     if before is not None:
         longest = max(len(before), len(value))
@@ -257,7 +261,7 @@ def _add(sums: Sums, key: tuple[str, str], value: Tensor) -> None:
 
 
 def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "batch query"]:
-    """The queries of a site that stand for a real token and not for padding."""
+    """The queries of a site that are real tokens, not padding."""
     source = batch.inputs.source != trained.task.vocabulary.pad
     if site.side == "encoder":
         return source
@@ -275,7 +279,7 @@ def lengths_of(trained: Trained, examples: Examples) -> Int[np.ndarray, "example
 def pick_patch_sources(
     trained: Trained, examples: Examples, random: np.random.Generator
 ) -> Int[np.ndarray, " example"]:
-    """For each example another one of the same lengths, at random; an example alone in its lengths is its own."""
+    """For each example a random other one of the same lengths; an example with unique lengths is its own source."""
     _, group = np.unique(lengths_of(trained, examples), axis=0, return_inverse=True)
     group = group.reshape(-1)
     patch_sources = np.arange(len(examples))

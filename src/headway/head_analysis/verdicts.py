@@ -1,4 +1,4 @@
-"""What is claimed of a head, and when: critical, important, redundant or harmful, each held to its own claim.
+"""When a head is called critical, important, redundant or harmful: each verdict is a claim with its own test.
 
 The drop of accuracy is in points (100 = everything). `lost` counts examples right before and wrong after, `gained`
 those wrong before and right after. All claims of a sweep are corrected as one family.
@@ -14,18 +14,18 @@ from jaxtyping import Int
 from headway.statistics import drop_above, holm, holm_at_once, mcnemar, paired_interval
 
 CRITICAL, IMPORTANT = 10.0, 1.0
-"""Points of drop above which a head is critical or important; within IMPORTANT either way it is redundant."""
+"""Limits of the drop, in points: above CRITICAL, above IMPORTANT; redundant means within IMPORTANT of zero."""
 ALPHA = 0.05
 TAILS = 2
-"""Claims of one drop that can be false at once."""
+"""How many claims about one drop can be false at once."""
 DEPENDS = "depends on the ablation"
 LARGEST_N = 10_000_000
-"""More examples than this would not be a plan."""
+"""Larger numbers of examples are not suggested."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """P-values of what verdicts claim of paired drops, uncorrected; arrays of any one shape."""
+    """Uncorrected p-values of the claims that verdicts make about paired drops; arrays of one shape."""
 
     critical: np.ndarray
     important: np.ndarray
@@ -48,7 +48,7 @@ def claims_of(lost: Any, gained: Any, n: Any) -> Claims:
 
 
 def correct(claims: Claims) -> Claims:
-    """The claims of a sweep as one family, one axis: if those below ALPHA are made, P(any of them is false) ≤ ALPHA.
+    """All claims of a sweep as one family: if those below ALPHA are made, P(any of them is false) ≤ ALPHA.
 
     Whatever a true drop is, what is false of it comes from at most two tails (at a drop of 1 point: "above 1" from the
     upper, "below -1" and "within 1" both from the lower), and from one if it is above 10 or below -1. So two claims a
@@ -114,7 +114,7 @@ def decide(corrected: Claims) -> np.ndarray:
 
 
 def overall(verdicts: Sequence[str]) -> str:
-    """A head's verdict over the kinds of ablation; their order does not matter.
+    """A head's verdict over all kinds of ablation, independent of their order.
 
     Kinds that contradict each other (redundant beside important, critical or harmful; harmful beside important or
     critical) make it depend on the ablation. `redundant` and `critical` must be shown by every kind. `important` and
@@ -132,7 +132,7 @@ def overall(verdicts: Sequence[str]) -> str:
 
 
 def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | None:
-    """How many examples would decide, if the rates stayed as they are; None if no number within reason would.
+    """How many examples would decide the verdict if the rates stayed the same; None if no reasonable number would.
 
     Its p-value must then stay below ALPHA when multiplied by all that can be false at once in the family, which is the
     most that the correction can ask.
@@ -149,7 +149,7 @@ def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | No
 
 
 def share_under(lost: np.ndarray, gained: np.ndarray, n: int | np.ndarray, limit: float) -> tuple[float, float]:
-    """Between which shares the share of drops that are truly under a limit lies, with 95 %.
+    """The 95 % interval of the share of heads whose true drop is under a limit.
 
     The ends are those that are shown to be under it, and all but those that are shown not to be. Of each drop one of
     the two is false, so as many can be as there are drops: p-values are multiplied by their number.

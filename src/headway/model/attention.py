@@ -29,28 +29,30 @@ from headway.model.encodings.base import Encoding, Heads, for_rows
 from headway.model.noise import Dropout
 
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
-"""Largest number of (batch x head x query x key) cells of mask and bias that is held at once."""
+"""The most (batch x head x query x key) cells of mask and bias held in memory at once."""
 
 SHORT_CELLS = 64 * 64
-"""Query x key cells up to which a CPU trains with plain products instead of the blocked kernel."""
+"""Up to this many query x key cells, training on a CPU uses plain matrix products instead of the blocked kernel."""
 
 
 BLOCK = 64
-"""Queries and keys that a GPU's fused kernel takes at once."""
+"""The block size of a GPU's fused kernel, in queries and keys."""
 
 MANY_BLOCKS = 4_096
-"""Rows x heads from which a GPU is busy with attention, and not waiting for the host."""
+"""From this many rows x heads on, attention keeps a GPU busy, so that it does not wait for the host."""
 
 UNROLLED_CELLS = 24 * 24
-"""Query x key cells up to which compiled code writes attention out as sums."""
+"""Up to this many query x key cells, compiled code computes attention as elementwise sums."""
 
 PRODUCT_CELLS = 64 * 64
-"""Query x key cells up to which compiled code takes plain products: a block of the fused kernel is mostly empty."""
+"""Up to this many query x key cells, compiled code uses plain matrix products, since a block of the fused kernel would
+be mostly empty.
+"""
 
 
 @dataclass(frozen=True)
 class Visibility:
-    """Which keys a query may see: no padding, and with `causal` nothing that comes after it.
+    """Which keys a query may see: no padding, and with `causal` no later token.
 
     The last query stands at the last key, so a decoder that has kept its keys may bring one query alone.
     """
@@ -59,7 +61,7 @@ class Visibility:
     causal: bool = False
 
     def mask(self, queries: range, n_queries: int, n_keys: int, device: torch.device) -> Tensor | None:
-        """`batch 1 query key`, true where visible, for some of the queries; None when all is visible."""
+        """The mask `batch 1 query key` of some of the queries, true where visible; None if everything is visible."""
         mask = None if self.keys is None else self.keys[:, None, None, :]
         if self.causal and n_queries > 1:
             query = torch.arange(queries.start, queries.stop, device=device) + (n_keys - n_queries)
@@ -85,7 +87,7 @@ def attend(
     bias: Float[Tensor, "#batch #head query key"] | None = None,
     drop: Drop | None = None,
 ) -> tuple[Float[Tensor, "batch head query d_value"], Float[Tensor, "batch head query key"]]:
-    """Attention with its weights: the definition, and the reference for every faster way."""
+    """Attention with its weights: the definition, and the reference for every faster implementation."""
     score = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if bias is not None:
         score = score + bias
@@ -126,7 +128,7 @@ def attend_fast(
 
 
 def rows_side_by_side(query: Tensor, key: Tensor, mask: Tensor | None) -> int:
-    """How many rows share one block of a GPU's fused kernel, a divisor of the batch; 1 where that brings nothing."""
+    """How many rows share one block of a GPU's fused kernel, a divisor of the batch; 1 if packing saves nothing."""
     batch, longest = len(query), max(query.shape[-2], key.shape[-2])
     few = batch * query.shape[1] < MANY_BLOCKS
     if query.device.type == "cpu" or torch.is_grad_enabled() or few or (mask is not None and len(mask) > 1):
@@ -135,7 +137,7 @@ def rows_side_by_side(query: Tensor, key: Tensor, mask: Tensor | None) -> int:
 
 
 def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rows: int) -> Tensor:
-    """Attention with so many rows of a batch laid out as one sequence, in which each sees only itself.
+    """Attention with several rows of a batch packed into one sequence; the mask separates the rows.
 
     The fused kernel works in blocks of 64 queries and keys; a row of seven alone leaves most of its block empty. A row
     whose keys or values are not all finite gets NaN everywhere, and the others nothing of it: a weight of 0 would not
@@ -159,14 +161,14 @@ def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor 
 
 @lru_cache(maxsize=64)
 def _same_row(rows: int, n_queries: int, n_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
-    """Which query and key of rows that lie side by side are of the same row."""
+    """Whether query and key of a packed sequence belong to the same row."""
     query = torch.arange(rows * n_queries, device=device) // n_queries
     key = torch.arange(rows * n_keys, device=device) // n_keys
     return (query[:, None] == key)[None, None]
 
 
 def _attend_unrolled(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention as plain sums, which a compiler fuses: for a few tokens, several times faster than matrix kernels.
+    """Attention as elementwise sums, which a compiler fuses; for few tokens several times faster than matrix kernels.
 
     Everything has the order `batch query key head`, that of the linear layers around it, so that nothing is copied.
     """
@@ -189,7 +191,7 @@ def _attend_by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor 
 
 @torch.library.custom_op("headway::wall", mutates_args=())
 def wall(x: Tensor) -> Tensor:
-    """The same numbers; what stands before and behind is not fused, so `x` and its gradient are computed once."""
+    """Identity that the compiler does not fuse across, so that `x` and its gradient are computed once."""
     return x.clone()
 
 
@@ -198,7 +200,7 @@ wall.register_autograd(lambda context, gradient: wall(gradient))
 
 
 def let_compiler_keep_walls() -> None:
-    """Tell PyTorch's compiler to store what is before a wall instead of copying it.
+    """Make PyTorch's compiler store the input of the barrier instead of copying it.
 
     This is a part of the compiler that may change without notice; where it is not as expected, the copy stays.
     """
@@ -217,7 +219,10 @@ def let_compiler_keep_walls() -> None:
 
 
 def _kernel_for(query: Tensor, key: Tensor) -> AbstractContextManager[None]:
-    """On a CPU plain products for short sequences in training; without gradients the blocked kernel is 8 % faster."""
+    """Whether to use plain products: on a CPU for short sequences in training.
+
+    Without gradients the blocked kernel is 8 % faster.
+    """
     short = query.shape[-2] * key.shape[-2] <= SHORT_CELLS
     plain = short and query.device.type == "cpu" and torch.is_grad_enabled()
     return sdpa_kernel(SDPBackend.MATH) if plain else nullcontext()
@@ -227,7 +232,7 @@ MaskPiece = Bool[Tensor, "#batch 1 #query key"] | None
 BiasPiece = Float[Tensor, "#batch #head query key"] | None
 MaskOf = Callable[[range], MaskPiece]
 BiasOf = Callable[[range, torch.dtype], BiasPiece]
-"""Mask and bias of some of the queries: long sequences ask for them piece by piece."""
+"""Mask and bias of some of the queries; long sequences request them in chunks."""
 
 
 def attend_in_chunks(
@@ -237,7 +242,7 @@ def attend_in_chunks(
     mask_of: MaskOf,
     bias_of: BiasOf,
 ) -> Float[Tensor, "batch head query d_head"]:
-    """`attend_fast` over pieces of the queries, so that no query x key tensor is ever held whole."""
+    """`attend_fast` over chunks of the queries, so that no full query x key tensor is in memory."""
     n_queries, n_keys = query.shape[2], key.shape[2]
     size = max(1, CHUNK_ELEMENTS[query.device.type] // (query.shape[0] * query.shape[1] * n_keys))
     if size >= n_queries:
@@ -257,7 +262,7 @@ NewHeads = Float[Tensor, "batch head new d_head"]
 
 @dataclass
 class KeyValueCache:
-    """Keys and values of one attention that were computed before; grown by decoding, one step at a time."""
+    """The KV cache of one attention module; decoding appends to it step by step."""
 
     key: Heads | None = None
     value: Heads | None = None
@@ -271,7 +276,7 @@ class KeyValueCache:
 
 @dataclass(frozen=True)
 class Place:
-    """Where queries and keys stand: the encoding's two hooks for attention, bound to positions.
+    """The encoding's hooks for attention (`rotate` and `bias`), bound to the positions of queries and keys.
 
     `kind` is the attention's kind (encoder, decoder or cross), for encodings that learn one bias for each.
     With a `window`, a query sees keys at most that far away. Where positions count digits, tokens that are not digits
@@ -285,7 +290,7 @@ class Place:
     window: int | None = None
 
     def near(self, queries: range) -> Bool[Tensor, "#batch 1 query key"] | None:
-        """Which keys are inside the window, for some of the queries; None without a window."""
+        """The mask of the window for some of the queries; None without a window."""
         if self.window is None:
             return None
         query, key = self._both(queries)
@@ -296,7 +301,7 @@ class Place:
         return inside[:, None]
 
     def _both(self, queries: range) -> tuple[Int[Tensor, "#row query"], Int[Tensor, "#row key"]]:
-        """Positions of some of the queries and of all keys; in a stack either may have one row for each model."""
+        """Positions of some of the queries and of all keys. In a stack, either may have one row for each model."""
         query, key = self.query_positions[:, queries.start : queries.stop], self.key_positions
         rows = max(len(query), len(key))
         return for_rows(query, rows), for_rows(key, rows)
@@ -314,7 +319,7 @@ class Place:
 
 
 def _linear(width_in: int, width_out: int) -> nn.Linear:
-    """A linear layer; one without weights is made without the warning that there is nothing to initialise."""
+    """A linear layer. A layer of size 0 is made without PyTorch's warning that there is nothing to initialise."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Initializing zero-element tensors")
         return nn.Linear(width_in, width_out)
@@ -324,7 +329,7 @@ HeadOutputs = Float[Tensor, "batch query head d_head"]
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each in a space of its own, mixed by one output projection.
+    """Multi-head attention: several heads, each in its own subspace, mixed by one output projection.
 
     The heads meet only in `output`: its input, `batch query (head d_head)`, is where a head can be
     switched off, replaced or taken out. `kept` are the heads that are there, out of the `n_heads` that the
@@ -362,7 +367,7 @@ class MultiHeadAttention(nn.Module):
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> HeadOutputs:
-        """What each head brings, before `output` mixes them; with `record`, store the weights under `name`."""
+        """The output of each head, before the output projection; with `record`, its weights are stored under `name`."""
         query = place.rotate_query(self.split(self.query(x)))
         if self.log_length_scale:
             seen = visibility.count(query.shape[2], key.shape[2], query.device)
@@ -387,7 +392,7 @@ class MultiHeadAttention(nn.Module):
         return mixed.transpose(1, 2)
 
     def _bias_of(self, place: Place, rows: int) -> BiasOf:
-        """The encoding's bias, for the heads that are there and so many rows."""
+        """The encoding's bias for the heads that the model has and for this many rows."""
 
         def bias_of(queries: range, dtype: torch.dtype) -> BiasPiece:
             bias = place.bias(queries, dtype)

@@ -1,4 +1,4 @@
-"""One layer of a transformer: attention to itself, optionally to an encoder, then a feed-forward layer."""
+"""One layer of a transformer: self-attention, optional cross-attention, then an MLP."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ Encoded = Float[Tensor, "batch source d_model"]
 
 @dataclass
 class LayerCache:
-    """What decoding keeps of one layer: its own keys and values, and those of the encoder's output."""
+    """The KV cache of one layer: its own keys and values, and those of the encoder's output."""
 
     own: KeyValueCache = field(default_factory=KeyValueCache)
     cross: KeyValueCache = field(default_factory=KeyValueCache)
@@ -25,7 +25,7 @@ class LayerCache:
 
 @dataclass(frozen=True)
 class View:
-    """What one kind of attention may look at, and where everything stands."""
+    """The mask and the positions of one kind of attention."""
 
     place: Place
     visibility: Visibility
@@ -44,7 +44,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Each branch is added to the residual stream; its norm stands before it (pre) or after the sum (post).
+    """Each branch is added to the residual stream; its layer norm is before the branch (pre) or after the sum (post).
 
     `forward` is the whole layer. The parts it is made of are public: a pass can be cut where the heads meet,
     between their outputs (`self_attention_outputs`, `cross_attention_outputs`) and the residual stream (`add_own`,
@@ -87,7 +87,7 @@ class Block(nn.Module):
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> HeadOutputs:
-        """What the heads of self-attention bring; keys and values before this call's come from the cache."""
+        """The head outputs of self-attention; keys and values of earlier tokens come from the cache."""
         x = self._read(x, self.own_norm)
         key, value = self.own.keys_and_values(x, view.place.rotate_key)
         if cache is not None:
@@ -103,7 +103,9 @@ class Block(nn.Module):
         record: dict[str, Tensor] | None = None,
         name: str = "",
     ) -> HeadOutputs:
-        """What the heads of cross-attention bring; a cache that has the memory's keys and values needs no memory."""
+        """The head outputs of cross-attention; if the cache has the keys and values of the encoder's output, that is
+        not needed.
+        """
         assert self.cross is not None and self.cross_norm is not None
         x = self._read(x, self.cross_norm)
         if cache is not None and cache.key is not None and cache.value is not None:
@@ -126,7 +128,7 @@ class Block(nn.Module):
         return self._add(x, self.feed_forward_norm, self.feed_forward(self._read(x, self.feed_forward_norm)))
 
     def _read(self, x: Hidden, norm: nn.Module) -> Hidden:
-        """What a branch reads of the stream."""
+        """The input of a branch."""
         read: Hidden = norm(x) if self.pre_norm else x
         return read
 

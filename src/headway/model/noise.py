@@ -1,4 +1,5 @@
-"""Random numbers of a training step, counted: each is fixed by the step's key, the call and its place in the tensor.
+"""Counter-based random numbers of a training step: each is a hash of the step's key, the call and the index in the
+tensor.
 
 A generator's numbers depend on how many were drawn before. These do not: the same key gives the same dropout to a
 model trained alone, resumed halfway, or trained in a stack beside others, on a CPU and on a GPU.
@@ -11,14 +12,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 AXES = (0x2C1B3C6D, 0x297A2D39, 0x5851F42D, 0x14057B7F)
-"""Odd numbers that tell the axes of a tensor apart; widths do not matter, so padding moves nobody's number."""
+"""Odd multipliers that distinguish the axes of a tensor. Widths do not enter, so padding changes no number."""
 CALL = 0x1E3779B9
 FIRST, SECOND = 0x85EBCA6B - (1 << 32), 0xC2B2AE35 - (1 << 32)
 """The multipliers of MurmurHash3's 32-bit finaliser, as signed numbers."""
 
 
 class Noise:
-    """What every random part of a model draws from; `begin` sets the keys of a step, one pair a model in the stack."""
+    """The source of all random numbers of a model; `begin` sets the keys of a step, one pair for each model of a
+    stack.
+    """
 
     def __init__(self) -> None:
         self.keys: Int[Tensor, "seed 2"] | None = None
@@ -26,15 +29,15 @@ class Noise:
         self.calls = 0
 
     def begin(self, keys: Int[Tensor, "seed 2"] | None) -> None:
-        """Set the keys of the passes to come; with None each pass draws its own from PyTorch's generator."""
+        """Set the keys of the next passes; with None each pass draws its keys from PyTorch's generator."""
         self.keys = keys
 
     def start_pass(self) -> None:
-        """Count the calls from 0 again, and forget a key that the last pass drew."""
+        """Restart the count of calls at 0, and forget a key that the last pass drew."""
         self.calls, self.drawn = 0, None
 
     def bits(self, shape: Sequence[int], device: torch.device) -> Int[Tensor, "..."]:
-        """32 random bits a place, as signed numbers; the rows of the models follow each other in the first axis."""
+        """32 random bits for each element, as signed numbers; in the first axis the models' rows follow each other."""
         if self.keys is None and self.drawn is None:
             self.drawn = torch.randint(-(1 << 31), 1 << 31, (1, 2)).int()
         keys = self.keys if self.keys is not None else self.drawn
@@ -54,17 +57,17 @@ class Noise:
         return x.bitwise_xor_((x >> 16).bitwise_and_(0xFFFF)).flatten(0, 1)
 
     def uniform(self, shape: Sequence[int], device: torch.device) -> Float[Tensor, "..."]:
-        """Numbers from 0 to just under 1, in steps of 2^-24."""
+        """Uniform numbers in [0, 1), multiples of 2^-24."""
         return ((self.bits(shape, device) >> 8) & 0xFFFFFF).float() / (1 << 24)
 
     def drop(self, x: Float[Tensor, "..."], share: float) -> Float[Tensor, "..."]:
-        """Set a share of the places to 0 and scale up the rest."""
+        """Set a random share of the elements to 0 and scale the others up."""
         kept = self.bits(x.shape, x.device) >= round(share * (1 << 32)) - (1 << 31)
         return torch.where(kept, x / (1 - share), 0.0)
 
 
 def share_noise(model: nn.Module) -> Noise:
-    """Let every part of a model draw from one noise, so that one call of `begin` reaches them all."""
+    """Make all modules of a model draw from the same noise, so that one call of `begin` reaches them all."""
     noise = Noise()
     for module in model.modules():
         if isinstance(getattr(module, "noise", None), Noise):
@@ -73,7 +76,7 @@ def share_noise(model: nn.Module) -> Noise:
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from the model's noise; nothing happens outside training."""
+    """Dropout that draws from the model's noise; the identity outside of training."""
 
     def __init__(self, share: float):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The address of a head: where an attention stands, and which of its heads is meant.
+"""The name of a head: its attention module and its index.
 
     decoder.1.cross    the site: cross-attention of the decoder's second layer
     dec1.cross.h2      its third head, as it is printed everywhere
@@ -30,7 +30,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> "Head":
-        """The head of a printed name; what is no name raises `InputError`.
+        """The head with a printed name; another text raises `InputError`.
 
         >>> Head.parse("dec1.cross.h2")
         Head(site='decoder.1.cross', index=2)
@@ -43,7 +43,7 @@ class Head:
 
 @dataclass(frozen=True)
 class HeadSite:
-    """Where the heads of one attention live; `kept` are the heads that are there, by their first index."""
+    """One attention module and its heads; `kept` are the original indices of the heads that were not pruned."""
 
     name: str
     kept: tuple[int, ...]
@@ -86,7 +86,7 @@ def sites_of(config: ModelConfig) -> list[HeadSite]:
 
 
 def parse_heads(names: Iterable[str], sites: Iterable[HeadSite]) -> list[Head]:
-    """The heads of printed names, each one there and named once."""
+    """The heads with these names; each must exist and be named once."""
     known = {str(head): head for site in sites for head in site.heads}
     found: list[Head] = []
     for name in names:

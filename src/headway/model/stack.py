@@ -20,13 +20,13 @@ from headway.model.noise import share_noise
 from headway.model.transformer import Transformer
 
 ALIGNED = 32
-"""Every parameter starts at a multiple of this many numbers, as fast matrix products need."""
+"""Every parameter starts at a multiple of this many numbers, which fast matrix products require."""
 SMALL_TABLE = 256
-"""Rows up to which a table is read by a product with one-hot rows: its gradient is a product too, in a fixed order."""
+"""Tables with at most this many rows are read by a product with one-hot rows, whose gradient is deterministic."""
 
 
 class StackedLinear(nn.Module):
-    """Weights are stored `in out`, so that their gradient leaves the batched product in the order it is kept in."""
+    """Weights are stored `in out`, so that the batched product gives their gradient in the same layout."""
 
     def __init__(self, weight: Float[Tensor, "seed in out"], bias: Float[Tensor, "seed out"]):
         super().__init__()
@@ -80,7 +80,7 @@ class StackedNumber(nn.Module):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parameters of a stack lie in one vector: each in a block of its own, one seed after another.
+    """The layout of a stack's parameters in one vector: one block per parameter, with the seeds one after another.
 
     `matrices` names the weights of linear layers, which are stored `in out`.
     """
@@ -91,7 +91,7 @@ class Layout:
     size: int
 
     def blocks(self, vector: Shaped[Tensor, " number"]) -> dict[str, Shaped[Tensor, "seed *any"]]:
-        """Views of a vector that is laid out so."""
+        """Views of a vector with this layout, by parameter."""
         return {
             name: vector[at : at + self.seeds * shape.numel()].view(self.seeds, *self._stored(name, shape))
             for name, (at, shape) in self.places.items()
@@ -101,7 +101,7 @@ class Layout:
         return tuple(reversed(shape)) if name in self.matrices else tuple(shape)
 
     def norms(self, vector: Float[Tensor, " number"]) -> Float[Tensor, " seed"]:
-        """The length of each seed's part of a vector, in full precision."""
+        """The norm of each seed's part of a vector, in full precision."""
         parts, dtype = [], torch.promote_types(vector.dtype, torch.float32)
         for numel, group in itertools.groupby(self.places.values(), key=lambda place: place[1].numel()):
             starts = [at for at, _ in group]
@@ -124,7 +124,7 @@ class Layout:
         return [{name: x[seed].contiguous() for name, x in turned.items()} for seed in range(self.seeds)]
 
     def owners(self, device: torch.device) -> Int[Tensor, " number"]:
-        """Which seed each number belongs to; `seeds` is added for the numbers of matrices, which alone decay."""
+        """The seed of each number; `seeds` is added for the entries of matrices, since only these have weight decay."""
         owner = torch.zeros(self.size, dtype=torch.int16, device=device)
         each = torch.arange(self.seeds, device=device, dtype=torch.int16)
         for name, block in self.blocks(owner).items():
@@ -144,7 +144,7 @@ class Stack:
         return self.layout.seeds
 
     def rounded(self, dtype: torch.dtype) -> "Stack":
-        """The same models with weights of their own, of another type; these stay as they are."""
+        """A copy of the stack whose weights have another type; this stack is unchanged."""
         first = self.model
         shell = type(first)(first.config, first.embedding.num_embeddings, _classes(first))
         return _assemble(shell, self.weights.to(dtype), self.layout)
@@ -157,7 +157,7 @@ class Stack:
 
 
 def stack_models(models: Sequence[Transformer], device: torch.device) -> Stack:
-    """One model of several that have the same shape and each their own weights."""
+    """Stack several models of the same shape into one, each with its own weights."""
     first = models[0]
     shell = type(first)(first.config, first.embedding.num_embeddings, _classes(first))
     layout = _lay_out(shell, len(models))
@@ -167,7 +167,7 @@ def stack_models(models: Sequence[Transformer], device: torch.device) -> Stack:
 
 
 def _assemble(shell: Transformer, weights: Float[Tensor, " number"], layout: Layout) -> Stack:
-    """Every leaf of the shell becomes one that holds views of the weights."""
+    """Replace every leaf module of the shell by one that holds views of the weights."""
     blocks = layout.blocks(weights)
     for path, leaf in list(_leaves(shell)):
         parent, _, name = path.rpartition(".")

@@ -29,7 +29,7 @@ LARGEST_MODEL = 2_000_000_000
 
 @dataclass(frozen=True)
 class Inputs:
-    """Tokens and where they stand; `source_visible` is None when no source token is padding.
+    """Tokens and their positions; `source_visible` is None if no source token is padding.
 
     There is one row of positions for each of tokens, one for all, or in a stack one for each model.
     """
@@ -43,14 +43,14 @@ class Inputs:
 
 @dataclass
 class Memory:
-    """What decoding keeps of the source: the encoder's output, and each decoder layer's keys and values."""
+    """What decoding keeps of the source: the encoder's output, and the KV cache of each decoder layer."""
 
     encoded: Float[Tensor, "batch position d_model"] | None
     layers: list[LayerCache]
 
 
 class Transformer(nn.Module):
-    """`forward` gives logits: of the next token after each prefix token, or of the classes.
+    """The transformer; `forward` gives the logits of the next token after each prefix token, or of the classes.
 
     `n_classes` is 0 for models that write an answer. In a decoder-only model the prefix follows the source.
     """
@@ -95,7 +95,7 @@ class Transformer(nn.Module):
         return self.decode(Memory(encoded, []), inputs, record=record)
 
     def placed(self, inputs: Inputs) -> Inputs:
-        """The same tokens where the encoding wants them; done once a pass, so that source and prefix move together.
+        """The same tokens with positions moved by the encoding's `place`, once per pass for source and prefix together.
 
         `forward` does it; whoever calls `encode`, `begin` and `decode` one by one does it first.
         """
@@ -136,7 +136,7 @@ class Transformer(nn.Module):
         return Place(self.encoding, kind, query, key, self.config.window_of(kind))
 
     def begin(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Memory:
-        """Read the source once, before any of the answer is written."""
+        """Encode the source once, before the answer is generated."""
         encoded = self.encode(inputs, record) if self.config.shape == "encoder-decoder" else None
         return Memory(encoded, [LayerCache() for _ in self.decoder])
 
@@ -149,7 +149,7 @@ class Transformer(nn.Module):
         keep: bool = False,
         record: dict[str, Tensor] | None = None,
     ) -> Float[Tensor, "batch prefix out"]:
-        """Logits after each prefix token from the `done`-th on; with `keep`, keys and values stay in the memory."""
+        """Logits after each prefix token from index `done` on; with `keep`, keys and values are added to the cache."""
         assert inputs.prefix is not None
         start = inputs.source.shape[1] + done if memory.encoded is None and done else done
         x, own, across = self.decoder_start(inputs, start)
@@ -159,7 +159,7 @@ class Transformer(nn.Module):
         return self.read_out(x[:, -(inputs.prefix.shape[1] - done) :])
 
     def decoder_start(self, inputs: Inputs, start: int = 0) -> tuple[Hidden, View, View | None]:
-        """What the decoder reads from its `start`-th token on, and its views of itself and of the source."""
+        """The decoder's input from token `start` on, and its masks for itself and for the source."""
         assert inputs.prefix is not None and inputs.prefix_positions is not None
         visible, across = None, None
         tokens, positions = inputs.prefix, inputs.prefix_positions
@@ -184,7 +184,7 @@ class Transformer(nn.Module):
         return dropped
 
     def _joined(self, inputs: Inputs) -> tuple[Tokens, Positions, Bool[Tensor, "batch position"] | None]:
-        """Source and prefix as one sequence; padding stays between them, unseen."""
+        """Source and prefix concatenated; padding between them stays masked."""
         assert inputs.prefix is not None and inputs.prefix_positions is not None
         tokens = torch.cat([inputs.source, inputs.prefix], dim=1)
         positions = (inputs.source_positions, inputs.prefix_positions)
@@ -197,7 +197,7 @@ class Transformer(nn.Module):
 
 
 def _source_lengths(inputs: Inputs) -> Int[Tensor, "#batch 1"]:
-    """Source tokens that are not padding; one row for all where nothing is padded and no row is placed apart."""
+    """Source tokens that are not padding; a single row if nothing is padded and all rows have the same positions."""
     if inputs.source_visible is not None:
         return inputs.source_visible.sum(1, keepdim=True)
     return inputs.source.new_full((len(inputs.source), 1), inputs.source.shape[1])
@@ -230,7 +230,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
-    """The number of parameters, found without memory; a model too large for this laboratory is refused."""
+    """The number of parameters, computed without allocating them; a model that is too large is refused."""
     with torch.device("meta"), _WithoutNormal():
         parameters = count_parameters(Transformer(config, n_tokens, n_classes))
     if parameters > LARGEST_MODEL:
@@ -239,7 +239,7 @@ def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
 
 
 class _WithoutNormal(TorchFunctionMode):
-    """Inside, no tensor is filled with normal numbers: one without memory would import PyTorch's compiler for it."""
+    """While open, no tensor is filled with normal numbers: on the meta device that would import PyTorch's compiler."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -259,7 +259,7 @@ def decode_greedily(
     longest: int,
     cache: bool = True,
 ) -> Int[Tensor, "batch answer"]:
-    """Write the most likely token again and again (the lowest id of equals), until EOS or `longest` tokens.
+    """Greedy decoding: append the most likely token (the lowest id of equals) until EOS or `longest` tokens.
 
     What follows EOS in a row is EOS. `inputs` needs the source alone; positions are asked for again at each step.
     """

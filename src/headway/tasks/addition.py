@@ -96,7 +96,7 @@ class Addition(Task):
         return self._encode(a, b)
 
     def _propagate(self, random: np.random.Generator, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Make a third of the columns sum to base - 1: there a carry goes on, and only there it decides two digits."""
+        """Make a third of the columns sum to base - 1, the columns through which a carry travels."""
         low = (
             np.zeros(self.digits, dtype=np.int64) if self.options.leading_zeros else np.eye(self.digits)[-1].astype(int)
         )
@@ -195,7 +195,8 @@ class Addition(Task):
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
     ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
-        """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
+        """Coupled positions: the significance of a digit, from 1; a prefix token has that of the digit to be generated
+        next.
 
         Abacus: a digit's place in its number as written, from 1. Everything else is at 0.
         """
@@ -210,7 +211,7 @@ class Addition(Task):
         return torch.cat([within, within[:-1]])[None], None if prefix is None else step[None]
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
-        """Columns, operands, + and carries; those of 3 7 4 + 8 1 4 are worked out in `sum_parts`."""
+        """Columns, operands, + and carries; `sum_parts` works them out for 3 7 4 + 8 1 4."""
         count = np.full(len(source), self.digits + 1)
         written = written_columns(count, 0 if prefix is None else prefix.shape[1], self.falling)
         return super().parts(source, prefix) | sum_parts(source, prefix, written, self.vocabulary, self.base)
@@ -231,7 +232,7 @@ class Addition(Task):
         return names[:width] + super().token_names(width)[len(names) :]
 
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
-        """A carry into each column from each column below it, and the digits of each column.
+        """Contrasts: a carry into each column from each column below it, and the digits of each column.
 
         126 + 137 and 121 + 137: carry into column 1 from column 0, seen in the answers 0263 and 0258.
         There are digits * (digits + 3) / 2 of them, so ask for fewer pairs of long numbers.

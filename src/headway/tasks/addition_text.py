@@ -1,4 +1,4 @@
-"""Addition as text, one character a token, operands of any length.
+"""Addition as text, one token per character, with operands of any length.
 
     "123 + 456 = "  ->  "579" EOS       (most significant digit first)
     "123 + 456 = "  ->  "975" EOS       (least significant digit first)
@@ -60,7 +60,7 @@ AROUND = len(" +  = ")
 """Characters of an input that are not digits."""
 SHORTEST = AROUND + 2
 SHORTEST_TESTED = AROUND + 6
-"""Fewer than three digits leave too few sums of the test split to measure on."""
+"""With fewer than three digits the test split has too few sums to measure on."""
 CONTRAST_DIGITS = 3
 """Digits of both operands in contrasts, unless the task's numbers are shorter."""
 NUMBER = re.compile(r"0|[1-9][0-9]*")
@@ -116,7 +116,7 @@ class AdditionText(Task):
         return digits * (np.arange(width) < lengths[:, None])
 
     def encode(self, a: np.ndarray, b: np.ndarray, a_length: np.ndarray, b_length: np.ndarray) -> Examples:
-        """Lay out `a + b = ` with each row's own lengths, padded on the right; `a` and `b` have their units first."""
+        """Encode `a + b = ` with the lengths of each row, padded on the right; `a` and `b` are given units first."""
         n, width = a.shape
         column = np.arange(2 * width + AROUND)[None]
         a_end, b_start = a_length[:, None], a_length[:, None] + 3
@@ -136,7 +136,7 @@ class AdditionText(Task):
         return Examples(source, self.answer(source))
 
     def numbers(self, source: Rows) -> tuple[Digits, Digits]:
-        """Both operands, least significant digit first, however they are written."""
+        """Both operands, least significant digit first, in whichever order they are written."""
         return operands(source, 10, self.operands_falling)
 
     def answer(self, source: Rows) -> Int[np.ndarray, "batch answer"]:
@@ -178,13 +178,13 @@ class AdditionText(Task):
         return LengthPlan("characters", "characters", sets, SHORTEST, longest, tuple(sorted(inside)), longer)
 
     def for_lengths(self, name: str, length: int) -> "AdditionText":
-        """Random sums of exactly this length, or sums of a family of ripples with numbers of as many digits."""
+        """Random sums of exactly this length, or sums of a family of ripples with as many digits."""
         check_set(self.name, name, self.length_plan())
         exact = self.at_length(length)
         return exact if name not in FAMILIES else RippleSums(exact.options, name)
 
     def attack_families(self, length: int | None) -> Families:
-        """Sums whose longer number has as many digits as those of random sums of the length."""
+        """Sums whose longer operand has as many digits as random sums of this length."""
         at = self if length is None else self.at_length(length)
         families = SumFamilies(at.longest, 10, True, lambda *numbers: at.encode(*numbers).source)
         return families.all(sources_of(at))
@@ -205,7 +205,7 @@ class AdditionText(Task):
         return np.asarray(fits)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        """How far a carry must travel, and how far it would if it started; the other one is -1 where one is longer."""
+        """How far a carry travels, and how far one would travel if it started; -1 for the shorter of the two."""
         a, b = self.numbers(source)
         ripple, unstarted = longest_ripple(a, b, 10), longest_unstarted_ripple(a, b, 10)
         return {
@@ -231,7 +231,8 @@ class AdditionText(Task):
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
     ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
-        """Coupled: a digit's significance from 1, and for the prefix that of the digit to be written next.
+        """Coupled positions: the significance of a digit, from 1; a prefix token has that of the digit to be generated
+        next.
 
         Abacus: a digit's place in its number as written, from 1: its significance, as in the paper, where operands
         and answer have their least significant digit first. Everything else is at 0.
@@ -246,7 +247,8 @@ class AdditionText(Task):
         return place, step if step is None or kind == "abacus" else step + 1
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
-        """Columns, operands, + and carries; the column of the first digit written is read off the right answer.
+        """Columns, operands, + and carries; the column of the first answer digit follows from the right answer's
+        length.
 
         "95 + 7 = " makes 102: most significant first, BOS as a query stands for column 2.
         """
@@ -261,7 +263,8 @@ class AdditionText(Task):
         return [f"{'digit' if self.falling else 'column'} {index}" for index in range(width)]
 
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
-        """A carry into each column from each one below, and the digits of each column, in sums without overflow.
+        """Contrasts: a carry into each column from each column below, and the digits of each column, in sums without
+        overflow.
 
         "126 + 137 = " and "121 + 137 = ": carry into column 1 from column 0, seen in the answers 263 and 258.
         """
@@ -278,7 +281,7 @@ class AdditionText(Task):
         return other_operands(source, 10)
 
     def page(self) -> Mapping[str, Any]:
-        """Numbers have as many digits as they need: there is no `digits`."""
+        """Numbers vary in length, so there is no fixed number of digits."""
         return {
             "view": "sum",
             "base": 10,
@@ -324,7 +327,9 @@ class AdditionText(Task):
 
 
 class RippleSums(AdditionText):
-    """A family of `ripples` at a length: the longer number has (length - 6) / 2 digits, as in random sums of it."""
+    """A family of `ripples` at a length: the longer operand has (length - 6) / 2 digits, as in random sums of that
+    length.
+    """
 
     def __init__(self, options: AdditionTextOptions, family: str):
         super().__init__(options)
@@ -341,7 +346,7 @@ def _without_leading_zeros(digits: np.ndarray) -> np.ndarray:
 
 
 def _count_from_last(digit: Tensor) -> Tensor:
-    """For each digit, how many places it stands after the last non-digit; 0 for the others."""
+    """For each digit, its index after the last non-digit, from 1; 0 for other tokens."""
     index = torch.arange(digit.shape[1], device=digit.device)[None]
     last = torch.where(digit, -1, index).cummax(dim=1).values
     return torch.where(digit, index - last, 0)

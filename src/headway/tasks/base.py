@@ -21,12 +21,12 @@ PositionKind = Literal["index", "coupled", "abacus"]
 Prefix = Int[np.ndarray, "batch prefix"]
 """BOS, then the answer so far."""
 Part = Bool[np.ndarray, "batch token token"]
-"""[example, query, key]: whether the key belongs to the part as seen from the query."""
+"""[example, query, key]: whether the key belongs to the part, for that query."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tokens and their ids; padding, start and end are tokens of their own, never a symbol."""
+    """Tokens and their ids. Padding, start and end are separate tokens, never symbols of the task."""
 
     tokens: tuple[str, ...]
     pad: int
@@ -39,7 +39,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Examples:
-    """Token rows, padded on the right. `target` holds an answer's tokens (EOS last), or one class a row."""
+    """Token rows, padded on the right. `target` holds the tokens of an answer (EOS last), or one class per row."""
 
     source: Rows
     target: Int[np.ndarray, "batch *answer"]
@@ -51,7 +51,7 @@ class Examples:
         return Examples(self.source[index], self.target[index])
 
     def padded_to(self, widths: tuple[int, ...], pad: int) -> "Examples":
-        """The same examples with columns of padding up to these widths of source and answer."""
+        """The same examples padded to these widths of source and answer."""
         found = [
             np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=pad)
             for rows, width in zip((self.source, self.target), widths, strict=False)
@@ -60,7 +60,7 @@ class Examples:
 
     @staticmethod
     def join(parts: list["Examples"], pad: int) -> "Examples":
-        """Put parts under one another, padded to the widest."""
+        """Concatenate parts, padded to the widest."""
         sources = pad_to_widest([part.source for part in parts], pad)
         targets = [part.target for part in parts]
         return Examples(sources, np.concatenate(targets) if targets[0].ndim == 1 else pad_to_widest(targets, pad))
@@ -68,7 +68,8 @@ class Examples:
 
 @dataclass(frozen=True)
 class Control:
-    """Sources for the rows of a contrast's base that change the input as the contrast does, but not what it is about.
+    """Control sources for the bases of a contrast: they change the input in the same place, but not the contrasted
+    feature.
 
     For the base 121 + 137 of a carry out of the units, with 126 + 137 as the contrast's own source, a control source is
     122 + 137: another digit in the same place, and still no carry. The contrast's answer token is the same in both, so
@@ -83,7 +84,8 @@ class Control:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Pairs, row by row, of examples that differ in one thing only: 126 + 137 and 121 + 137 in the carry of the units.
+    """Pairs of examples, row by row, that differ in one feature: 126 + 137 and 121 + 137 differ in the carry of the
+    units.
 
     Activation patching replaces a head's output for a row of `base` by its output for that row of `patch_source`.
     `token` is the index of the answer token at which the difference is measured; 0 for a class.
@@ -123,7 +125,7 @@ class SimpleRule:
 
 @dataclass(frozen=True)
 class LengthPlan:
-    """At which lengths a task can be measured, and the kinds of set that it makes at each.
+    """The lengths at which a task is measured, and the kinds of test set at each length.
 
     `feature` is the task's feature that is the length; `trained` are the tested lengths that training saw (they lie
     in `shortest` to `longest`), `longer` those past it.
@@ -144,12 +146,12 @@ def pad_to_widest(parts: list[np.ndarray], pad: int) -> np.ndarray:
 
 
 def joined(source: Rows, prefix: Prefix | None) -> Int[np.ndarray, "batch token"]:
-    """The tokens of source and prefix in one row: `parts` counts queries and keys like this."""
+    """The tokens of source and prefix concatenated; `parts` indexes queries and keys in this order."""
     return source if prefix is None else np.concatenate([source, prefix], axis=1)
 
 
 def seen_by_all(present: Bool[np.ndarray, "batch token"], chosen: Bool[np.ndarray, "batch token"]) -> Part:
-    """A part that is the same for every query: the chosen tokens. Tokens that are not present have no share in it.
+    """A part that is the same for every query: the chosen tokens, without padding.
 
     >>> seen_by_all(np.array([[True, True, False]]), np.array([[False, True, True]])).astype(int).tolist()
     [[[0, 1, 0], [0, 1, 0], [0, 0, 0]]]
@@ -164,7 +166,7 @@ def check_set(task: str, name: str, plan: LengthPlan) -> None:
 
 
 class Task(ABC):
-    """One question, as tokens: draws examples, answers them exactly, prints and reads them."""
+    """A task on tokens: it draws examples, knows the exact answer, and prints and reads examples."""
 
     name: ClassVar[str]
     Options: ClassVar[type]
@@ -174,7 +176,7 @@ class Task(ABC):
         "diagonal": "the token itself, at the same place. For the 7 of 2 7 31 that is the 7.",
         "boundary": "the first and the last token of the source, and BOS. In 2 7 31 these are the 2 and the 31.",
     }
-    """Each name in `parts` and what it is, as the end of a sentence: share of a query's attention on ..."""
+    """Each name in `parts` with its description, which completes "share of a query's attention on ..."."""
     vocabulary: Vocabulary
     options: Any
 
@@ -191,7 +193,7 @@ class Task(ABC):
 
     @abstractmethod
     def canonical(self, source: Rows) -> Keys:
-        """Rows that hold the same exactly when two sources are one problem (a + b and b + a are).
+        """Rows that are equal exactly if two sources are the same problem (a + b and b + a are).
 
         -1 fills the unused places of a row and does not count, so the width of a batch does not matter.
         """
@@ -201,21 +203,21 @@ class Task(ABC):
         """Named whole numbers that make an example easy or hard, such as the number of carries."""
 
     def augmentations(self) -> Int[np.ndarray, "writing width"]:
-        """Orders of the source's columns in which it is the same problem; the first is the order as drawn.
+        """Permutations of the source's columns that give the same problem; the first is the identity.
 
         Training shows each example in one of them, chosen at random. Addition may write b + a for a + b.
         """
         return np.zeros((1, 0), dtype=np.int64)
 
     def strata(self, source: Rows) -> Int[np.ndarray, " batch"]:
-        """The group of each example; a fixed split holds equally many of every group in `groups`."""
+        """The group of each example; a fixed split has equally many examples of each group in `groups`."""
         return np.zeros(len(source), dtype=np.int64)
 
     def groups(self) -> tuple[int, ...]:
         return (0,)
 
     def domain_size(self) -> int | None:
-        """How many examples there are in all, or None where they cannot be listed."""
+        """The number of examples in the domain, or None if they cannot be listed."""
         return None
 
     def domain(self, chunk: int = 8_192) -> Iterator[Examples]:
@@ -223,7 +225,7 @@ class Task(ABC):
         raise InputError(f"the domain of {self.name} is too large to list; choose train, validation or test")
 
     def at_length(self, length: int) -> "Task":
-        """The same task with every example of exactly this length."""
+        """The same task, in which every example has exactly this length."""
         raise InputError(f"{self.name} has one length; it cannot be set to {length}")
 
     def length_plan(self) -> LengthPlan:
@@ -231,12 +233,12 @@ class Task(ABC):
         raise InputError(f"task {self.name!r} has one length; there is nothing to measure against it")
 
     def for_lengths(self, name: str, length: int) -> "Task":
-        """The same task, drawing the set of this name (one of the plan's) at exactly this length."""
+        """The same task, which draws this set of the length plan at exactly this length."""
         check_set(self.name, name, self.length_plan())
         return self.at_length(length)
 
     def set_size(self, name: str, length: int) -> int | None:
-        """How many members the set of this name has at a length, where `list_set` can list them all; else None."""
+        """The number of members of a set at a length, if `list_set` can list them; otherwise None."""
         return None
 
     def list_set(self, name: str, length: int) -> Iterator[Examples]:
@@ -244,30 +246,33 @@ class Task(ABC):
         raise InputError(f"set {name!r} of {self.name} cannot be listed")
 
     def attack_families(self, length: int | None) -> Families:
-        """What `headway attack` tries at a length (None where there is one alone): families of inputs, by name."""
+        """The families of inputs that `headway attack` tries at a length, by name; the length is None for tasks of one
+        length.
+        """
         return default_families(self, length)
 
     def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
-        """Whether each row is an input of the task, padded on the right; an attack changes tokens and asks here."""
+        """Whether each row, padded on the right, is a valid input; an attack that edits tokens asks this."""
         return readable(self, source)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        """The features that confound length with difficulty; -1 where a row has none, such as no inverted pair."""
+        """Features that confound length with difficulty; -1 where a row has no value, such as no inverted pair."""
         return {}
 
     def pieces(self, random: np.random.Generator, source: Rows, length: int) -> Int[np.ndarray, "batch piece"] | None:
-        """A piece of each source, `length` tokens long, with the same answer; None where a piece is no example.
+        """A crop of each source, `length` tokens long, with the same answer; None if a crop is not an example of the
+        task.
 
         What a model does on a long source and not on a piece of it is a matter of length, not of what stands there.
         """
         return None
 
     def test_lengths(self) -> tuple[int, ...]:
-        """The lengths at which a test set of its own is made."""
+        """The lengths for which `headway data` writes separate test files."""
         return ()
 
     def widths(self) -> tuple[int, ...]:
-        """Columns of the widest source that can be drawn, and of the widest answer where one is written."""
+        """The width of the widest source, and of the widest answer if answers are generated."""
         one = self.draw(np.random.default_rng(0), 1)
         return one.source.shape[1], *one.target.shape[1:]
 
@@ -281,7 +286,7 @@ class Task(ABC):
     def positions(
         self, kind: PositionKind, source: Int[Tensor, "batch position"], prefix: Int[Tensor, "batch prefix"] | None
     ) -> tuple[Int[Tensor, "#batch position"], Int[Tensor, "#batch prefix"] | None]:
-        """Positions of source and prefix tokens, from those tokens alone; one row stands for all rows if equal."""
+        """Positions of source and prefix tokens, computed from these tokens; a single row if all rows are equal."""
         self.check_positions(kind)
         across = torch.arange(source.shape[1], device=source.device)[None]
         return across, None if prefix is None else torch.arange(prefix.shape[1], device=source.device)[None]
@@ -298,7 +303,7 @@ class Task(ABC):
         return ""
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
-        """For each name in `PARTS`, the keys that belong to it as seen from each query; padding is in no part.
+        """For each name in `PARTS`, the keys that belong to the part, for each query; padding is in no part.
 
         Tokens are counted through source and prefix. A token of the prefix stands as a query for the answer
         token to be written next, and as a key for the one that it holds. Whether a query may look at a key
@@ -323,15 +328,15 @@ class Task(ABC):
         return ["class"] if self.kind == "class" else [f"token {index}" for index in range(width)]
 
     def token_names(self, width: int) -> list[str]:
-        """A name for each of the first `width` places of a source, whatever stands there: `0`, `1`, ..."""
+        """A name for each of the first `width` source positions: `0`, `1`, ..."""
         return [str(index) for index in range(width)]
 
     def class_names(self) -> tuple[str, ...]:
-        """What a person calls each class: `not sorted`, `sorted`; its number, unless the task has a word for it."""
+        """The names of the classes, such as `not sorted` and `sorted`; by default their numbers."""
         return tuple(map(str, range(self.n_classes)))
 
     def page(self) -> Mapping[str, Any]:
-        """How the explorer's page shows the task, as plain values.
+        """How the explorer shows the task, as plain values.
 
         `view` is what stands for an example: its `tokens`; `bars` of the elements' values, which can be dragged; or a
         `sum` on paper. With `values`, a person may type sequences of 0 to values - 1. `rule` is how the page finds the
@@ -346,7 +351,7 @@ class Task(ABC):
         return {"by": "index" if kind == "index" else "place"}
 
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
-        """Each with `n` pairs, half of them the reverse way; sources and answers of one contrast are of one length.
+        """Contrasts with `n` pairs each, half of them in each direction; within a contrast all lengths are equal.
 
         A contrast that no pair can show, such as a carry between leading ones in base 2, is left out.
         """
@@ -357,20 +362,22 @@ class Task(ABC):
         return ()
 
     def with_other_parts(self, source: Rows) -> dict[str, Rows]:
-        """Sources in which one part is another (`first operand`); an answer that never changes did not read it."""
+        """Sources with one part changed, by name (`first operand`); a model whose answer stays the same did not read
+        it.
+        """
         return {}
 
     def correct(
         self, predicted: Int[Tensor, "batch *answer"], target: Int[Tensor, "batch *answer"]
     ) -> Bool[Tensor, " batch"]:
-        """An example is right when its whole answer is, EOS included; what stands after EOS does not count."""
+        """Whether each whole answer is right, EOS included; tokens after EOS do not count."""
         wrong = predicted != target
         if self.kind == "sequence":
             wrong = (wrong & (target != self.vocabulary.pad)).any(-1)
         return ~wrong
 
     def written(self, answer: Answer) -> list[str]:
-        """The tokens of an answer up to its end; one that never ends says so."""
+        """The tokens of an answer before its end; an answer without an end says so."""
         tokens = [self.vocabulary.tokens[token] for token in answer if token != self.vocabulary.pad]
         end = self.vocabulary.tokens[self.vocabulary.eos or 0]
         return tokens[: tokens.index(end)] if end in tokens else [*tokens, "(no end)"]
@@ -382,16 +389,16 @@ class Task(ABC):
                 raise InputError(f"input holds {token}; tokens lie in 0..{len(self.vocabulary) - 1}")
 
     def completed(self, answer: list[int]) -> list[int]:
-        """An answer of another program with the tokens that it leaves out, such as the leading zeros of a sum."""
+        """Another program's answer with the tokens that it omits, such as the leading zeros of a sum."""
         return answer
 
     @abstractmethod
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
-        """One example as a person writes it."""
+        """One example as text."""
 
     @abstractmethod
     def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
-        """One example as it stands in a JSON file."""
+        """One example as a JSON record."""
 
     @abstractmethod
     def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:

@@ -1,4 +1,4 @@
-"""Column arithmetic on digit rows, least significant column first; every addition task stands on it."""
+"""Column arithmetic on rows of digits, least significant column first; all addition tasks use it."""
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -41,7 +41,7 @@ def longest_chain(carries: Carries) -> Int[np.ndarray, " batch"]:
 
 
 def propagates(a: Digits, b: Digits, base: int) -> Carries:
-    """Whether each column's digits sum to base - 1: such a column carries out exactly when a carry comes in.
+    """Whether each column's digits sum to base - 1; such a column carries out exactly if a carry comes in.
 
     >>> propagates(np.array([[4, 6, 3]]), np.array([[9, 3, 8]]), 10).tolist()   # 364 + 839
     [[False, True, False]]
@@ -50,7 +50,7 @@ def propagates(a: Digits, b: Digits, base: int) -> Carries:
 
 
 def longest_ripple(a: Digits, b: Digits, base: int) -> Int[np.ndarray, " batch"]:
-    """The most neighbouring columns that one carry must pass: each sums to base - 1 and a carry comes in.
+    """The length of the longest ripple: neighbouring columns that sum to base - 1 and receive a carry.
 
     364 + 839 has 1 (4 + 9 starts a carry, 6 + 3 passes it on). 555 + 555 has 0: every column carries by itself.
 
@@ -61,12 +61,14 @@ def longest_ripple(a: Digits, b: Digits, base: int) -> Int[np.ndarray, " batch"]
 
 
 def longest_unstarted_ripple(a: Digits, b: Digits, base: int) -> Int[np.ndarray, " batch"]:
-    """The most neighbouring columns that sum to base - 1 while no carry comes in: 361 + 832 has 1, 364 + 839 has 0."""
+    """The most neighbouring columns that sum to base - 1 without a carry coming in: 361 + 832 has 1, 364 + 839 has
+    0.
+    """
     return longest_chain(propagates(a, b, base) & ~add(a, b, base)[1])
 
 
 def lowest_origins(a: Digits, b: Digits, base: int) -> Int[np.ndarray, "batch column+1"]:
-    """For each column of the sum, the lowest column whose carry can travel there; 0 for the units, which get none.
+    """For each column of the sum, the lowest column from which a carry can reach it; 0 for the units.
 
     >>> lowest_origins(np.array([[4, 6, 3]]), np.array([[9, 3, 8]]), 10).tolist()   # 364 + 839: the tens sum to 9
     [[0, 0, 0, 2]]
@@ -76,7 +78,7 @@ def lowest_origins(a: Digits, b: Digits, base: int) -> Int[np.ndarray, "batch co
 
 
 def carry_into(a: Digits, b: Digits, base: int, column: int) -> Int[np.ndarray, " batch"]:
-    """1 where the columns below the given one carry into it, else 0: for 364 + 839 it is 1 in columns 1, 2 and 3."""
+    """Whether the columns below carry into the given one, as 0 or 1: for 364 + 839 it is 1 in columns 1, 2 and 3."""
     return add(a[:, :column], b[:, :column], base)[0][:, -1]
 
 
@@ -92,7 +94,7 @@ def order(a: Digits, b: Digits) -> tuple[Digits, Digits]:
 def digit_columns(
     source: Int[np.ndarray, "batch width"], base: int, falling: bool = True
 ) -> Int[np.ndarray, "batch width"]:
-    """The column of each digit in its number as written, 0 for the units; -1 for a token that is no digit.
+    """The column of each digit in its number, 0 for the units; -1 for tokens that are not digits.
 
     Numbers are `falling` where they are written most significant digit first.
 
@@ -111,7 +113,7 @@ def digit_columns(
 
 
 def operands(source: Int[np.ndarray, "batch width"], base: int, falling: bool = True) -> tuple[Digits, Digits]:
-    """Both numbers of rows whose + is the token `base`, least significant digit first, zeros above the top.
+    """Both operands of rows in which + is the token `base`, least significant digit first, padded with zeros.
 
     >>> [number.tolist() for number in operands(np.array([[9, 5, 10, 7]]), 10)]   # 95 + 7
     [[[5, 9]], [[7, 0]]]
@@ -127,7 +129,7 @@ def operands(source: Int[np.ndarray, "batch width"], base: int, falling: bool = 
 
 
 def digit_counts(number: Digits) -> Int[np.ndarray, " batch"]:
-    """How many digits each number has without leading zeros; 0 has one: 1188 has four, 0012 two, 0000 one."""
+    """The number of digits without leading zeros; 0 has one: 1188 has four, 0012 two, 0000 one."""
     return (np.arange(1, number.shape[1] + 1) * (number != 0)).max(axis=1, initial=1)
 
 
@@ -145,7 +147,7 @@ def written_columns(count: Int[np.ndarray, " batch"], width: int, falling: bool)
 
 
 class ChainSampler:
-    """Draws pairs of numbers whose longest carry chain is given, uniformly among all such pairs.
+    """Draws pairs of numbers with a given longest carry chain, uniformly among all such pairs.
 
     Digits are chosen column by column. `_odds[k][column, run, reached]` is the chance that columns drawn
     freely from here on end with a longest chain of exactly k, when the last `run` columns carried and
@@ -161,11 +163,11 @@ class ChainSampler:
         self._odds = [self._chain_odds(k) for k in range(width + 1)]
 
     def lengths(self) -> tuple[int, ...]:
-        """The chain lengths that some pair has."""
+        """The possible lengths of the longest chain."""
         return tuple(k for k in range(self.width + 1) if self._odds[k][0, 0, int(k == 0)] > 0)
 
     def draw(self, random: np.random.Generator, chains: Int[np.ndarray, " batch"]) -> tuple[Digits, Digits]:
-        """One pair a row, with the longest chain that the row of `chains` asks for."""
+        """One pair per row, whose longest chain is given in `chains`."""
         a, b = np.zeros((2, len(chains), self.width), dtype=np.int64)
         for k in np.unique(chains):
             rows = np.flatnonzero(chains == k)
@@ -173,7 +175,7 @@ class ChainSampler:
         return a, b
 
     def _column_pairs(self, zero_allowed: bool) -> list[list[np.ndarray]]:
-        """`[carry in][carry out]` -> the digit pairs of a column that take the one to the other."""
+        """`[carry in][carry out]` -> the digit pairs of a column that turn the first into the second."""
         low = 0 if zero_allowed else 1
         digits = np.arange(low, self.base)
         a, b = (grid.ravel() for grid in np.meshgrid(digits, digits, indexing="ij"))

@@ -1,4 +1,4 @@
-"""Pairs of sums that differ in one digit, and by it in one carry or in one digit of the answer."""
+"""Pairs of sums that differ in one digit and therefore in one carry, or in one digit of the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ Numbers = Int[np.ndarray, "operand=2 batch column"]
 """Both operands of each row, least significant digit first."""
 Column = Int[np.ndarray, " batch"]
 Accept = Callable[[Column, Column, Column], Bool[np.ndarray, " batch"]]
-"""Which rows will do, from what a column's digits sum to in either version and the carry that comes in."""
+"""Which rows are accepted, from the digit sums of the column in both versions and the incoming carry."""
 
 
 @dataclass(frozen=True)
 class SumPairs:
-    """Draws two versions of each sum that differ in one digit of one operand; which operand is drawn.
+    """Draws pairs of sums that differ in one digit of one operand; the operand is chosen at random.
 
     Operands have `digits` digits and a top digit of `lowest_top` or more. Without `overflow`, which needs a base of 5
     or more, the sum has no more digits than they have. Columns count from the units: column 0 of 121 + 137 is 1 and 7.
@@ -30,7 +30,7 @@ class SumPairs:
     overflow: bool
 
     def carry(self, random: np.random.Generator, n: int, column: int, origin: int) -> tuple[Numbers, Numbers] | None:
-        """Sums without and with a carry that arises in column `origin` and ends in `column`; None if there are none.
+        """Sums without and with a carry that starts in column `origin` and ends in `column`; None if there are none.
 
         121 + 137 and 126 + 137: into column 1 from column 0. 161 + 137 and 166 + 137: into 2 from 0, as 6 + 3 is 9.
         """
@@ -48,7 +48,7 @@ class SumPairs:
         return self._vary(random, numbers, origin, lambda one, two, into: (one + into < self.base) & (two >= self.base))
 
     def digit(self, random: np.random.Generator, n: int, column: int) -> tuple[Numbers, Numbers] | None:
-        """Sums whose answers differ in the digit of `column` alone, the smaller first; None if there are none.
+        """Sums whose answers differ only in the digit of `column`, the smaller first; None if there are none.
 
         121 + 137 and 141 + 137: 258 and 278 differ in column 1.
         """
@@ -65,7 +65,7 @@ class SumPairs:
     def other_digit(
         self, random: np.random.Generator, numbers: Numbers, other: Numbers, column: int
     ) -> tuple[Numbers, Bool[np.ndarray, " batch"]]:
-        """The numbers with another digit where `other` has another one, in `column`, and the same carry out of it.
+        """The numbers with another digit in `column`, in the operand that `other` changes, with the same carry out.
 
         Also whether there is such a digit; a row without one stays as it is. It is the furthest one, so that the
         control changes the input as much as it can: 120 + 137, of which the other version is 126 + 137, becomes
@@ -94,7 +94,7 @@ class SumPairs:
         return passing and self.base >= self._low(origin) + 2
 
     def _draw(self, random: np.random.Generator, n: int) -> Numbers:
-        """Numbers with top digits as allowed; without overflow these sum to base - 2 at most."""
+        """Random numbers with allowed top digits; without overflow the top digits sum to at most base - 2."""
         numbers = random.integers(0, self.base, size=(2, n, self.digits))
         low = self.lowest_top
         first = random.integers(low, self.base if self.overflow else self.base - 1 - low, size=n)
@@ -102,7 +102,9 @@ class SumPairs:
         return numbers
 
     def _stop(self, random: np.random.Generator, numbers: Numbers, column: int) -> None:
-        """Give the column another second digit, in place, where it sums to base - 1 and would pass a carry on."""
+        """Change the second digit of the column, in place, where the column sums to base - 1 and would pass a carry
+        on.
+        """
         low, (first, second) = self._low(column), numbers[:, :, column]
         choices = self.base - low
         step = random.integers(1, max(choices, 2), size=len(second))
@@ -110,14 +112,18 @@ class SumPairs:
         numbers[1, :, column] = np.where(first + second == self.base - 1, other, second)
 
     def _silence(self, numbers: Numbers, column: int) -> None:
-        """Take every digit below the column from base - 1, in place, where these carry into it; then they do not."""
+        """Where the lower columns carry into the column, replace each of their digits d by base - 1 - d, in place; then
+        they do not.
+        """
         loud = carry_into(numbers[0], numbers[1], self.base, column) == 1
         numbers[:, loud, :column] = self.base - 1 - numbers[:, loud, :column]
 
     def _vary(
         self, random: np.random.Generator, numbers: Numbers, column: int, accept: Accept
     ) -> tuple[Numbers, Numbers]:
-        """Two versions with the column drawn anew, apart in one operand's digit, uniform among those accepted."""
+        """Two versions in which the column is drawn again; they differ in one operand's digit, uniformly among accepted
+        ones.
+        """
         into = carry_into(numbers[0], numbers[1], self.base, column)
         drawn = np.zeros((3, len(into)), dtype=np.int64)
         redo = np.arange(len(into))
@@ -139,7 +145,7 @@ def sum_contrasts(
     encode: Callable[[np.ndarray, np.ndarray], Examples],
     written: list[int],
 ) -> list[Contrast]:
-    """Every carry and every column's digits that `pairs` can show; `written` lists the columns as they are written.
+    """A contrast for every carry and every column's digits; `written` lists the columns in the order of the answer.
 
     Two digits with overflow: carry into column 1 from column 0, into 2 from 1 and from 0, digits of columns 0 and 1.
     Every carry has a control where the base allows one: another digit in the same place of its origin, the same carry.
@@ -166,6 +172,6 @@ def sum_contrasts(
 
 
 def _turned(versions: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
-    """The two versions as base and source: the first is the base in rows 0, 2, 4, ..., as in `Contrast.both_ways`."""
+    """The two versions as base and source; the first is the base in rows 0, 2, 4, ..., as in `Contrast.both_ways`."""
     odd = (np.arange(versions[0].shape[1]) % 2 == 1)[None, :, None]
     return np.where(odd, versions[1], versions[0]), np.where(odd, versions[0], versions[1])

@@ -40,7 +40,7 @@ class Copy(SequenceTask):
         return found | {"aligned": part}
 
     def contrasts(self, random: np.random.Generator, n: int) -> list[Contrast]:
-        """Sequences of the longest length that differ in one element: the first, the middle one, the last."""
+        """Sequences of the longest length that differ in one element: the first, the middle or the last."""
         length = self.options.max_length
         found = []
         for place, name in {0: "first", length // 2: "middle", length - 1: "last"}.items():

@@ -1,4 +1,4 @@
-"""The course's JSON files: written by `headway data`, checked line by line when `--data` reads them."""
+"""The course's JSON files: `headway data` writes them, and `--data` checks them line by line."""
 
 import json
 from pathlib import Path
@@ -17,12 +17,12 @@ EXAMPLES_AT_A_LENGTH = 500
 
 MOST_REMEMBERED = 4
 LARGEST_REMEMBERED = 200_000
-"""Examples of splits that are remembered: 50 MB for the longest rows of the recipes."""
+"""How many examples of splits are cached: 50 MB for the longest rows of the recipes."""
 _remembered: dict[tuple[type[Task], str, DataConfig], dict[Split, Examples]] = {}
 
 
 def make_splits(task: Task, data: DataConfig) -> dict[Split, Examples]:
-    """The three fixed splits of a recipe; a recipe with fresh training examples has no train split.
+    """The three fixed splits of a recipe; a recipe with online training data has no train split.
 
     Small ones are the same arrays whenever the process asks again, so nobody may write into them.
     """
@@ -55,7 +55,7 @@ def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]
 
 
 def read_splits(task: Task, directory: Path, *, allow_overlap: bool) -> tuple[dict[Split, Examples], dict[str, int]]:
-    """The three splits of a directory and their overlaps; an overlap is refused unless it is allowed."""
+    """The three splits of a directory and their overlaps; overlaps are refused unless allowed."""
     if not directory.is_dir():
         raise InputError(f"no data directory at {directory}")
     splits = {split: read_file(task, directory / name) for split, name in FILE_NAMES.items()}

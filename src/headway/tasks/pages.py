@@ -1,4 +1,4 @@
-"""What a task may say of its page (`Task.page`): the views and rules that the explorer has."""
+"""What a task can say about its page (`Task.page`): the views and rules that the explorer knows."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,11 +13,11 @@ RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
     "is ascending": lambda source: [int(source == sorted(source))],
     "odd ones": lambda source: [source.count(1) % 2],
 }
-"""The answer to the elements of a source, without its end, by each rule; explorer/page/app-tasks.js has the same."""
+"""The answer to a source, without EOS, by each rule; explorer/page/app-tasks.js has the same functions."""
 
 
 def checked_page(task: Task) -> dict[str, Any]:
-    """What the task says of its page; a view or rule that the explorer does not have is refused."""
+    """What the task says about its page; unknown views and rules are refused."""
     page = dict(task.page())
     if page.get("view") not in VIEWS:
         raise InputError(f"task {task.name!r} names the view {page.get('view')!r}; the page has: {', '.join(VIEWS)}")

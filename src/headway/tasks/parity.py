@@ -18,7 +18,7 @@ from headway.tasks.sequences import Family, SequenceTask, uniform
 
 
 def few_ones(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
-    """No one, one, two or three of them, wherever they stand."""
+    """Sequences with zero to three ones at random positions."""
     order = random.random((n, length)).argsort(1).argsort(1)
     return (order < random.integers(0, MOST_FEW + 1, size=(n, 1))).astype(np.int64)
 
@@ -29,9 +29,9 @@ def mostly_ones(random: np.random.Generator, n: int, length: int, values: int) -
 
 
 MOST_FEW = 3
-"""The most ones in the set few-ones, and zeros in mostly-ones."""
+"""The most ones in the set few-ones, and the most zeros in mostly-ones."""
 LONGEST_LISTED = 20
-"""The longest sequences of which all are listed; there are 2 to the power of their length."""
+"""The longest length at which all sequences are listed; there are 2^length of them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The parts of a written sum: which digits stand in one column, and which decide a carry."""
+"""The parts of a written sum: which digits are in the same column, and which decide a carry."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ SUM_PARTS: Mapping[str, str] = {
     "down as long as all between sum to base - 1 and so pass a carry on. For the hundreds of the sum 3 6 4 + 8 3 9 "
     "these are the 6 and the 3, which sum to 9, and so also the 4 and the 9.",
 }
-"""The parts of addition tasks; `boundary` is the one of every task, `diagonal` takes that one's place."""
+"""The parts of addition tasks. `boundary` is as in every task; `diagonal` is replaced."""
 
 
 def sum_parts(
@@ -32,7 +32,7 @@ def sum_parts(
     base: int,
     falling: bool = True,
 ) -> dict[str, Part]:
-    """The parts in `SUM_PARTS` that not every task has; digits are the tokens below `base`, and + is `base`.
+    """The parts in `SUM_PARTS` that other tasks do not have; tokens below `base` are digits, and `base` is +.
 
     `written` is the column of each answer token, as in `written_columns`. A query has a row of nothing where no key
     belongs to the part. `falling` says whether the operands have their most significant digit first.
@@ -68,7 +68,7 @@ def token_columns(
     base: int,
     falling: bool = True,
 ) -> tuple[Int[np.ndarray, "batch token"], Int[np.ndarray, "batch token"]]:
-    """The column of every token as a query and as a key, -1 where it has none.
+    """The column of every token as a query and as a key; -1 if it has none.
 
     As a query a token of the prefix has the column of the digit to be written next, as a key that of the digit it
     holds: for 5 + 7 and the prefix BOS 1 these are 1 0 as queries, and -1 1 as keys.

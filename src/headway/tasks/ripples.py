@@ -1,4 +1,4 @@
-"""Sums in which a carry must travel: random sums hardly have any, so they are drawn on purpose.
+"""Sums in which a carry travels far; random sums hardly have any, so they are constructed.
 
 A column that sums to 10 or more carries whatever comes in. A column that sums to 9 carries exactly when a carry comes
 in: a ripple is a carry that passes several such columns. Of 2,000 random sums of 125 digits, none has a ripple
@@ -21,13 +21,13 @@ Lengths = Int[np.ndarray, " batch"]
 Numbers = tuple[Digits, Digits, Lengths, Lengths]
 """Both operands, least significant digit first and 0 above their top, and how many digits each has."""
 ONE_DIGIT = 0.25
-"""Share of sums 9...9 + m in which m has one digit; in the others any number of digits is as likely."""
+"""Share of sums 9...9 + m in which m has one digit; otherwise its number of digits is uniform."""
 EXTREME = 0.9
 """Share of digits in `nines` that are 0 or 9."""
 
 
 def ripple(random: np.random.Generator, n: int, digits: int, base: int = 10) -> Numbers:
-    """Rows 0, 2, 4, ... hold a ripple; the row after each is the same sum with a lowest column that starts no carry.
+    """Rows 0, 2, 4, ... have a ripple; the next row is the same sum with a lowest column that does not carry.
 
     Lengths 1, 2, 3, 4, 5 to 8, 9 to 16, ... up to digits - 1 are equally likely, as are the places of a ripple. The
     first pair has the longest.
@@ -53,7 +53,7 @@ def ripple(random: np.random.Generator, n: int, digits: int, base: int = 10) -> 
 
 
 def full(random: np.random.Generator, n: int, digits: int, base: int = 10) -> Numbers:
-    """9...9 + m, written either way round; m has any number of digits, and the first sum is 9...9 + 1.
+    """9...9 + m in either order; m has any number of digits, and the first sum is 9...9 + 1.
 
     The carry starts in the lowest column of m that is not 0 and passes all columns above m.
     """
@@ -94,7 +94,7 @@ def _digits(random: np.random.Generator, n: int, digits: int, base: int) -> tupl
 
 
 def _drawn_lengths(random: np.random.Generator, n: int, longest: int) -> Lengths:
-    """Lengths from 1 to `longest`: first a range 1, 2, 3, 4, 5 to 8, 9 to 16, ..., then a length in it."""
+    """Random lengths from 1 to `longest`: first a range 1, 2, 3, 4, 5 to 8, 9 to 16, ..., then a length in it."""
     tops = [1, 2, 3, 4]
     while tops[-1] < longest:
         tops.append(2 * tops[-1])
@@ -105,12 +105,12 @@ def _drawn_lengths(random: np.random.Generator, n: int, longest: int) -> Lengths
 
 
 def _starting(random: np.random.Generator, n: int, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two digits that sum to 10 or more, each such pair of a given first digit as likely."""
+    """Two digits that sum to 10 or more; given the first, all such second digits are equally likely."""
     first = random.integers(1, base, size=n)
     return first, random.integers(base - first, base)
 
 
 def _silent(random: np.random.Generator, n: int, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two digits that sum to 8 or less: even with a carry from below, none goes on."""
+    """Two digits that sum to 8 or less, so that no carry leaves even if one comes in."""
     first = random.integers(0, base - 1, size=n)
     return first, random.integers(0, base - 1 - first)

@@ -27,11 +27,11 @@ from headway.tasks.base import (
 )
 
 Family = Callable[[np.random.Generator, int, int, int], Rows]
-"""Draws `n` sequences of a length with so many values: (random, n, length, values)."""
+"""Draws `n` sequences of one length over a number of values: (random, n, length, values)."""
 
 
 def uniform(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
-    """Every element is drawn on its own."""
+    """Every element is drawn independently."""
     return random.integers(0, values, size=(n, length))
 
 
@@ -50,7 +50,7 @@ def constant_runs(length: int, values: int, random: np.random.Generator, n: int)
 
 
 def periods(length: int, values: int, random: np.random.Generator, n: int) -> Rows:
-    """A pattern of 1 to 4 elements, again and again."""
+    """A repeated pattern of 1 to 4 elements."""
     place = np.arange(length) % random.integers(1, 5, size=(n, 1))
     return np.take_along_axis(random.integers(0, values, size=(n, 4)), place, axis=1)
 
@@ -62,7 +62,7 @@ def extremes(length: int, values: int, random: np.random.Generator, n: int) -> R
 
 
 def odd_one_out(length: int, values: int, number: Int[np.ndarray, " batch"]) -> Rows:
-    """One value everywhere, and any value in one place."""
+    """A constant sequence with one random element."""
     pair, place = np.divmod(number, length)
     value, odd = np.divmod(pair, values)
     return np.where(np.arange(length) == place[:, None], odd[:, None], value[:, None])
@@ -83,7 +83,7 @@ class SequenceTask(Task):
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform}
     """The sets of `headway lengths`. Training draws from the first."""
     RULE: ClassVar[str | None] = None
-    """How the explorer's page finds the right answer to what was typed; see `Task.page`."""
+    """How the explorer finds the right answer to a typed sequence; see `Task.page`."""
     PARTS: ClassVar[Mapping[str, str]] = {
         **Task.PARTS,
         "previous_element": "the element right before the query's. For the 7 of 2 7 31 that is the 2.",
@@ -118,7 +118,7 @@ class SequenceTask(Task):
 
     @abstractmethod
     def answer_of(self, source: Rows, present: np.ndarray) -> np.ndarray:
-        """The answer's elements at the places where the source has some, or the class; padding may hold anything."""
+        """The elements of the answer at the source's positions, or the class; values at padding are ignored."""
 
     def answer(self, source: Rows) -> Int[np.ndarray, "batch *answer"]:
         present = source != self.vocabulary.pad
@@ -161,7 +161,7 @@ class SequenceTask(Task):
         return type(self)(replace(self.options, min_length=length, max_length=length), family)
 
     def length_plan(self) -> LengthPlan:
-        """Half and all of the longest training length, and all between in four steps; then 2, 4 and 8 times it."""
+        """Half and all of the longest training length with up to four lengths between; then 2, 4 and 8 times it."""
         shortest, longest = self.options.min_length, self.options.max_length
         inside = np.unique(np.linspace(max(shortest, longest // 2), longest, 4).round().astype(int))
         longer = tuple(longest * times for times in (2, 4, 8))
@@ -201,7 +201,7 @@ class SequenceTask(Task):
         return 0 if self.kind == "class" else source_width + 1
 
     def page(self) -> Mapping[str, Any]:
-        """Sequences can be typed; `RULE` names how the page answers them, where it knows how."""
+        """Sequences can be typed; `RULE` names how the page answers them, if it can."""
         return {"view": "tokens", "values": self.values} | ({"rule": self.RULE} if self.RULE else {})
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:

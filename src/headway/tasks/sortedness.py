@@ -32,7 +32,7 @@ from headway.tasks.base import (
 from headway.tasks.order_families import order_families
 
 MOST_TRAINED_LENGTHS = 16
-"""Training lengths that are tested, at most; of a wider range, as many spread evenly."""
+"""The most training lengths that are tested; from a wider range they are chosen evenly."""
 
 RUNS = {"plateaus": 1, "descents": 0}
 """Sets of sequences made of constant runs, and the class of all their members; see `SortednessOfRuns`."""
@@ -57,7 +57,7 @@ class SortednessOptions:
 
 
 class Sortedness(Task):
-    """Half of the examples are sorted; the others are a sorted sequence that was disturbed."""
+    """Half of the examples are sorted; the others are sorted sequences with swapped elements."""
 
     name = "sortedness"
     Options = SortednessOptions
@@ -102,7 +102,9 @@ class Sortedness(Task):
         return np.sort(np.where(inside, values, self.vocabulary.pad), axis=1)
 
     def _bands(self, random: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest value and width of each row's band; half of the rows have all values, the rest a log-uniform width."""
+        """Lowest value and width of each row's value range; half of the rows use all values, the rest a log-uniform
+        width.
+        """
         least, most = np.log(2), np.log(self.options.values + 1)
         width = np.exp(least + random.random((n, 1)) * (most - least)).astype(np.int64).clip(max=self.options.values)
         width = np.where(random.random((n, 1)) < 0.5, width, self.options.values)
@@ -116,7 +118,7 @@ class Sortedness(Task):
     def _disturb(
         self, random: np.random.Generator, source: np.ndarray, lengths: np.ndarray, adjacent: np.ndarray
     ) -> np.ndarray:
-        """Swap one neighbouring pair that differs in the adjacent rows, and random pairs in the others."""
+        """Swap one neighbouring pair of different values in rows of kind adjacent, and random pairs in the others."""
         source = source.copy()
         rises = (np.diff(source, axis=1) > 0) & (np.arange(1, source.shape[1]) < lengths[:, None])
         left = np.argmax(rises * random.random(rises.shape), axis=1)
@@ -145,7 +147,7 @@ class Sortedness(Task):
         }
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
-        """Neighbours and inversions; 2 31 7 90 has the inversion 0 1 1 0 in each of its four rows."""
+        """Neighbours and inversions; in 2 31 7 90 the inversion is 0 1 1 0 for each of the four queries."""
         present = source != self.vocabulary.pad
         both = seen_by_all(present, present)
         descent = np.diff(source, axis=1) < 0
@@ -194,7 +196,7 @@ class Sortedness(Task):
         return LengthPlan("length", "elements", LENGTH_SETS, shortest, longest, trained, longer)
 
     def for_lengths(self, name: str, length: int) -> "Sortedness":
-        """Natural sequences with random swaps or one adjacent inversion, matched ones, or constant runs."""
+        """Natural sequences with random swaps or one adjacent inversion, matched sequences, or constant runs."""
         check_set(self.name, name, self.length_plan())
         natural = replace(self.options, spread="whole")
         if name == "matched":
@@ -219,12 +221,12 @@ class Sortedness(Task):
         return holds_values(source, self.options.values, self.vocabulary.pad)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        """The gap of the inverted pair (the largest, where there are several): 2 31 7 90 has 24."""
+        """The gap of the inverted pair, or the largest of several: 2 31 7 90 has 24."""
         gap = self.features(source)["largest_descent"]
         return {"gap": np.where(gap > 0, gap, -1)}
 
     def pieces(self, random: np.random.Generator, source: Rows, length: int) -> Int[np.ndarray, "batch piece"]:
-        """Neighbouring elements of rows without padding; of unsorted ones a piece in which a descent stands.
+        """Crops of rows without padding; crops of unsorted rows contain a descent.
 
         2 7 31 7 90 95 at length 3 is 7 31 7, or 31 7 90.
         """
@@ -318,7 +320,9 @@ class MatchedSortedness(Sortedness):
         return Examples(source, self.answer(source))
 
     def _copies(self, random: np.random.Generator, inverted: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """How often each element stands in the long row: the pair once, the others at random, padding never."""
+        """How often each element is repeated in the long row: the inverted pair once, others at random, padding
+        never.
+        """
         inside = np.arange(inverted.shape[1]) < lengths[:, None]
         left = np.argmax(np.diff(inverted, axis=1) < 0, axis=1)[:, None]
         column = np.arange(inverted.shape[1])
@@ -331,7 +335,7 @@ class MatchedSortedness(Sortedness):
 
 
 class SortednessOfRuns(Sortedness):
-    """Sequences whose middle stands between two constant runs; random sequences hardly ever hold such neighbourhoods.
+    """Sequences whose middle is between two constant runs; random sequences hardly contain such neighbourhoods.
 
         plateaus   x x x y z z z      x <= y <= z: all of them are sorted
         descents   l l l y z r r r    y > z, l and r any values: none of them is sorted
@@ -366,14 +370,14 @@ class SortednessOfRuns(Sortedness):
         return self._examples(chosen - np.arange(3))
 
     def size(self) -> int | None:
-        """How many different members there are; None at lengths where two of them would be the same sequence."""
+        """The number of different members; None at lengths where two members would be the same sequence."""
         v = self.options.values
         if self.family == "plateaus":
             return v * (v + 1) * (v + 2) // 6 if self.length >= 3 else None
         return v * v * v * (v - 1) // 2 if self.length >= 4 else None
 
     def members(self) -> Iterator[Examples]:
-        """All of them: those with the same x at once, or with the same y."""
+        """All members, in chunks with the same x or the same y."""
         v = self.options.values
         for value in range(v):
             if self.family == "plateaus":
@@ -393,7 +397,7 @@ class SortednessOfRuns(Sortedness):
 
 
 def _swap(source: np.ndarray, rows: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:
-    """Exchange the elements at i and j in the chosen rows, in place."""
+    """Swap the elements i and j of the chosen rows, in place."""
     chosen = np.flatnonzero(rows)
     i, j = i[chosen], j[chosen]
     source[chosen, i], source[chosen, j] = source[chosen, j], source[chosen, i]

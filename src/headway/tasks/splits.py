@@ -20,13 +20,13 @@ Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 TENTHS = {"validation": 1, "test": 2}
-"""Of ten equal shares of all problems, validation has the second, test the third and training the rest."""
+"""Problems are hashed into ten equal shares: validation has the second, test the third and training the others."""
 
 LARGEST_DRAW = 1 << 25
-"""Tokens that are drawn at once, at most."""
+"""The most tokens that are drawn at once."""
 
 PATIENCE = 20
-"""Draws in a row without a new example after which a split counts as exhausted."""
+"""After so many draws without a new example, a split counts as exhausted."""
 
 
 def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batch"]:
@@ -36,7 +36,7 @@ def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batc
 
 
 def fingerprint(rows: Keys, salt: int) -> UInt64[np.ndarray, " batch"]:
-    """A 64-bit hash of what each canonical row holds; the padding (-1) does not count."""
+    """A 64-bit hash of each canonical row, padding (-1) left out."""
     state = np.full(len(rows), salt, dtype=np.uint64)
     for column in rows.T:
         state = np.where(column >= 0, _scramble(state ^ (column + 1).astype(np.uint64)), state)
@@ -53,12 +53,12 @@ def _scramble(state: np.ndarray) -> np.ndarray:
 
 
 def problem_keys(task: Task, source: Rows) -> list[bytes]:
-    """One key a problem, equal exactly when two sources are one problem."""
+    """One key per problem; keys are equal exactly if two sources are the same problem."""
     return [row[row >= 0].tobytes() for row in task.canonical(source).astype(np.int32)]
 
 
 def fixed_split(task: Task, split: Split, n: int, data_seed: int) -> Examples:
-    """`n` different examples of the split, equally many of each of the task's groups, in random order."""
+    """`n` different examples of the split in random order, equally many of each of the task's groups."""
     groups = task.groups()
     room = {group: n // len(groups) + (place < n % len(groups)) for place, group in enumerate(groups)}
     seen: set[bytes] = set()
@@ -87,7 +87,7 @@ def _row_keys(task: Task, examples: Examples) -> list[bytes]:
 
 
 def _admit(key: bytes, group: int, seen: set[bytes], room: dict[int, int]) -> bool:
-    """Take the candidate if its group has room and the very same source was not taken before."""
+    """Accept the candidate if its group is not full and its source was not taken before."""
     if not room.get(group) or key in seen:
         return False
     seen.add(key)
@@ -96,7 +96,7 @@ def _admit(key: bytes, group: int, seen: set[bytes], room: dict[int, int]) -> bo
 
 
 def fresh_batch(task: Task, n: int, data_seed: int, seed: int, step: int) -> Examples:
-    """The `n` new training examples of one step: fixed by the run's seed and the step, never of another split.
+    """The `n` online training examples of one step, fixed by the run's seed and the step, all of the training split.
 
     Every step has the same widths, whatever was drawn.
     """
@@ -110,14 +110,14 @@ def fresh_batch(task: Task, n: int, data_seed: int, seed: int, step: int) -> Exa
 
 
 def _candidates(task: Task, split: Split, n: int, data_seed: int, stream: tuple[int | str, ...]) -> Examples:
-    """Draws of the given random stream that belong to the split."""
+    """The draws of a random stream that belong to the split."""
     seed, purpose, *counters = stream
     drawn = task.draw(generator(int(seed), str(purpose), *map(int, counters)), n)
     return drawn.take(split_of(task, drawn.source, data_seed) == SPLITS.index(split))
 
 
 def overlaps(task: Task, splits: Mapping[str, Examples]) -> dict[str, int]:
-    """For each two splits that share problems, how many examples of the second stand in the first.
+    """For each pair of splits that share problems, how many examples of the second are also in the first.
 
     >>> overlaps(task, {"train": train, "test": test})   # doctest: +SKIP
     {'train and test': 25}

@@ -1,4 +1,4 @@
-"""Rules simpler than addition that a model may follow, and sums with another operand, for every task of sums."""
+"""For all addition tasks: rules simpler than addition, and sums with another operand."""
 
 import numpy as np
 from jaxtyping import Int
@@ -14,7 +14,7 @@ def sum_rules(task: Task, base: int, *, falling: bool, operands_falling: bool) -
     """
 
     def columns(source: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """The right answers, and the column of the sum that each token stands for; -1 for the end and padding."""
+        """The right answers, and the column of each answer token; -1 for EOS and padding."""
         target = task.answer(source)
         is_digit = target < base
         step = np.cumsum(is_digit, axis=1) - 1
@@ -44,7 +44,7 @@ def sum_rules(task: Task, base: int, *, falling: bool, operands_falling: bool) -
 
 
 def other_operands(source: Rows, base: int) -> dict[str, Rows]:
-    """Every digit of either operand moved up by one; a 9 becomes a 1, so that no zero leads."""
+    """Every digit of one operand raised by one, with 9 becoming 1, so that there is no leading zero."""
     second = np.cumsum(source == base, axis=1) > 0
     digit = digit_columns(source, base) >= 0
     moved = np.where(source == base - 1, 1, source + 1)

@@ -1,4 +1,4 @@
-"""Which examples each step sees: fixed by the seed and the step, whatever was drawn before."""
+"""Which examples each step sees; it depends on the seed and the step only."""
 
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from headway.tasks.splits import Split, fresh_batch
 
 
 class TrainingData:
-    """A fixed set passed over again and again, each pass in an order of its own; or fresh examples for ever.
+    """A fixed set, shuffled again in each epoch, or online data.
 
     Rows can be found without the examples at hand; their number is then given as `size`.
     """
@@ -40,19 +40,19 @@ class TrainingData:
         return bool((source == self.task.vocabulary.pad).any())
 
     def fresh(self, step: int) -> Examples:
-        """New examples of a step."""
+        """The online examples of a step."""
         config = self.config
         return fresh_batch(self.task, config.train.batch_size, config.data.seed, config.seed, step)
 
     def rows(self, step: int, count: int = 1) -> Int[np.ndarray, " row"]:
-        """Rows of the training set that `count` steps see: all passes laid end to end, from the step's place on."""
+        """The rows of the training set that `count` steps use; epochs follow each other without a gap."""
         n, size = self.size, self.config.train.batch_size
         places = np.arange(step * size, (step + count) * size)
         passes = range(int(places[0]) // n, int(places[-1]) // n + 1)
         return np.concatenate([self._order(one)[places[places // n == one] % n] for one in passes])
 
     def writing(self, step: int) -> Int[np.ndarray, " row"]:
-        """Which of the task's augmentations each example of a step is shown in."""
+        """Which of the task's augmentations is used for each example of a step."""
         random = generator(self.config.seed, "augment", step).random(self.config.train.batch_size)
         return len(self.augmentations) - 1 - (random * len(self.augmentations)).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""The training loop, top to bottom, for one model."""
+"""The training loop for one model."""
 
 import math
 import signal
@@ -124,7 +124,7 @@ class _Loop:
             self.seed_run.save(model, optimiser_tensors(self.optimiser))
 
     def _pick_up(self) -> None:
-        """Start from the newest whole checkpoint, if there is one."""
+        """Load the newest valid checkpoint, if there is one."""
         found = self.seed_run.find_checkpoint()
         if found is not None:
             self.model.load_state_dict(found.model)
@@ -137,13 +137,13 @@ def not_finite(what: str, step: int) -> str:
 
 
 def noise_keys(seeds: Sequence[int], step: int) -> Int[Tensor, "seed 2"]:
-    """What fixes dropout and random positions of a step: the seed and the step alone."""
+    """The key of a step's dropout and random positions, from the seed and the step only."""
     words = np.array([derive(seed, "noise", step) for seed in seeds], dtype=np.int64)
     return torch.from_numpy(words.view(np.int32).reshape(-1, 2).copy())
 
 
 def learning_rate(settings: TrainConfig, step: int, total: int) -> float:
-    """The rate of a step (from 0): a straight rise over the warm-up, then the schedule down to lr_end x lr."""
+    """The learning rate of a step (from 0): linear warm-up, then the schedule down to lr_end x lr."""
     warm = settings.warmup * total
     if step < warm:
         return settings.lr * (step + 1) / (math.floor(warm) + 1)
@@ -153,7 +153,7 @@ def learning_rate(settings: TrainConfig, step: int, total: int) -> float:
 
 
 def make_optimiser(model: Transformer, settings: TrainConfig) -> torch.optim.AdamW:
-    """AdamW; weight decay acts on the matrices of linear layers and nothing else."""
+    """AdamW; weight decay applies to the matrices of linear layers only."""
     matrices, others = optimiser_groups(model)
     groups = [
         {"params": [model.get_parameter(name) for name in matrices], "weight_decay": settings.weight_decay},
@@ -163,14 +163,14 @@ def make_optimiser(model: Transformer, settings: TrainConfig) -> torch.optim.Ada
 
 
 def optimiser_groups(model: Transformer) -> tuple[list[str], list[str]]:
-    """The weights of linear layers, and all other parameters; the optimiser counts them in this order."""
+    """The weights of linear layers, and all other parameters, in the optimiser's order."""
     linear = {f"{path}.weight" for path, module in model.named_modules() if isinstance(module, nn.Linear)}
     names = [name for name, _ in model.named_parameters()]
     return [name for name in names if name in linear], [name for name in names if name not in linear]
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's memory as named tensors: `3.exp_avg` belongs to its fourth parameter."""
+    """The optimiser's state as named tensors: `3.exp_avg` belongs to its fourth parameter."""
     state = optimiser.state_dict()["state"]
     return {
         f"{index}.{name}": torch.as_tensor(value).cpu().contiguous()
@@ -189,7 +189,7 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tenso
 
 @contextmanager
 def deterministic(device: torch.device) -> Iterator[None]:
-    """The same numbers on every run on a CPU, and the caller's random state untouched."""
+    """Make a CPU run deterministic, and restore the caller's random state."""
     switches: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), switches.fill_uninitialized_memory
     devices = [device] if device.type == "cuda" else []
@@ -205,7 +205,7 @@ def deterministic(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def noticing_interrupts() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C once is noted, so that the loop can save; twice stops at once."""
+    """The first Ctrl-C is recorded, so that the loop can save; the second stops immediately."""
     noted = False
 
     def note(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""A run's metrics mirrored for other programs to show; metrics.jsonl stays the source."""
+"""A run's metrics mirrored to other programs; metrics.jsonl stays the original."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def check_log(log: str | None) -> None:
 
 @contextmanager
 def mirrored(log: str | None, run: Path | str, on_event: OnEvent) -> Iterator[OnEvent]:
-    """A report that tells `report`, and with `log` writes what is told to event files in the run; closed at the end.
+    """A callback that passes every event on to `on_event` and, with `log`, writes it to event files in the run.
 
     The files are written anew from metrics.jsonl first, so a run that was stopped and continued has every step once.
     """
@@ -54,7 +54,7 @@ class _Mirror:
         self.newest: dict[str, int] = {}
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """Write what an event says. The first one also brings what was recorded up to it, before it is told."""
+        """Write an event. The first one also writes the metrics recorded before it."""
         # A warning can come before it is known from which step on the run continues.
         if event["event"] not in ("resumed", "step", "validation"):
             return
@@ -63,7 +63,7 @@ class _Mirror:
         self._write(event)
 
     def catch_up(self, until: int | None = None) -> None:
-        """Begin with new files that hold the metrics so far; once, and also where nothing is left to train."""
+        """Start new files with the metrics so far, once, even if nothing is left to train."""
         if self.writer is not None:
             return
         from torch.utils.tensorboard import SummaryWriter
@@ -76,7 +76,7 @@ class _Mirror:
                 self._write(record)
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        """Add the numbers that are not there yet: metrics are on disk before anyone is told of them."""
+        """Write the numbers that are missing: metrics are on disk before an event is sent."""
         assert self.writer is not None
         for tag, value in scalars(record).items():
             if record["step"] > self.newest.get(tag, -1):
@@ -89,7 +89,7 @@ class _Mirror:
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a line of metrics.jsonl, or of the event that tells of it, under the names they are shown with."""
+    """The numbers of a line of metrics.jsonl, or of its event, under the names that are displayed."""
     if "validation" in record:
         return {f"validation/{name}": value for name, value in record["validation"].items()}
     return {f"train/{name}": record[name] for name in ("loss", "lr", "gradient") if name in record}

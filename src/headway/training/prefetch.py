@@ -1,4 +1,4 @@
-"""Examples of a stack's steps on the device: the host says which, ahead of time, and the device looks them up.
+"""Prefetching of a stack's examples to the device: the host chooses them ahead of time, and the device looks them up.
 
 A fixed training set lies on the device whole; a step needs row numbers alone. Fresh examples are drawn on the host by
 the same code as for one model, so a seed sees the same ones either way. Beside a GPU that is done in other processes
@@ -29,24 +29,24 @@ Source = Int[Tensor, "row position"]
 Target = Int[Tensor, "row *answer"]
 
 PROCESSES = max(1, min(8, (os.cpu_count() or 2) - 2))
-"""Processes that draw fresh examples, or find rows, for a GPU."""
+"""Number of processes that draw online examples, or find rows, for a GPU."""
 MANY_SEEDS = 32
-"""Seeds from which on rows are found in other processes: for 128 it takes this one 0.4 s, half the device's time."""
+"""From this many seeds on, rows are found in other processes: for 128 seeds it takes 0.4 s, half the device's time."""
 
 
 Found = tuple[np.ndarray, ...]
-"""The examples of some steps, or where they lie, on the host."""
+"""The examples of some steps, or their row numbers, on the host."""
 
 
 @runtime_checkable
 class Prefetcher(Protocol):
-    """Gives a step its examples, the rows of the first seed first."""
+    """Provides the examples of a step, the rows of the first seed first."""
 
     def find(self, first: int, count: int) -> Found:
-        """The host's part of the work for `count` steps; may be done while the device works on steps before."""
+        """The host's work for `count` steps; it can overlap with the device's work on earlier steps."""
 
     def load(self, found: Sequence[Tensor]) -> None:
-        """Put what was found on the device, from place 0 on."""
+        """Copy prepared steps to the device, to index 0 and following."""
 
     def take(self, at: Int[Tensor, "1"]) -> tuple[Source, Target]:
         """The examples of one of the loaded steps."""
@@ -61,7 +61,7 @@ def make_prefetcher(data: Sequence[TrainingData], longest: int, device: torch.de
 
 
 class FixedPrefetcher:
-    """The training set on the device, and for each step the rows and the writing of each example."""
+    """The training set on the device, and for each step the row and augmentation of each example."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
         train = data[0].splits["train"]
@@ -92,7 +92,7 @@ class FixedPrefetcher:
 
 
 class OnlinePrefetcher:
-    """Fresh examples: beside a GPU they are drawn in other processes."""
+    """Online examples; for a GPU they are drawn in other processes."""
 
     def __init__(self, data: Sequence[TrainingData], longest: int, device: torch.device):
         sample = data[0].batch(0)
@@ -117,18 +117,18 @@ class OnlinePrefetcher:
 
 
 Work = Callable[[TrainingData, int, int], Any]
-"""What is done for one seed: its data, the first step, and how many."""
+"""The work for one seed: its data, the first step, and the number of steps."""
 
 
 class Seeds:
-    """Does some work for every seed: `apart` in other processes, and here where there are none or they die."""
+    """Runs a function for every seed: `apart` in other processes, or in this one if there are none or they die."""
 
     def __init__(self, data: Sequence[TrainingData], work: Work, *, apart: bool):
         self.data, self.work = data, work
         self.pool = make_pool() if apart else None
 
     def find(self, first: int, count: int) -> list[Any]:
-        """What the work gives for each seed, in their order."""
+        """The result for each seed, in their order."""
         if self.pool is not None:
             jobs = [(self.work, one.config.to_json(), one.size, first, count) for one in self.data]
             try:
@@ -143,7 +143,7 @@ class Seeds:
 
 
 def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, "step row"], ...]:
-    """The rows of one seed's steps, and how each is written where there are several ways; small, to be sent quickly."""
+    """The rows and augmentations of one seed's steps, in a small integer type."""
     found = [data.rows(first, count).reshape(count, -1)]
     if len(data.augmentations) > 1:
         found.append(np.stack([data.writing(step) for step in range(first, first + count)]))
@@ -151,7 +151,7 @@ def choose(data: TrainingData, first: int, count: int) -> tuple[Int[np.ndarray, 
 
 
 def draw(data: TrainingData, first: int, count: int) -> Found:
-    """Fresh examples of one seed's steps, `step row *any`; in small numbers, to be sent quickly."""
+    """Online examples of one seed's steps, `step row *any`, in a small integer type."""
     batches = [data.batch(first + step) for step in range(count)]
     return tuple(np.array([getattr(one, part) for one in batches], np.int32) for part in ("source", "target"))
 
@@ -164,7 +164,7 @@ def make_pool(processes: int = PROCESSES) -> ProcessPoolExecutor:
 
 
 def begin_process() -> None:
-    """A process leaves Ctrl-C to the one that trains, and does not outlive it."""
+    """Worker processes ignore Ctrl-C and end with the training process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 

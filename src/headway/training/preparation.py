@@ -1,4 +1,4 @@
-"""Before the first step: check everything, lay out the run directory or recognise the one to continue."""
+"""Before the first step: check everything, and create the run directory or recognise the one to resume."""
 
 import hashlib
 import json
@@ -27,11 +27,11 @@ from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_
 from headway.tasks.splits import Split
 
 BEFORE_CONFIG = ("lock", "provenance.json", "config.json.writing-", "data")
-"""How the names begin that a run directory may hold before its config.json is in place."""
+"""Prefixes of the names that a run directory may contain before its config.json."""
 
 
 def resolve(config: RunConfig, task: Task) -> RunConfig:
-    """The same recipe with every option of task, encoding and pooling spelled out, and its sizes checked."""
+    """The recipe with every option of task, encoding and pooling filled in, and its sizes checked."""
     model = config.model
     encoding: Any = options_of(ENCODINGS.get(model.encoding.name).Options, model.encoding, "model.encoding")
     model = replace(model, encoding=with_options(model.encoding, encoding))
@@ -45,7 +45,7 @@ def resolve(config: RunConfig, task: Task) -> RunConfig:
 
 @lru_cache
 def _check_size_once(model: str, n_tokens: int, n_classes: int) -> int:
-    """`check_size` builds the model, if without memory; the trials of a sweep mostly have the same one."""
+    """`check_size` builds the model without memory; it is cached, as the trials of a sweep mostly share one."""
     return check_size(build(ModelConfig, json.loads(model), "model"), n_tokens, n_classes)
 
 
@@ -60,7 +60,10 @@ def open_run(
     data: Path | None,
     command: list[str],
 ) -> Iterator[tuple[RunConfig, dict[Split, Examples]]]:
-    """Hold the run for writing; yields the resolved config and the splits. All is checked before a file is written."""
+    """Lock the run for writing and yield the resolved config and the splits.
+
+    Everything is checked before a file is written.
+    """
     config, splits, source = plan_run(directory, config, task, resume=resume, data=data)
     circumstances = describe_environment(device, config.seed, command)
     with directory.lock():
@@ -77,7 +80,7 @@ def open_run(
 def plan_run(
     directory: RunDirectory, config: RunConfig, task: Task, *, resume: bool, data: Path | None
 ) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
-    """The resolved config, the splits, and what provenance.json should say of their files; nothing is written."""
+    """The resolved config, the splits, and the files' part of provenance.json; nothing is written."""
     check_place(directory, resume=resume)
     plan = _plan(directory, resolve(config, task), task, data)
     if directory.exists():
@@ -115,7 +118,7 @@ def check_place(directory: RunDirectory, *, resume: bool) -> None:
 
 
 def _is_left_by_a_kill(directory: RunDirectory) -> bool:
-    """Whether all that stands there is the beginning of a run: its provenance, written first, and its copy of data."""
+    """Whether the directory holds only the beginning of a run: its provenance and its copy of the data."""
     path = directory.path
     if any(not entry.name.startswith(BEFORE_CONFIG) for entry in path.iterdir()):
         return False
@@ -145,7 +148,7 @@ def _sha256(path: Path) -> str:
 
 
 def describe_environment(device: torch.device, seed: int, command: list[str]) -> dict[str, Any]:
-    """What else decided the numbers: commit, versions, device, threads, command line."""
+    """What else affects the numbers: commit, versions, device, threads, command line."""
     packages = ("headway", "torch", "numpy", "scipy", "safetensors")
     gpu = {"gpu": torch.cuda.get_device_name()} if device.type == "cuda" else {}
     return {
@@ -172,7 +175,7 @@ def _version(package: str) -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """The commit of the source tree when first asked for, `-dirty` if it was changed; None outside a checkout."""
+    """The commit of the source tree, with `-dirty` if it was changed; None outside a checkout. It is read once."""
     package = Path(__file__).resolve().parents[1]
 
     def git(*words: str) -> str:

@@ -1,4 +1,4 @@
-"""One seed in training: its run directory, how far it is, what it has reached, and how it is saved."""
+"""The state of one seed in training: its run directory, its progress and its checkpoints."""
 
 import math
 import time
@@ -17,7 +17,7 @@ from headway.runs import Checkpoint, RunDirectory
 
 @dataclass(frozen=True)
 class TrainResult:
-    """Where a run stands when training ends; `metrics` are those of its best checkpoint on validation.
+    """The result of training; `metrics` are those of the best checkpoint on validation.
 
     `mastered_at` is the first of the validations in a row that reached `stop_accuracy`; None where they did not.
     """
@@ -33,7 +33,7 @@ class TrainResult:
 
 @dataclass
 class TrainingState:
-    """The loop's own numbers: all that a checkpoint must hold besides weights and optimiser."""
+    """The numbers that a checkpoint must hold besides weights and optimiser state."""
 
     step: int = 0
     seconds: float = 0.0
@@ -52,7 +52,7 @@ class TrainingState:
 
 
 class SeedRun:
-    """What the loop keeps of one seed besides its weights."""
+    """Everything the loop keeps for one seed except its weights."""
 
     def __init__(self, config: RunConfig, directory: RunDirectory, device: torch.device, on_event: OnEvent):
         self.config, self.directory, self.device, self.on_event = config, directory, device, on_event
@@ -65,7 +65,7 @@ class SeedRun:
     # Before the first step
 
     def find_checkpoint(self) -> Checkpoint | None:
-        """The newest whole checkpoint; damaged ones are removed, so that they do not count as kept."""
+        """The newest valid checkpoint; damaged ones are removed."""
         found, damages = self.directory.newest_checkpoint()
         for damage in damages:
             self.warn(f"{damage}; {'training starts again' if found is None else 'the one before it is used'}")
@@ -73,13 +73,13 @@ class SeedRun:
         return found
 
     def forget_after(self, step: int | None) -> None:
-        """Remove checkpoints past a step (None: all), and mend what a kill left behind."""
+        """Remove checkpoints after a step (None: all), and repair what a killed process left."""
         steps = self.directory.checkpoint_steps()
         self.directory.keep_checkpoints({one for one in steps if step is not None and one <= step})
         self.directory.mend_metrics()
 
     def continue_from(self, found: Checkpoint | None) -> None:
-        """Take up the loop's numbers where a checkpoint left them; None starts at the beginning."""
+        """Restore the training state of a checkpoint; None starts from the beginning."""
         if found is None:
             if self.directory.metrics():
                 self.directory.append_metrics({"resumed_at": -1})
@@ -93,7 +93,7 @@ class SeedRun:
         self.on_event({"event": "resumed", "step": found.step})
 
     def _warn_of_other_circumstances(self) -> None:
-        """Say what will make the weights differ from those of a run that was never stopped."""
+        """Warn of differences that will make the weights differ from those of an uninterrupted run."""
         threads, record = torch.get_num_threads(), self.directory.provenance()
         first: dict[str, object] = {"device": record.get("device"), "torch": record.get("versions", {}).get("torch")}
         now: dict[str, object] = {"device": self.device.type, "torch": torch.__version__}
@@ -110,7 +110,7 @@ class SeedRun:
     # While it trains
 
     def note_steps(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Record steps that were taken."""
+        """Record completed steps."""
         noted = list(records)
         if not noted:
             return
@@ -137,7 +137,8 @@ class SeedRun:
         self.on_event({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
 
     def _note_mastery(self, loss: float, accuracy: float) -> None:
-        """Count validations in a row that reach the gate; enough of them are mastery, from the first one on.
+        """Count consecutive validations that reach the gate; after `stop_for` of them the run has mastered, since the
+        first one.
 
         The checkpoint that counts is the best one that reaches the gate: one with a lower loss and a lower accuracy
         would be measured as the model that mastered, and it did not.
@@ -165,13 +166,13 @@ class SeedRun:
         self.directory.keep_checkpoints({0, int(self.state.best["step"]), *newest})
 
     def _note_time(self) -> None:
-        """Add the time since the last note to the run's seconds: batches, steps, validation and writing alike."""
+        """Add the time since the last call to the run's seconds; batches, steps, validation and writing all count."""
         now = time.perf_counter()
         self.state.seconds += now - self.started
         self.started = now
 
     def stopped(self, why: str) -> RunStopped:
-        """The error to raise, with a word on what is left of the run."""
+        """The error to raise, which says what is left of the run."""
         steps = self.directory.checkpoint_steps()
         last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
         return RunStopped(f"{why}, {last} {self.directory.path}")

@@ -1,4 +1,4 @@
-"""Training several seeds and learning rates of one recipe in one step, each into an ordinary run directory of its own.
+"""Training several seeds and learning rates of one recipe in one step, each into its own run directory.
 
 A seed in a stack and the same seed alone start from the same weights, see the same examples in the same order and the
 same dropout; their weights differ by rounding alone. A seed may stop early, or fail, without the others.
@@ -35,13 +35,14 @@ from headway.training.seed_run import SeedRun, TrainResult
 from headway.training.step import Load, StackStep, positions_of_each
 
 LOADED = {"cpu": 10, "cuda": 100}
-"""Steps that are put on the device at once, at most: Ctrl-C is heard, and failures are seen, between two loads."""
+"""The most steps loaded onto the device at once; Ctrl-C and failures are noticed between two loads."""
 STARTED = 5
-"""Steps that are given to the device before the host begins to write notes."""
+"""Steps queued on the device before the host begins to write metrics."""
 WRITERS = 8
 """Threads that write checkpoints."""
 COMPILED_FROM = 100_000_000
-"""Tokens of all seeds and steps from which on compiling for a GPU, a minute or so, takes less time than it saves."""
+"""From this many tokens, over all seeds and steps, compiling for a GPU (about a minute) saves more time than it takes.
+"""
 
 
 def train_stack(
@@ -55,7 +56,7 @@ def train_stack(
     on_events: Sequence[OnEvent] | None = None,
     until: int | None = None,
 ) -> list[TrainResult | RunStopped]:
-    """Train seeds that share a recipe, side by side; the result of each, or why it had to stop."""
+    """Train seeds of one recipe as a stack; returns the result of each, or why it stopped."""
     check_alike(configs)
     where, task = pick_device(device), make_task(configs[0].task)
     directories = [RunDirectory(out) for out in outs]
@@ -83,7 +84,7 @@ def train_stack(
 
 
 def check_alike(configs: Sequence[RunConfig]) -> None:
-    """Raise unless the configs differ in seed and learning rate alone, and none is there twice."""
+    """Raise unless the configs differ only in seed and learning rate, and none occurs twice."""
     if len({(config.seed, config.train.lr) for config in configs}) < len(configs):
         raise InputError("a stack needs different seeds or rates; one stands there twice")
     for config in configs[1:]:
@@ -93,7 +94,7 @@ def check_alike(configs: Sequence[RunConfig]) -> None:
 
 
 def check_same_examples(seed_runs: Sequence[SeedRun], splits: Sequence[dict[Split, Examples]]) -> None:
-    """Raise unless runs that hold files of their own hold the same ones."""
+    """Raise unless all runs with their own data files hold the same ones."""
     for seed_run, own in zip(seed_runs, splits, strict=True):
         for name, first in splits[0].items():
             pairs = ((first.source, own[name].source), (first.target, own[name].target))
@@ -102,11 +103,11 @@ def check_same_examples(seed_runs: Sequence[SeedRun], splits: Sequence[dict[Spli
 
 
 Start = tuple[SeedRun, Checkpoint | None]
-"""A seed and where it begins."""
+"""A seed and its checkpoint."""
 
 
 def start_groups(seed_runs: Sequence[SeedRun]) -> list[list[Start]]:
-    """Unfinished seeds that can go on together, from checkpoints of one step; those that are furthest come first.
+    """Unfinished seeds grouped by the step of their checkpoint; the most advanced group comes first.
 
     A kill parts seeds by one validation at most. A seed further behind, which has failed or is new, has a group of
     its own: it does not throw the others back.
@@ -130,7 +131,7 @@ def start_groups(seed_runs: Sequence[SeedRun]) -> list[list[Start]]:
 
 
 def _start_at(seed_run: SeedRun, newest: Checkpoint | None, step: int) -> list[Start]:
-    """The seed with its checkpoint of a step (-1: its very beginning); nothing where it has none that is whole."""
+    """The seed with its checkpoint of a step (-1: the initial weights); None if it has no valid one."""
     if newest is not None and newest.step == step:
         return [(seed_run, newest)]
     if step < 0:
@@ -143,7 +144,7 @@ def _start_at(seed_run: SeedRun, newest: Checkpoint | None, step: int) -> list[S
 
 @contextmanager
 def fast_products(device: torch.device) -> Iterator[None]:
-    """TF32 for the matrix products of a GPU; docs/speed.md has the accuracies that were measured with it."""
+    """TF32 for a GPU's matrix products; docs/speed.md has the accuracies measured with it."""
     with matmul_precision("high" if device.type == "cuda" else torch.get_float32_matmul_precision()):
         yield
 
@@ -159,7 +160,7 @@ def matmul_precision(wanted: str) -> Iterator[None]:
 
 
 class StackLoop:
-    """The loop for several seeds: row i of the stack is the i-th of `seed_runs`; the `active` ones still train."""
+    """The loop for several seeds: row i of the stack is `seed_runs[i]`; the `active` ones are still training."""
 
     def __init__(self, starts: Sequence[Start], task: Task, splits: dict[Split, Examples]):
         self.task, self.splits = task, splits
@@ -178,7 +179,7 @@ class StackLoop:
             seed_run.continue_from(checkpoint)
 
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> dict[SeedRun, RunStopped]:
-        """Train to the end, or `until` a step; why some had to stop."""
+        """Train to the end, or until a step; returns the failures."""
         last = self.total if until is None else min(until, self.total)
         step = self.seed_runs[0].state.step
         try:
@@ -209,7 +210,9 @@ class StackLoop:
     def _build(
         self, seed_runs: Sequence[SeedRun], saved: Sequence[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None
     ) -> None:
-        """Stack the members' models, at their beginning or with (weights, optimiser tensors) of a checkpoint."""
+        """Stack the models of the seeds, with initial weights or with the weights and optimiser tensors of a
+        checkpoint.
+        """
         self.seed_runs, self.active = list(seed_runs), list(range(len(seed_runs)))
         models = []
         for seed_run in seed_runs:
@@ -247,7 +250,7 @@ class StackLoop:
         return len(self.seed_runs) * self.settings.batch_size * sum(self.task.widths())
 
     def _advance(self, step: int, last: int) -> int:
-        """Take as many steps as are loaded at once, up to the next validation; the step then reached.
+        """Take the loaded steps, up to the next validation; returns the step reached.
 
         While a GPU works on them, the host notes the steps before, and a thread prepares those to come. The notes of a
         few seeds at a time are written between two steps, so that the GPU's queue, which is short, is never empty.
@@ -270,7 +273,7 @@ class StackLoop:
         return self.step.find(step, self.total, count, [seed_run.config for seed_run in self.seed_runs])
 
     def _found(self, step: int, count: int) -> Load:
-        """What was prepared for these steps, or else is prepared now."""
+        """The prepared data of these steps; it is prepared now if it was not before."""
         coming, self.coming = self.coming, None
         if coming is not None and coming[0] == (step, count):
             return coming[1].result()
@@ -281,11 +284,11 @@ class StackLoop:
         return min(self.longest, last - step, every - step % every)
 
     def _catch_up(self) -> None:
-        """Note the steps that were taken and not noted yet."""
+        """Write the metrics of steps that were taken but not recorded yet."""
         list(self._notes())
 
     def _notes(self) -> Iterator[int]:
-        """Record each seed's steps, up to one whose loss or gradient was not finite; the rows that are done."""
+        """Record each seed's steps up to a non-finite loss or gradient; returns the rows that are done."""
         taken, self.taken = self.taken, None
         if taken is None:
             return
@@ -321,7 +324,7 @@ class StackLoop:
                 self._retire(row)
 
     def _save(self) -> None:
-        """A checkpoint for every seed that has none of this step, several written at once."""
+        """Write a checkpoint for every seed that has none of this step, several in parallel."""
         rows = [row for row in self.active if self.seed_runs[row].saved != self.seed_runs[row].state.step]
         if not rows:
             return
@@ -336,7 +339,7 @@ class StackLoop:
             )
 
     def _trainer(self, first: Mapping[str, Tensor], second: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
-        """The optimiser's tensors as one model's checkpoint holds them, so that a run can leave the stack."""
+        """The optimiser's tensors in the form of a single model's checkpoint, so that a run can leave the stack."""
         step = self.seed_runs[row].state.step
         if step == 0:
             return {}
@@ -347,7 +350,7 @@ class StackLoop:
         return tensors
 
     def _let_go(self) -> None:
-        """Seeds that are finished leave; once half of the rows are idle, the rest go on in a smaller stack.
+        """Remove finished seeds; once half of the rows are idle, continue with a smaller stack.
 
         Not on a GPU, where a smaller stack would have to be compiled, for longer than the idle rows cost.
         """

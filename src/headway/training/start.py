@@ -1,4 +1,4 @@
-"""A run that begins with weights made elsewhere, such as a pruned model's."""
+"""Creating a run from given weights, such as those of a pruned model."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from headway.training.seed_run import TrainingState
 
 
 def check_new(place: Path) -> None:
-    """Raise unless a new run can be made here."""
+    """Raise unless a new run can be created here."""
     if RunDirectory(place).exists():
         raise InputError(f"{place} holds a run already; another --out is needed")
     check_place(RunDirectory(place), resume=False)
 
 
 def write_start(place: Path, origin: Trained, start: Trained, *, command: list[str], finished: bool) -> None:
-    """Lay out a run whose step 0 holds the model of `start`; `origin` is the run it came from, with its data."""
+    """Create a run whose step 0 has the weights of `start`; `origin` is the run it was made from, with its data."""
     directory = RunDirectory(place)
     examples = origin.examples("validation")
     found = evaluate_examples(start, "validation", iter([examples]), len(examples), decoded=0, shown=0)

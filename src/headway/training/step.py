@@ -1,4 +1,4 @@
-"""One optimiser step for a stack of seeds, with no word between host and device inside it.
+"""One optimiser step for a stack of seeds, without host-device synchronisation.
 
 The batches, noise keys and learning rates of many steps are put on the device beforehand; a counter there says which
 is next, and losses and gradient norms are noted there. So a step can be captured once and replayed.
@@ -30,14 +30,14 @@ WARM_UP = 3
 
 
 class Load:
-    """What the device needs for some steps: noise keys, learning rates with AdamW's corrections, and examples."""
+    """Inputs of some steps on the device: noise keys, learning rates with AdamW's corrections, and examples."""
 
     def __init__(self, keys: Tensor, rates: Tensor, *examples: Tensor):
         self.keys, self.rates, self.examples = keys, rates, examples
 
 
 class StackStep:
-    """Updates the stack's weights in place; a seed that is not alive, or whose loss is not finite, stays as it is.
+    """Updates the stack's weights in place; seeds that are not alive or whose loss is not finite are unchanged.
 
     `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights. If `mixed`,
     the pass and its gradient use weights rounded to bf16, those of `used`; what AdamW keeps and changes stays in full
@@ -75,7 +75,7 @@ class StackStep:
         self.replay = self._captured(compiled) if device.type == "cuda" else self.take
 
     def find(self, first: int, total: int, count: int, models: Sequence[RunConfig]) -> "Load":
-        """The host's part of the coming `count` steps, ready to be sent; models may differ in seed and rate."""
+        """The host's part of the next `count` steps; models may differ in seed and learning rate."""
         steps = range(first, first + count)
         beta1, beta2 = self.settings.beta1, self.settings.beta2
         rates = np.array([[learning_rate(one.train, step, total) for one in models] for step in steps])
@@ -85,17 +85,17 @@ class StackStep:
         return Load(*(self._sendable(part) for part in (keys, table, *self.prefetcher.find(first, count))))
 
     def take_up_weights(self) -> None:
-        """To be called after the stack's weights were changed from outside."""
+        """Must be called after the stack's weights were changed from outside."""
         if self.mixed:
             self.used.weights.copy_(self.stack.weights)
 
     def _sendable(self, values: np.ndarray) -> Tensor:
-        """Numbers that can be copied without waiting for the device."""
+        """Numbers in pinned memory, which can be copied without waiting for the device."""
         found = torch.from_numpy(np.ascontiguousarray(values))
         return found.pin_memory() if self.at.device.type == "cuda" else found
 
     def load(self, coming: "Load") -> None:
-        """Put steps on the device."""
+        """Copy prepared steps to the device."""
         count = len(coming.keys)
         self.keys[:count].copy_(coming.keys, non_blocking=True)
         self.rates[:count].copy_(coming.rates, non_blocking=True)
@@ -103,7 +103,7 @@ class StackStep:
         self.at.zero_()
 
     def readings(self, count: int) -> Callable[[], tuple[Tensor, Tensor]]:
-        """Losses and gradient norms of the steps taken since the last load; the call waits until they are there."""
+        """Losses and gradient norms of the steps since the last load; waits for the device."""
         found = torch.stack([self.losses[:count], self.norms[:count]])
         if found.device.type == "cpu":
             return lambda: (found[0], found[1])
@@ -119,7 +119,7 @@ class StackStep:
         return wait
 
     def take(self) -> None:
-        """The next step of those loaded."""
+        """Take the next of the loaded steps."""
         self.used.model.train()
         source, target = self.prefetcher.take(self.at)
         losses = self.loss_of(self._batch(source, target), self.keys.index_select(0, self.at)[0])
@@ -166,7 +166,7 @@ class StackStep:
         return each.view(n, -1).sum(1) / (target != pad).view(n, -1).sum(1)
 
     def _captured(self, compiled: bool) -> Callable[[], None]:
-        """The step as one CUDA graph, of compiled pieces if wanted; nobody is alive while it is made."""
+        """Capture the step as one CUDA graph, compiled if wanted; no seed is alive during the capture."""
         if compiled:
             let_compiler_keep_walls()
             self.loss_of = torch.compile(self._losses, dynamic=False)
@@ -191,7 +191,7 @@ class StackStep:
 
 
 def positions_of_each(inputs: Inputs, models: int) -> Inputs:
-    """The same inputs with positions for each model of a stack where there is one row for all.
+    """The same inputs with separate positions for each model of a stack, where they shared one row.
 
     A table of positions differs from model to model. It is read once for each, not once for each example.
     """
@@ -220,7 +220,7 @@ def adamw(
     weight_decay: float,
     rounded: Shaped[Tensor, " number"] | None = None,
 ) -> None:
-    """AdamW in place on the numbers of the seeds that are alive, after their gradients are scaled.
+    """AdamW in place for the seeds that are alive, with scaled gradients.
 
     `rates` are each one's learning rate and two corrections for the moments' start at 0; `owner` is a layout's.
     `rounded` becomes the new weights in its own type.

@@ -31,7 +31,7 @@ def make_encoding(choice: Choice, sizes: Sizes) -> Encoding:
 
 
 def position_kind_of(choice: Choice) -> PositionKind:
-    """The positions that the encoding of a recipe needs, without making it."""
+    """The kind of positions that a recipe's encoding needs, without building the encoding."""
     cls = ENCODINGS.get(choice.name)
     return getattr(options_of(cls.Options, choice, "model.encoding"), "positions", cls.position_kind)
 

@@ -27,7 +27,7 @@ PositionKind = Literal["index", "coupled", "abacus"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What an encoding must know of its model; `kinds` maps each kind of attention to "is it causal?"."""
+    """What an encoding needs to know of its model; `kinds` maps each kind of attention to whether it is causal."""
 
     d_model: int
     n_heads: int
@@ -41,12 +41,12 @@ class NoOptions:
 
 
 class Encoding(nn.Module):
-    """Does nothing in every hook; a real encoding overrides the hooks it needs."""
+    """Base class whose hooks do nothing; an encoding overrides the hooks it needs."""
 
     Options: ClassVar[type] = NoOptions
     position_kind: PositionKind = "index"
     spreads: ClassVar[bool] = False
-    """Whether `place` moves neighbours apart, so that a window over positions would not hold its neighbours."""
+    """Whether `place` moves neighbours apart, so that a window over positions would exclude neighbouring tokens."""
 
     def __init__(self, options: Any, sizes: Sizes):
         super().__init__()
@@ -54,12 +54,12 @@ class Encoding(nn.Module):
         self.options, self.sizes, self.noise = options, sizes, Noise()
 
     def initialise(self) -> None:
-        """Give parameters their first values, after every linear layer and embedding of the model has its own."""
+        """Initialise the parameters, after all linear layers and embeddings of the model."""
 
     def place(
         self, source: Positions, target: Int[Tensor, "#other prefix"] | None, length: Int[Tensor, "#batch 1"]
     ) -> tuple[Int[Tensor, "#placed position"], Int[Tensor, "#moved prefix"] | None]:
-        """Positions to use instead of the task's; `length` is how many places one axis may need."""
+        """Positions to use instead of the task's; `length` is the largest number of positions on one axis."""
         return source, target
 
     def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"] | None:
@@ -75,7 +75,7 @@ class Encoding(nn.Module):
 
 
 def for_rows(x: Shaped[Tensor, "some *any"], rows: int) -> Shaped[Tensor, "rows *any"]:
-    """What differs between the models of a stack, one after another, for each of the stack's rows.
+    """Parameters of each model of a stack, repeated for its rows.
 
     One for all stays one, to be broadcast; one for every row already stays as it is.
     """

@@ -1,4 +1,4 @@
-"""Clipped relative bias: one trained number a head for each distance, the far ones shared (Shaw et al. 2018)."""
+"""Clipped relative bias: one trained number per head and distance; large distances share one (Shaw et al. 2018)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""FIRE: a small network reads the distance as a share of the length so far (Li et al. 2024)."""
+"""FIRE: a small network of the distance divided by the length so far (Li et al. 2024)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -56,12 +56,12 @@ class OffsetTable(Encoding):
 
 
 class Abacus(OffsetTable):
-    """A digit's place in its number as written (McLeish et al. 2024)."""
+    """Abacus: the position is the digit's index in its number as written (McLeish et al. 2024)."""
 
     position_kind = "abacus"
 
 
 class Coupled(OffsetTable):
-    """Digits of the same significance share a place, in the question and in the answer (Cho et al. 2024)."""
+    """Coupled: digits of the same significance share a position, in source and answer (Cho et al. 2024)."""
 
     position_kind = "coupled"

@@ -8,7 +8,7 @@ from headway.model.encodings.base import Encoding, Positions
 
 
 class OneHot(Encoding):
-    """There are d_model different positions; the ones past them all look like the last."""
+    """There are d_model different positions; all later ones equal the last."""
 
     def embed(self, positions: Positions) -> Float[Tensor, "#row position d_model"]:
         d_model = self.sizes.d_model

@@ -19,7 +19,7 @@ class RandomizedOptions:
 
 
 class Randomized(Encoding):
-    """Place p of an example becomes the p-th smallest of as many random positions as it has places.
+    """Position p of an example becomes the p-th smallest of as many random positions as the example has tokens.
 
     In training each example draws its own; in evaluation the places are spread evenly over the range, by the
     length of the source alone, so that decoding never has to know how long the answer will be.
@@ -50,7 +50,7 @@ class Randomized(Encoding):
         return picked(source), None if target is None else picked(target)
 
     def draw(self, places: int, length: Int[Tensor, "#batch 1"]) -> Int[Tensor, "#batch places"]:
-        """Sorted random positions, different within an example; places past its length take the last one."""
+        """Sorted random positions without repeats within an example; padding takes the last one."""
         inside = torch.arange(places, device=length.device) < length
         random = self.noise.uniform(inside.shape, length.device).masked_fill(~inside, 2.0).sort(dim=1).values
         free = (self.options.max_position - length + 1).clamp(min=1)

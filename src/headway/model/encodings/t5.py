@@ -1,4 +1,4 @@
-"""T5's relative bias: one trained number a head for each bucket of distances (Raffel et al. 2020)."""
+"""T5's relative bias: one trained number per head and bucket of distances (Raffel et al. 2020)."""
 
 import math
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from headway.model.poolings.base import Pooling
 
 
 class AttentionPooling(Pooling):
-    """weight = softmax over visible places of (score . hidden); the pooled vector is the weighted mean."""
+    """weight = softmax over visible positions of (score . hidden); the pooled vector is the weighted mean."""
 
     PAGE: ClassVar[Mapping[str, Any]] = {"score": "pooling.score", "features": ["weighted"]}
 

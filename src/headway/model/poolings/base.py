@@ -10,11 +10,11 @@ from headway.model.encodings.base import NoOptions
 
 
 class Pooling(nn.Module):
-    """`forward(hidden, visible)` -> one vector an example; every row has at least one visible place."""
+    """`forward(hidden, visible)` -> one vector per example; every row has at least one visible position."""
 
     Options: ClassVar[type] = NoOptions
     PAGE: ClassVar[Mapping[str, Any] | None] = None
-    """What the explorer's page does instead of `forward`, for this very class and not for one that derives from it.
+    """What the explorer's page computes instead of `forward`. It holds for this class, not for subclasses.
 
     `features` are taken over the sequence and put side by side: `mean`, `max`, `min`, `first`, `last`, `smallest step`,
     `mean step` or `weighted`. `read` names a linear layer that is applied to every place before, `score` the one that

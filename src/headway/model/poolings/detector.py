@@ -1,4 +1,4 @@
-"""Detector pooling: has any place what a trained detector looks for?"""
+"""Detector pooling: a linear projection of every position, then the maximum over positions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class DetectorOptions:
 
 
 class Detector(Pooling):
-    """Each detector is one trained number a place; its highest over the sequence is all that is passed on.
+    """Each detector gives one number per position; only its maximum over the sequence is passed on.
 
     In max pooling every coordinate of the stream counts, and the highest of many places is higher than that of a few:
     answers can drift with the length. A few detectors have less to drift.

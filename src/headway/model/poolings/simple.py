@@ -16,23 +16,23 @@ Pooled = Float[Tensor, "batch d_model"]
 
 
 def lowest(hidden: Hidden, visible: Visible) -> Pooled:
-    """The minimum of each coordinate over the visible places."""
+    """The minimum of each coordinate over the visible positions."""
     return hidden.masked_fill(~visible[..., None], math.inf).amin(1)
 
 
 def highest(hidden: Hidden, visible: Visible) -> Pooled:
-    """The maximum of each coordinate over the visible places."""
+    """The maximum of each coordinate over the visible positions."""
     return hidden.masked_fill(~visible[..., None], -math.inf).amax(1)
 
 
 def mean(hidden: Hidden, visible: Visible) -> Pooled:
-    """The mean over the visible places; 0 where there are none."""
+    """The mean over the visible positions; 0 if there are none."""
     kept = hidden.masked_fill(~visible[..., None], 0.0).sum(1)
     return kept / visible.sum(1, keepdim=True).clamp(min=1)
 
 
 def last(hidden: Hidden, visible: Visible) -> Pooled:
-    """The vector at the last visible place."""
+    """The vector at the last visible position."""
     place = torch.arange(hidden.shape[1], device=hidden.device)
     at_end = place == (visible * place).amax(1, keepdim=True)
     return (hidden * at_end[..., None]).sum(1)
