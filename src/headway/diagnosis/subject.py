@@ -293,7 +293,7 @@ def positions_of(trained: Trained) -> Callable[[Examples], np.ndarray]:
 
 
 def decode_of(trained: Trained) -> Callable[[Examples, bool], Answers]:
-    """Real greedy decoding, with the key/value cache or without."""
+    """Greedy decoding, with the KV cache or without."""
 
     def written(examples: Examples, cache: bool) -> Answers:
         pad = trained.task.vocabulary.pad
