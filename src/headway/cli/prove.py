@@ -41,7 +41,7 @@ def prove(
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
     with progress(f"prove {trained.directory.name}", quiet=quiet) as meter:
-        found = find_proof(trained, report=meter)
+        found = find_proof(trained, progress=meter)
     trained.directory.replace_analysis("proof", found.to_json(), trained.step)
     place = trained.directory.analysis("proof")
     show(found.to_json(), [*map(str, proved(found)), f"written to {place}"], as_json=json)
@@ -53,7 +53,7 @@ def _check(certificate: Path, run: str | None, *, as_json: bool, quiet: bool) ->
     from headway.proofs.prove import check as check_proof
 
     with progress(f"check {certificate}", quiet=quiet) as meter:
-        found = check_proof(certificate, run=run, report=meter)
+        found = check_proof(certificate, run=run, progress=meter)
     show(found.to_json(), [str(line) for line in checked(found)], as_json=as_json)
     if not found.holds:
         raise typer.Exit(1)

@@ -1,12 +1,12 @@
 """`hw.prove` and the check of a certificate: which method fits a task, and what a run's files have to say."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.origin import origins_in
@@ -15,13 +15,11 @@ from headway.results.schema import read
 from headway.runs import RunDirectory
 from headway.storage import read_document
 
-Progress = Callable[[int, int], None]
-
 METHODS = {"addition-text": "headway.proofs.sums", "sortedness": "headway.proofs.sortedness"}
-"""Task -> the module that proves it: `prove(trained, report)` and `check(trained, proof, report)`."""
+"""Task -> the module that proves it: `prove(trained, progress)` and `check(trained, proof, progress)`."""
 
 
-def prove(run: Trained | str | Path, *, report: Progress = lambda done, total: None) -> Proof:
+def prove(run: Trained | str | Path, *, progress: OnProgress = lambda done, total: None) -> Proof:
     """Whether a run is right on every input of every length: proved, a counterexample, or undecided. Writes nothing.
 
     >>> hw.prove("local-addition-seed0").answer   # doctest: +SKIP
@@ -29,12 +27,12 @@ def prove(run: Trained | str | Path, *, report: Progress = lambda done, total: N
     """
     trained = run if isinstance(run, Trained) else load(run)
     began = time.perf_counter()
-    found: Proof = _method(trained).prove(trained, report)
+    found: Proof = _method(trained).prove(trained, progress)
     return replace(found, seconds=time.perf_counter() - began)
 
 
 def check(
-    certificate: str | Path, *, run: str | Path | None = None, report: Progress = lambda done, total: None
+    certificate: str | Path, *, run: str | Path | None = None, progress: OnProgress = lambda done, total: None
 ) -> Check:
     """Find the claims of a certificate again, with other code. The run is the one it lies in, unless told."""
     path = Path(certificate)
@@ -51,7 +49,7 @@ def check(
     if proof.answer != "proved" or foreign:
         reasons = foreign or [f"its answer is {proof.answer}; only a proof can be checked"]
         return Check(certificate=str(path), holds=False, reasons=tuple(reasons), contexts=0, method="none", seconds=0.0)
-    found: Check = _method(trained).check(trained, proof, report)
+    found: Check = _method(trained).check(trained, proof, progress)
     return replace(found, certificate=str(path), seconds=time.perf_counter() - began)
 
 

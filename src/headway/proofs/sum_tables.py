@@ -57,7 +57,7 @@ class Tables:
         """The bias of each head for a key so many columns ahead of its query."""
         clip = self.reach.clip
         table = self.model.encoding.tables[kind].weight  # type: ignore[index, union-attr]
-        return table[max(-clip, min(clip, ahead)) + clip]  # type: ignore[no-any-return]
+        return table[max(-clip, min(clip, ahead)) + clip]
 
     def _embedded(self, tokens: list[int]) -> Bounded:
         return exact(self.model.embedding.weight[tokens])
@@ -84,8 +84,7 @@ class Tables:
         `column_class` is the column, or `clip` for all from there on: how far the tokens around the numbers are.
         """
         if column_class not in self._memories:
-            found = self._encode_digits(column_class)
-            self._memories = {column_class: found} if self.reach.encoder else {**self._memories, column_class: found}
+            self._memories[column_class] = self._encode_digits(column_class)
         return self._memories[column_class]
 
     def _encode_digits(self, column_class: int) -> tuple[Bounded, Bounded]:

@@ -15,13 +15,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained
-from headway.proofs.prove import Progress
+from headway.proofs.sum_check import METHOD, MOST
+from headway.proofs.sum_check import check as check_sums
 from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
 from headway.proofs.sum_tables import Tables
-from headway.results.proof import Counterexample, Proof, Rounding
+from headway.results.proof import Check, Counterexample, Proof, Rounding
 from headway.tasks import Examples
 from headway.tasks.addition_text import AdditionText
 
@@ -33,7 +35,7 @@ LOW = 4.0
 """Margins below this are counted; an allowance for rounding that is larger proves nothing."""
 KEPT, KEPT_AT_ONCE = 2_000, 20
 """Failing contexts that are made into sums and run through the model, at most: in all, and of those at once."""
-MEASURED, LONGEST_MEASURED = 40, 20
+MEASURED, LONGEST_MEASURED = 60, 40
 """Random sums that are computed both ways, and the digits of the longest number among them."""
 ROWS = 200
 """Sums that are run at once."""
@@ -41,7 +43,7 @@ SHOWN = 5
 SCOPE = "every sum of two numbers, of any lengths"
 
 
-def prove(trained: Trained, report: Progress) -> Proof:
+def prove(trained: Trained, progress: OnProgress) -> Proof:
     """Compute the model in every context, and run the sums of those that fail."""
     began = time.perf_counter()
     task, reach = reach_of(trained)
@@ -50,7 +52,7 @@ def prove(trained: Trained, report: Progress) -> Proof:
     _check_size(total, reach, trained.device)
     margins = Margins(trained, task, reach)
     for group in every:
-        margins.add(group, lambda done: report(done, total))
+        margins.add(group, lambda done: progress(done, total))
     proof = Proof(
         task=task.name,
         run=str(trained.directory.path),
@@ -66,6 +68,18 @@ def prove(trained: Trained, report: Progress) -> Proof:
         seconds=time.perf_counter() - began,
     )
     return _judged(trained, margins, proof)
+
+
+def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
+    """Find a proof's claims again by real sums; a certificate with too many contexts for that is not accepted."""
+    _, reach = reach_of(trained)
+    if proof.scope != SCOPE:
+        reasons = (f"it claims {proof.scope!r}; this method proves {SCOPE!r}",)
+        return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
+    if proof.contexts > MOST:
+        reasons = (f"{proof.contexts:,} contexts are too many to be asked one by one ({MOST:,})",)
+        return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
+    return check_sums(trained, proof, reach, progress)
 
 
 def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
@@ -230,7 +244,7 @@ def teacher_forced(trained: Trained, examples: Examples) -> tuple[Float[Tensor, 
 
 
 def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
-    """The largest difference between margins of the model itself and of the tables on random sums, and their number."""
+    """The largest difference between margins of the model itself and of the tables, at a token of each random sum."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, LONGEST_MEASURED + 1, size=(MEASURED, 2))
     numbers = [(_random_number(random, a), _random_number(random, b)) for a, b in lengths]
@@ -238,9 +252,9 @@ def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
     largest = 0.0
     for row, (a, b) in enumerate(numbers):
         found = contexts_of(tables.reach, a, b)
-        own = margins_of(logits[row, : len(found)].double(), target[row, : len(found)])
-        for place, (context, written) in enumerate(found):
-            largest = max(largest, abs(float(own[place]) - margin_at(tables, context, written, target[row, place])))
+        at = int(random.integers(len(found)))
+        own = margins_of(logits[row, at][None].double(), target[row, at][None])
+        largest = max(largest, abs(float(own) - margin_at(tables, *found[at], target[row, at])))
     return largest, len(numbers)
 
 
