@@ -1,5 +1,6 @@
 """The loop: same seed same weights, stopped and continued to the same weights, and stopped before harm is done."""
 
+import copy
 import json
 import math
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from headway.config import TrainConfig
 from headway.errors import InputError, RunStopped
@@ -19,6 +21,7 @@ from headway.runs import RunDirectory
 from headway.tasks import make_task
 from headway.tasks.files import make_splits
 from headway.training import train
+from headway.training.adamw import AdamW, Group
 from headway.training.data import TrainingData
 from headway.training.loop import learning_rate, make_optimiser
 from headway.training.seed_run import SeedRun
@@ -129,11 +132,44 @@ def test_the_rate_rises_to_lr_and_falls_to_its_end(schedule: str) -> None:
     assert rates[-1] == pytest.approx(0.5 if schedule == "constant" else 0.1, abs=0.01)
 
 
+def test_a_step_is_that_of_pytorchs_adamw_and_its_memory_is_restored() -> None:
+    torch.manual_seed(0)
+    mine = nn.Linear(5, 3)
+    theirs = copy.deepcopy(mine)
+    groups = [Group([mine.weight], 0.1), Group([mine.bias], 0.0)]
+    optimiser = AdamW(groups, (0.8, 0.95))
+    named = [{"params": [theirs.weight], "weight_decay": 0.1}, {"params": [theirs.bias], "weight_decay": 0.0}]
+    reference = torch.optim.AdamW(named, lr=0.01, betas=(0.8, 0.95), fused=True)
+    assert optimiser.tensors() == {}
+    for step in range(4):
+        if step == 2:  # as a run that is continued
+            memory, optimiser = optimiser.tensors(), AdamW(groups, (0.8, 0.95))
+            optimiser.restore(memory)
+        for model, one in ((mine, optimiser), (theirs, reference)):
+            one.zero_grad()
+            model(torch.arange(10.0).reshape(2, 5) - step).square().sum().backward()
+        optimiser.step(0.01)
+        reference.step()
+    assert torch.equal(mine.weight, theirs.weight)
+    assert torch.equal(mine.bias, theirs.bias)
+    assert optimiser.tensors().keys() == {f"{i}.{name}" for i in (0, 1) for name in ("step", "exp_avg", "exp_avg_sq")}
+
+
+def test_training_does_not_import_the_compiler(tmp_path: Path) -> None:
+    """It takes longer than everything else that a process imports to train."""
+    code = (
+        "import sys; from pathlib import Path; from headway.training import train; "
+        "from tests.tiny import ADDITION, config; train(config(ADDITION), Path(sys.argv[1]), device='cpu'); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=False).returncode == 0
+
+
 def test_weight_decay_acts_on_matrices_of_linear_layers_alone(tmp_path: Path) -> None:
     train(config(ADDITION), tmp_path / "run", device="cpu")
     model = load(tmp_path / "run", device="cpu").model
     decayed, spared = (
-        {id(p) for p in group["params"]} for group in make_optimiser(model, TrainConfig(steps=1)).param_groups
+        {id(p) for p in group.parameters} for group in make_optimiser(model, TrainConfig(steps=1)).groups
     )
     names = {name for name, p in model.named_parameters() if id(p) in decayed}
     assert len(decayed) + len(spared) == len(list(model.parameters()))

@@ -24,6 +24,7 @@ from headway.randomness import derive
 from headway.runs import RunDirectory
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
+from headway.training.adamw import AdamW, Group
 from headway.training.data import TrainingData
 from headway.training.preparation import open_run
 from headway.training.seed_run import SeedRun, TrainResult
@@ -100,9 +101,7 @@ class _Loop:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self._stop_unless_finite(loss, norm)
         rate = learning_rate(settings, step, self.seed_run.total)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.step()
+        self.optimiser.step(rate)
         record = {"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}
         self.seed_run.note_steps([record])
 
@@ -121,14 +120,14 @@ class _Loop:
     def _save(self) -> None:
         if self.seed_run.saved != self.seed_run.state.step:
             model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
-            self.seed_run.save(model, optimiser_tensors(self.optimiser))
+            self.seed_run.save(model, self.optimiser.tensors())
 
     def _pick_up(self) -> None:
         """Load the newest valid checkpoint, if there is one."""
         found = self.seed_run.find_checkpoint()
         if found is not None:
             self.model.load_state_dict(found.model)
-            restore_optimiser(self.optimiser, found.trainer)
+            self.optimiser.restore(found.trainer)
         self.seed_run.continue_from(found)
 
 
@@ -152,14 +151,14 @@ def learning_rate(settings: TrainConfig, step: int, total: int) -> float:
     return settings.lr * (settings.lr_end + (1 - settings.lr_end) * fall)
 
 
-def make_optimiser(model: Transformer, settings: TrainConfig) -> torch.optim.AdamW:
-    """AdamW; weight decay applies to the matrices of linear layers only."""
+def make_optimiser(model: Transformer, settings: TrainConfig) -> AdamW:
+    """Weight decay acts on the matrices of linear layers and nothing else."""
     matrices, others = optimiser_groups(model)
     groups = [
-        {"params": [model.get_parameter(name) for name in matrices], "weight_decay": settings.weight_decay},
-        {"params": [model.get_parameter(name) for name in others], "weight_decay": 0.0},
+        Group([model.get_parameter(name) for name in matrices], settings.weight_decay),
+        Group([model.get_parameter(name) for name in others], 0.0),
     ]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=(settings.beta1, settings.beta2), fused=True)
+    return AdamW(groups, (settings.beta1, settings.beta2))
 
 
 def optimiser_groups(model: Transformer) -> tuple[list[str], list[str]]:
@@ -169,37 +168,20 @@ def optimiser_groups(model: Transformer) -> tuple[list[str], list[str]]:
     return [name for name in names if name in linear], [name for name in names if name not in linear]
 
 
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state as named tensors: `3.exp_avg` belongs to its fourth parameter."""
-    state = optimiser.state_dict()["state"]
-    return {
-        f"{index}.{name}": torch.as_tensor(value).cpu().contiguous()
-        for index, values in state.items()
-        for name, value in values.items()
-    }
-
-
-def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = tensor
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
-
-
 @contextmanager
 def deterministic(device: torch.device) -> Iterator[None]:
     """Make a CPU run deterministic, and restore the caller's random state."""
     switches: Any = torch.utils.deterministic
-    before = torch.are_deterministic_algorithms_enabled(), switches.fill_uninitialized_memory
+    before = torch.get_deterministic_debug_mode(), switches.fill_uninitialized_memory
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
-        torch.use_deterministic_algorithms(device.type == "cpu")
+        # torch.use_deterministic_algorithms does the same, and imports PyTorch's compiler.
+        torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
         switches.fill_uninitialized_memory = False  # a check of kernels that costs time
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(before[0])
+            torch.set_deterministic_debug_mode(before[0])
             switches.fill_uninitialized_memory = before[1]
 
 

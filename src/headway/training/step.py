@@ -20,11 +20,10 @@ from headway.model.attention import let_compiler_keep_walls
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
 from headway.tasks import Task
+from headway.training.adamw import EPSILON
 from headway.training.loop import learning_rate, noise_keys
 from headway.training.prefetch import Prefetcher
 
-EPSILON = 1e-8
-"""AdamW's, as in PyTorch."""
 WARM_UP = 3
 """Steps before a capture, as PyTorch asks for."""
 
