@@ -1,7 +1,7 @@
 """Types of the functions that long work calls to say how far it is."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Required, TypedDict
 
 OnProgress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
@@ -9,5 +9,55 @@ OnStepProgress = Callable[[str, int, int], None]
 """Called with the name of a step, how much of it is done, and of how much."""
 OnShare = Callable[[float], None]
 """Called with the share that is done, from 0 to 1."""
-OnEvent = Callable[[Mapping[str, Any]], None]
-"""Called with every event: {"event": "step" | "validation" | "resumed" | "warning" | ..., ...}."""
+
+
+class Validation(TypedDict):
+    """Loss and accuracy on the validation set."""
+
+    loss: float
+    accuracy: float
+
+
+class MetricsRow(TypedDict, total=False):
+    """A line of metrics.jsonl: a training step, a validation after one, or the step from which a run was continued."""
+
+    step: int
+    loss: float
+    lr: float
+    gradient: float
+    validation: Validation
+    resumed_at: int
+
+
+class Event(TypedDict, total=False):
+    """What happens in a training, a sweep or a study; `event` says which of the other keys are there.
+
+    step, validation, resumed, warning (of a run); planned, started, ended (of trials, by name); stage, progress,
+    failed, training (of a study; `told` is the event of its run); share (of an analysis, by number).
+    """
+
+    event: Required[str]
+    step: int
+    total: int
+    loss: float
+    accuracy: float
+    lr: float
+    gradient: float
+    validation: Validation
+    text: str
+    trial: str
+    finished: int
+    state: str
+    error: str | None
+    stage: str
+    number: int
+    of: int
+    done: float
+    note: str
+    run: str
+    told: "Event"
+    share: float
+
+
+OnEvent = Callable[[Event], None]
+"""Called with every event."""

@@ -2,15 +2,16 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.callbacks import Event, OnEvent
 from headway.cli.options import PLAIN_EVERY, say
 from headway.narration.numbers import duration
 
-Show = Callable[[Mapping[str, Any]], None]
+Show = OnEvent
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Standing:
     """Step and last step of each trial that runs."""
     began: float = field(default_factory=time.monotonic)
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Event) -> None:
         kind, trial = event["event"], event.get("trial", "")
         if kind == "planned":
             self.total, self.skipped, self.stage = event["total"], event["finished"], event.get("stage", "")
@@ -72,7 +73,7 @@ def grid_progress(title: str, *, quiet: bool) -> Iterator[Show]:
         yield _plain(title, standing)
 
 
-def _warning(event: Mapping[str, Any]) -> None:
+def _warning(event: Event) -> None:
     if event["event"] == "warning":
         trial = f"{event['trial']}: " if "trial" in event else ""
         say(f"headway: warning: {trial}{event['text']}")
@@ -81,7 +82,7 @@ def _warning(event: Mapping[str, Any]) -> None:
 def _plain(title: str, standing: Standing) -> Show:
     last = time.monotonic()
 
-    def show(event: Mapping[str, Any]) -> None:
+    def show(event: Event) -> None:
         nonlocal last
         _warning(event)
         standing.take(event)
@@ -105,7 +106,7 @@ def _live(title: str, standing: Standing) -> Iterator[Show]:
         whole = bar.add_task(title, note="", total=None)
         rows: dict[str, Any] = {}
 
-        def show(event: Mapping[str, Any]) -> None:
+        def show(event: Event) -> None:
             if event["event"] == "warning":
                 trial = f"{event['trial']}: " if "trial" in event else ""
                 bar.console.print(f"headway: warning: {trial}{event['text']}", markup=False, highlight=False)

@@ -1,13 +1,14 @@
 """headway study"""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headway.callbacks import Event, OnEvent
 from headway.cli.evaluate import summary
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
@@ -80,7 +81,7 @@ class Display:
         self.quiet, self.title = quiet, ""
         self.shown: ExitStack = ExitStack()
         self.meter: Meter | None = None
-        self.training: Callable[[Mapping[str, Any]], None] | None = None
+        self.training: OnEvent | None = None
 
     def __enter__(self) -> "Display":
         return self
@@ -88,7 +89,7 @@ class Display:
     def __exit__(self, *problem: object) -> None:
         self.shown.close()
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
+    def __call__(self, event: Event) -> None:
         if event["event"] == "stage":
             self.shown.close()
             self.meter = self.training = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.callbacks import Event
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, Sets, parse_seeds, progress, say, show
 from headway.errors import InputError
@@ -85,7 +86,7 @@ def train_several(
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
     with grid_progress("train", quiet=quiet) as show_progress:
 
-        def on_event(event: Mapping[str, Any]) -> None:
+        def on_event(event: Event) -> None:
             if event["event"] == "warning" and "trial" in event:
                 warnings[event["trial"]].append(event["text"])
             show_progress(event)
@@ -116,7 +117,7 @@ def train_one(config: "RunConfig", place: Path, how: Mapping[str, Any], *, quiet
             return run_training(config, place, **options, command=sys.argv, on_event=on_event)
 
 
-def show_event(event: Mapping[str, Any], meter: Meter, *, quiet: bool) -> None:
+def show_event(event: Event, meter: Meter, *, quiet: bool) -> None:
     if event["event"] == "warning":
         say(f"headway: warning: {event['text']}")
     elif event["event"] == "resumed":

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import Batch, make_batch
+from headway.callbacks import MetricsRow, Validation
 from headway.config import RunConfig, build
 from headway.diagnosis.subject import Subject, subject_of
 from headway.evaluation import Trained, load
@@ -133,11 +134,9 @@ def measured_again(subject: Subject) -> Subject:
     logits, target = subject.forward(examples), torch.from_numpy(examples.target)
     loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=subject.task.vocabulary.pad)
     accuracy = subject.score(logits.argmax(-1).numpy(), examples.target).mean()
-    told = {"loss": float(loss), "accuracy": float(accuracy)}
-    rows = [
-        {**row, "validation": {**row["validation"], **told}}
-        if row.get("step") == subject.step and "validation" in row
-        else row
+    told: Validation = {"loss": float(loss), "accuracy": float(accuracy)}
+    rows: list[MetricsRow] = [
+        {**row, "validation": told} if row.get("step") == subject.step and "validation" in row else row
         for row in subject.metrics
     ]
     return replace(subject, metrics=rows)

@@ -1,12 +1,11 @@
 """Checks that the metrics of a run are those of its checkpoint, measured on the examples that they name."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headway.callbacks import Validation
 from headway.diagnosis.examination import Examination
 from headway.diagnosis.findings import Verdict, error, fine, warning
 from headway.diagnosis.subject import Answers
@@ -79,7 +78,7 @@ def measured_on_training(seen: Examination) -> Verdict | None:
     )
 
 
-def _told(seen: Examination) -> Mapping[str, float] | None:
+def _told(seen: Examination) -> Validation | None:
     """Validation loss and accuracy that the metrics give for the checkpoint's step."""
     said = [
         row["validation"] for row in seen.subject.metrics if "validation" in row and row["step"] == seen.subject.step
@@ -93,7 +92,7 @@ def _measured(seen: Examination, examples: Examples) -> tuple[float, float]:
     return _loss(logits, examples.target, seen), float(_accuracy(seen, logits, examples))
 
 
-def _is_close(told: Mapping[str, float], loss: float, accuracy: float, n: int) -> bool:
+def _is_close(told: Validation, loss: float, accuracy: float, n: int) -> bool:
     """Whether a loss and an accuracy are those recorded, up to what another device changes."""
     close = abs(loss - told["loss"]) <= LOSS_MOVED * max(abs(told["loss"]), 0.05)
     return close and abs(accuracy - told["accuracy"]) <= ACCURACY_MOVED + 2 / n

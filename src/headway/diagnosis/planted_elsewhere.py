@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import Batch
+from headway.callbacks import MetricsRow
 from headway.diagnosis.faults import Healthy, altered, analysed, changed, measured_again, plain_loss, specimen, taught
 from headway.diagnosis.planted import answers_alone, measured_at
 from headway.diagnosis.subject import Answers, Subject, subject_of
@@ -50,7 +51,9 @@ def label_noise(healthy: Healthy) -> Subject:
     subject = subject_of(taught(healthy.short, loss, steps=150, lr=0.005))
     rows = [row for row in subject.metrics if "loss" in row]
     told = {row["step"]: value for row, value in zip(rows, losses[-len(rows) :], strict=True)}
-    metrics = [{**row, "loss": told[row["step"]]} if "loss" in row else row for row in subject.metrics]
+    metrics: list[MetricsRow] = [
+        {**row, "loss": told[row["step"]]} if "loss" in row else row for row in subject.metrics
+    ]
     return measured_again(replace(subject, metrics=metrics))
 
 

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, make_model
+from headway.callbacks import MetricsRow
 from headway.diagnosis.run_documents import head_findings, of_another, read_finding, read_lengths
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, decode, parts_of, split_examples
@@ -96,7 +97,7 @@ class Subject:
     training_loss: Callable[[int], float] | None = None
     first_loss: Callable[[], float] | None = None
     sites: Sequence[HeadSite] = ()
-    metrics: Sequence[Mapping[str, Any]] = ()
+    metrics: Sequence[MetricsRow] = ()
     heads: HeadAnalysis | None = None
     lengths: Lengths | None = None
     attack: Attack | None = None

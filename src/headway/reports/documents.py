@@ -198,7 +198,7 @@ def of_run(run: RunDirectory) -> RunDocuments:
         config=run.config().to_json(),
         provenance=run.provenance(),
         training=run.newest_state(),
-        metrics=curves(run.metrics()),
+        metrics=curves([dict(row) for row in run.metrics()]),
         **readable(run, TYPES),
     )
 

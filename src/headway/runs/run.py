@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from headway.callbacks import MetricsRow
 from headway.config import RunConfig
 from headway.errors import InputError
 from headway.runs.analysis import Analyses
@@ -76,7 +77,7 @@ class RunDirectory(Analyses):
 
     # Metrics
 
-    def append_metrics(self, *records: Mapping[str, Any]) -> None:
+    def append_metrics(self, *records: MetricsRow) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
             handle.write("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
 
@@ -84,13 +85,13 @@ class RunDirectory(Analyses):
         """End a line that a killed process left half written, so that the next one stands alone."""
         end_last_line(self.path / "metrics.jsonl")
 
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[MetricsRow]:
         """What was recorded, in order; what a continuation did again replaces the first try."""
-        records: list[dict[str, Any]] = []
+        records: list[MetricsRow] = []
         for record in read_lines(self.path / "metrics.jsonl"):
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
-            records.append(record)
+            records.append(cast(MetricsRow, record))
         return records
 
 

@@ -5,9 +5,9 @@ A run has mastered them if it has at least 99.9 % of its validation set right. O
 judged by the checkpoint that counts, on the same set.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from headway.callbacks import MetricsRow
 from headway.results.study import Mastery
 from headway.runs import RunDirectory
 
@@ -26,7 +26,7 @@ def mastery_of(run: RunDirectory) -> Mastery:
     return Mastery(gate=GATE, stops=False, mastered=accuracy >= GATE, step=step, accuracy=accuracy)
 
 
-def first_reaching(metrics: Sequence[Mapping[str, Any]], gate: float) -> int | None:
+def first_reaching(metrics: Sequence[MetricsRow], gate: float) -> int | None:
     """The first step whose validation accuracy reached the gate."""
     steps = (row["step"] for row in metrics if "validation" in row and row["validation"]["accuracy"] >= gate)
     return next(steps, None)

@@ -3,13 +3,13 @@
 The cores are shared out evenly: one thread each while there are as many analyses as cores, and the last gets all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from headway.batches import pick_device
-from headway.callbacks import OnEvent, OnShare
+from headway.callbacks import Event, OnEvent, OnShare
 from headway.errors import Interrupted
 from headway.processes import available_cores
 from headway.studies.jobs import RunAnalysis
@@ -102,7 +102,7 @@ def in_processes(left: Sequence[RunAnalysis[Any]], device: str, workers: int, no
     """Work the analyses off in the pool of this machine. When this ends early, by Ctrl-C say, what runs is given up."""
     cores = available_cores()
 
-    def on_event(event: Mapping[str, Any]) -> None:
+    def on_event(event: Event) -> None:
         if event["event"] == "share":
             note(left[event["number"]], event["share"])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, OnEvent
 from headway.narration.numbers import percent
 from headway.results.attack import Attack
 from headway.results.doctor import StudyHealth
@@ -89,7 +89,7 @@ class Work:
         """A study of a single run shows that run, and ends where it fails."""
         from headway.training import train
 
-        def on_event(event: Mapping[str, Any]) -> None:
+        def on_event(event: Event) -> None:
             self.tell({"event": "training", "run": trial.name, "told": event})
 
         place = self.directory.run(trial.name).path

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, OnEvent
 from headway.config import stackable
 from headway.errors import Interrupted
 from headway.narration.sweep import trials
@@ -107,9 +107,9 @@ def next_stage(plan: SweepPlan, directory: SweepDirectory) -> Stage:
 
 
 def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, on_event: OnEvent, stack: int) -> None:
-    about = {"stage": stage.name} if stage.name else {}
     total, left = len(stage.trials), len(stage.left)
-    on_event({"event": "planned", "total": total, "finished": total - left, **about})
+    planned: Event = {"event": "planned", "total": total, "finished": total - left}
+    on_event({**planned, "stage": stage.name} if stage.name else planned)
     places = [directory.trial(trial.name).path for trial in stage.left]
     jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, places, stack)]
     before = directory.results() if stage.until else None

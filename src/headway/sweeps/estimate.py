@@ -4,13 +4,12 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from headway.callbacks import Event
 from headway.sweeps.plan import SweepPlan, Trial
 from headway.sweeps.trial import JobOptions
 
@@ -76,7 +75,7 @@ def measure_pace(trial: Trial, how: JobOptions, budget: float) -> Pace:
     began = time.perf_counter()
     moments: list[tuple[str, float]] = []
 
-    def note(event: Mapping[str, Any]) -> None:
+    def note(event: Event) -> None:
         now = time.perf_counter()
         moments.append((event["event"], now))
         if now - began > budget and [kind for kind, _ in moments].count("step") >= 2:

@@ -7,12 +7,12 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, OnEvent
 from headway.errors import Interrupted, RunStopped
 from headway.processes import Child, counting_signals
 from headway.sweeps.deaths import FROM_OUTSIDE, MOST_KILLS, Deaths, count_out_of_memory, describe_end
@@ -48,7 +48,7 @@ class PoolJob(ABC):
         """What is saved of it by now: deaths are counted anew when that changes."""
         return ()
 
-    def begun(self) -> Iterable[Mapping[str, Any]]:
+    def begun(self) -> Iterable[Event]:
         """The events to tell when it is handed out."""
         return ()
 

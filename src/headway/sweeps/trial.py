@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, OnEvent
 from headway.errors import InputError, Interrupted, RunStopped, is_out_of_memory
 from headway.results.comparison import Outcome, State
 from headway.runs import RunDirectory
@@ -79,7 +79,7 @@ class Job(PoolJob):
         """The newest checkpoint of each trial, -1 where there is none."""
         return tuple(max(RunDirectory(place).checkpoint_steps(), default=-1) for place in self.places)
 
-    def begun(self) -> Iterator[dict[str, Any]]:
+    def begun(self) -> Iterator[Event]:
         for trial in self.trials:
             total = trial.config.train.total_steps(trial.config.data)
             yield {"event": "started", "trial": trial.name, "total": total}

@@ -13,10 +13,11 @@ import queue
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from headway.callbacks import Event
 from headway.errors import Interrupted, RunStopped
 from headway.processes import parent_pipe
 from headway.sweeps.pool import PoolJob
@@ -69,7 +70,7 @@ class Worker:
         if self.threads != torch.get_num_threads():
             torch.set_num_threads(self.threads)
 
-    def _tell(self, event: Mapping[str, Any]) -> None:
+    def _tell(self, event: Event) -> None:
         """Reports every event but how far a job is, and of those one every half second."""
         self._use_threads()
         if event["event"] in ("step", "validation", "share"):

@@ -102,8 +102,9 @@ class _Loop:
         self._stop_unless_finite(loss, norm)
         rate = learning_rate(settings, step, self.seed_run.total)
         self.optimiser.step(rate)
-        record = {"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}
-        self.seed_run.note_steps([record])
+        self.seed_run.note_steps(
+            [{"step": step + 1, "loss": float(loss.detach()), "lr": rate, "gradient": float(norm)}]
+        )
 
     def _stop_unless_finite(self, loss: Tensor, norm: Tensor) -> None:
         what = "loss" if not loss.isfinite() else "gradient" if not norm.isfinite() else None

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, MetricsRow, OnEvent
 from headway.errors import InputError, suggestion
 from headway.runs import RunDirectory
 
@@ -36,7 +36,7 @@ def mirrored(log: str | None, run: Path | str, on_event: OnEvent) -> Iterator[On
         return
     mirror = _Mirror(RunDirectory(run))
 
-    def tell(event: Mapping[str, Any]) -> None:
+    def tell(event: Event) -> None:
         mirror.note(event)
         on_event(event)
 
@@ -53,7 +53,7 @@ class _Mirror:
         self.writer: SummaryWriter | None = None
         self.newest: dict[str, int] = {}
 
-    def note(self, event: Mapping[str, Any]) -> None:
+    def note(self, event: Event) -> None:
         """Write an event. The first one also writes the metrics recorded before it."""
         # A warning can come before it is known from which step on the run continues.
         if event["event"] not in ("resumed", "step", "validation"):
@@ -75,7 +75,7 @@ class _Mirror:
             if until is None or record.get("step", 0) <= until:
                 self._write(record)
 
-    def _write(self, record: Mapping[str, Any]) -> None:
+    def _write(self, record: MetricsRow | Event) -> None:
         """Write the numbers that are missing: metrics are on disk before an event is sent."""
         assert self.writer is not None
         for tag, value in scalars(record).items():
@@ -88,8 +88,10 @@ class _Mirror:
             self.writer.close()
 
 
-def scalars(record: Mapping[str, Any]) -> dict[str, float]:
+def scalars(record: MetricsRow | Event) -> dict[str, float]:
     """The numbers of a line of metrics.jsonl, or of its event, under the names that are displayed."""
     if "validation" in record:
-        return {f"validation/{name}": value for name, value in record["validation"].items()}
+        return {
+            f"validation/{name}": value for name, value in cast("Mapping[str, float]", record["validation"]).items()
+        }
     return {f"train/{name}": record[name] for name in ("loss", "lr", "gradient") if name in record}

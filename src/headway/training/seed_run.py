@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headway.callbacks import OnEvent
+from headway.callbacks import Event, MetricsRow, OnEvent, Validation
 from headway.config import RunConfig
 from headway.errors import RunStopped
 from headway.runs import Checkpoint, RunDirectory
@@ -109,7 +109,7 @@ class SeedRun:
 
     # While it trains
 
-    def note_steps(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def note_steps(self, records: Iterable[MetricsRow]) -> None:
         """Record completed steps."""
         noted = list(records)
         if not noted:
@@ -117,7 +117,8 @@ class SeedRun:
         self.directory.append_metrics(*noted)
         for record in noted:
             self.state.step = record["step"]
-            self.on_event({"event": "step", "total": self.total, **record})
+            shown: Event = {"event": "step", "total": self.total, "step": record["step"], "loss": record["loss"]}
+            self.on_event({**shown, "lr": record["lr"], "gradient": record["gradient"]})
 
     def note_validation(self, loss: float, accuracy: float) -> None:
         """Record a validation, and decide whether the run is finished."""
@@ -132,9 +133,10 @@ class SeedRun:
         is_ready = state.below >= settings.stop_for or state.mastered_at is not None
         state.stopped_early = is_ready and state.step < self.total
         state.finished = state.stopped_early or state.step >= self.total
-        record = {"step": state.step, "validation": {"loss": loss, "accuracy": accuracy}}
-        self.directory.append_metrics(record)
-        self.on_event({"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy, **record})
+        found: Validation = {"loss": loss, "accuracy": accuracy}
+        self.directory.append_metrics({"step": state.step, "validation": found})
+        shown: Event = {"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy}
+        self.on_event({**shown, "step": state.step, "validation": found})
 
     def _note_mastery(self, loss: float, accuracy: float) -> None:
         """Count consecutive validations that reach the gate; after `stop_for` of them the run has mastered, since the

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.batches import collate, make_model, pick_device
-from headway.callbacks import OnEvent
+from headway.callbacks import MetricsRow, OnEvent
 from headway.config import RunConfig, differences, stackable
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import TOKENS_A_BATCH
@@ -294,7 +294,8 @@ class StackLoop:
             return
         step, (losses, norms) = taken[0], taken[1]()
         for row in list(self.active):
-            settings, records = self.seed_runs[row].config.train, []
+            settings = self.seed_runs[row].config.train
+            records: list[MetricsRow] = []
             rates = [learning_rate(settings, step + i, self.total) for i in range(len(losses))]
             for i, (loss, norm) in enumerate(zip(losses[:, row].tolist(), norms[:, row].tolist(), strict=True)):
                 what = "loss" if not math.isfinite(loss) else "gradient" if not math.isfinite(norm) else None
