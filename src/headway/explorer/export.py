@@ -84,6 +84,9 @@ def _pooling(model: Transformer) -> dict[str, Any] | None:
     if found is None:
         name = model.config.pooling.name
         raise InputError(f"the page cannot compute pooling {name!r}: class {cls.__name__} defines no PAGE")
+    assert model.pooling is not None
+    if option := model.pooling.not_on_a_page():
+        raise InputError(f"the page cannot compute pooling {model.config.pooling.name!r} with {option}")
     strange = [name for name in found["features"] if name not in FEATURES]
     if strange:
         raise InputError(

@@ -1,14 +1,15 @@
 """How far a model's own fp32 arithmetic can be from exact arithmetic, layer by layer.
 
-A `Bounded` is a value in float64 with a bound of how far the model's fp32 number can be from it. Every function here
-takes the bounds of what a layer reads and returns the bound of what it writes, whatever the order of the sums, with
-or without fused multiply-add, on a CPU or a GPU without TF32. With u = 2^-24, a sum of n products in any order is off
-by at most gamma_n = n u / (1 - n u) times the sum of their absolute values (Higham, Accuracy and Stability of
-Numerical Algorithms, section 3.1). docs/proofs.md derives each bound.
+A `Bounded` is a table of float64 rows, each with a bound of how far the model's fp32 row can be from it, in Euclidean
+norm. Every function takes the bounds of what a layer reads and returns those of what it writes, whatever the order of
+the sums, with or without fused multiply-add, on a CPU or a GPU without TF32. With u = 2^-24, a sum of n products in
+any order is off by at most gamma_n = n u / (1 - n u) times the sum of their absolute values (Higham, Accuracy and
+Stability of Numerical Algorithms, section 3.1). docs/proofs.md derives each bound.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -30,17 +31,27 @@ STEEPEST_GELU = 1.13
 
 @dataclass(frozen=True)
 class Bounded:
-    """Float64 values, and how far the model's fp32 numbers can be from them."""
+    """Float64 rows, and for each the largest Euclidean norm of its difference from the model's fp32 row."""
 
-    value: Float[Tensor, "*any"]
-    error: Float[Tensor, "*any"]
+    value: Float[Tensor, "*any width"]
+    error: Float[Tensor, "*#any"]
 
-    def __getitem__(self, index: object) -> "Bounded":
-        return Bounded(self.value[index], self.error[index])  # type: ignore[index]
+    def __getitem__(self, index: Any) -> "Bounded":
+        """Some of the rows; each stays whole."""
+        return Bounded(self.value[index], self.error[index])
 
-    def reach(self) -> Tensor:
-        """The largest absolute value that the model's number can have."""
-        return self.value.abs() + self.error
+    def joined(self) -> "Bounded":
+        """The rows of several heads as one."""
+        return Bounded(self.value.flatten(-2), length(self.error))
+
+    def lengths(self) -> Float[Tensor, "*any"]:
+        """The largest norm that each of the model's rows can have."""
+        return length(self.value) + self.error
+
+
+def length(x: Float[Tensor, "*any width"]) -> Float[Tensor, "*any"]:
+    """Euclidean norm."""
+    return x.square().sum(-1).sqrt()
 
 
 def gamma(roundings: int) -> float:
@@ -49,22 +60,45 @@ def gamma(roundings: int) -> float:
 
 
 def exact(value: Tensor) -> Bounded:
-    """Numbers that the model holds as they are, such as embeddings."""
+    """Rows that the model holds as they are, such as embeddings."""
     wide = value.detach().double()
-    return Bounded(wide, torch.zeros_like(wide))
+    return Bounded(wide, torch.zeros_like(wide[..., 0]))
 
 
-def linear(x: Bounded, layer: nn.Linear) -> Bounded:
-    """Error: |W| e + gamma_(n+1) (|W| (|x| + e) + |b|)."""
-    weight, bias = _parameters(layer)
+def linear(x: Bounded, layer: nn.Linear, heads: int | None = None) -> Bounded:
+    """Error: |W|_2 e, and gamma_(n+1) (||W||_2 |x| + |b|), where ||W|| has the absolute values of W.
+
+    With `heads` the row is cut into those of the heads, each with the bound of its own part of W.
+    """
+    weight, bias = layer.weight.detach().double(), layer.bias.detach().double()
+    value = nn.functional.linear(x.value, weight, bias)
+    if heads is None:
+        return Bounded(value, _linear_error(x, weight, bias))
+    parts = zip(weight.chunk(heads), bias.chunk(heads), strict=True)
+    return Bounded(value.unflatten(-1, (heads, -1)), torch.stack([_linear_error(x, *part) for part in parts], dim=-1))
+
+
+def _linear_error(x: Bounded, weight: Float[Tensor, "out width"], bias: Float[Tensor, " out"]) -> Tensor:
+    added = gamma(weight.shape[1] + 1) * (spectral(weight.abs()) * x.lengths() + length(bias))
+    return x.error * spectral(weight) + added
+
+
+def spectral(weight: Float[Tensor, "out width"]) -> Float[Tensor, ""]:
+    """The largest singular value, rounded up for float64's own error."""
+    return torch.linalg.matrix_norm(weight, 2) * (1 + 1e-9)
+
+
+def each_output(x: Bounded, layer: nn.Linear) -> Float[Tensor, "*any out"]:
+    """Errors of a linear layer's numbers one by one: |w| e and gamma_(n+1) (|w| |x| + |b|) for each row w of W."""
+    lengths, bias = length(layer.weight.detach().double()), layer.bias.detach().double().abs()
     share = gamma(layer.in_features + 1)
-    carried = (x.error + share * x.reach()) @ weight.abs().T
-    return Bounded(x.value @ weight.T + bias, carried + share * bias.abs())
+    return (x.error + share * x.lengths())[..., None] * lengths + share * bias
 
 
 def add(x: Bounded, y: Bounded) -> Bounded:
-    """A sum of two: both errors, and one rounding."""
-    return Bounded(x.value + y.value, x.error + y.error + UNIT * (x.reach() + y.reach()))
+    """A sum of two: both errors, and one rounding of each number."""
+    value, error = x.value + y.value, x.error + y.error
+    return Bounded(value, error + UNIT * (length(value) + error))
 
 
 def relu(x: Bounded) -> Bounded:
@@ -73,64 +107,63 @@ def relu(x: Bounded) -> Bounded:
 
 def gelu(x: Bounded) -> Bounded:
     """Error: the steepest slope times e, and eight roundings of |x|, near 0 or not."""
-    value = nn.functional.gelu(x.value)
-    return Bounded(value, STEEPEST_GELU * x.error + gamma(8) * x.reach())
+    return Bounded(nn.functional.gelu(x.value), STEEPEST_GELU * x.error + gamma(8) * x.lengths())
 
 
 def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
     """What an error of the input does to the exact norm, and what computing it in fp32 adds.
 
-    With d = x - mean and s = sqrt(var + eps): an error e moves d by at most e + mean(e) and s by at most rms(e). The
-    fp32 mean is off by gamma_n mean|x|, the variance, by any one-pass or two-pass formula, by 4 gamma_(n+4) mean(x^2).
+    With d = x - mean and s = sqrt(var + eps), d / s has a symmetric Jacobian of norm 1 / s at most, and s moves by at
+    most rms(e). The fp32 mean is off by gamma_n mean|x|; the variance, by any one-pass or two-pass formula, by
+    gamma_(n+3) (mean(x^2) + 3 |mean| mean|x|), which is the bound of the worst of them, mean(x^2) - mean^2.
     """
-    n, reach = x.value.shape[-1], x.reach()
-    mean = x.value.mean(-1, keepdim=True)
-    apart = x.value - mean
-    spread = (apart.square().mean(-1, keepdim=True) + norm.eps).sqrt()
-    moved = x.error.square().mean(-1, keepdim=True).sqrt()
-    least = spread - moved
-    if bool((least <= 0).any()):
-        raise ValueError("a layer norm reads values that are all alike up to rounding")
-    normed = apart / spread
-    carried = (x.error + x.error.mean(-1, keepdim=True) + normed.abs() * moved) / least
-    squares = reach.square().mean(-1, keepdim=True)
-    relative = 4 * gamma(n + 4) * squares / least.square()
-    if bool((relative > 0.5).any()):
-        raise ValueError("a layer norm reads values whose spread is lost in rounding")
-    centre = gamma(n) * reach.mean(-1, keepdim=True)
-    size = reach + reach.mean(-1, keepdim=True) + centre
-    rounded = (size * (relative + SQUARE_ROOT) + centre * (1 + relative + SQUARE_ROOT)) / least
-    error = carried + rounded
-    weight, bias = norm.weight.detach().double(), norm.bias.detach().double()
-    scaled = error * weight.abs() + 2 * UNIT * ((normed.abs() + error) * weight.abs() + bias.abs())
-    return Bounded(normed * weight + bias, scaled)
+    root, weight, bias = math.sqrt(x.value.shape[-1]), norm.weight.detach().double(), norm.bias.detach().double()
+    mean = x.value.mean(-1)
+    apart = x.value - mean[..., None]
+    spread = (apart.square().mean(-1) + norm.eps).sqrt()
+    least = spread - x.error / root
+    size, middle = x.lengths() / root, mean.abs() + x.error / root
+    n = x.value.shape[-1]
+    relative = gamma(n + 3) * (1 + (middle.square() + 3 * middle * size) / least.square())
+    if not bool(((least > 0) & (relative < 0.1)).all()):
+        raise ValueError("the spread of what a layer norm reads is lost in rounding")
+    carried = x.error / least
+    # 1 / sqrt(1 - r) <= 1 + 0.6 r for r <= 0.1. A row of d / s has at most norm sqrt(n), and the mean may be taken
+    # off before the division or after it.
+    off = gamma(n) * size
+    added = root * (0.6 * relative + SQUARE_ROOT + 4 * UNIT + (1.1 * off + 8 * UNIT * (middle + off)) / least)
+    last = 2 * UNIT * (weight.abs().max() * (root + carried + added) + length(bias))
+    normed = apart / spread[..., None]
+    return Bounded(normed * weight + bias, weight.abs().max() * (carried + added) + last)
 
 
-def scores(query: Bounded, key: Bounded, bias: Tensor | None = None) -> Bounded:
-    """query . key / sqrt(d_head) + bias, over the last axis; the three broadcast."""
+def score_error(query: Bounded, key: Bounded, bias: Float[Tensor, "*#any"]) -> Float[Tensor, "*any"]:
+    """How far query . key / sqrt(d_head) + bias can be off, for rows that broadcast against each other."""
     width, scale = query.value.shape[-1], 1 / math.sqrt(query.value.shape[-1])
-    value = (query.value * key.value).sum(-1) * scale
-    error = (query.error * key.reach() + query.value.abs() * key.error).sum(-1) * scale
-    error = error + gamma(width + 3) * (query.reach() * key.reach()).sum(-1) * scale
-    product = Bounded(value, error)
-    return product if bias is None else add(product, exact(bias))
+    lengths = query.lengths() * key.lengths()
+    error = query.error * key.lengths() + query.lengths() * key.error + gamma(width + 3) * lengths
+    return error * scale + UNIT * (2 * lengths * scale + bias.detach().double().abs())
 
 
-def attention(score: Bounded, value: Bounded) -> Bounded:
-    """softmax over the last axis of the scores, times the values (`*any key d_head`); an unseen key has score -inf.
+def attention(
+    score: Float[Tensor, "*any key"],
+    error: Float[Tensor, "*#any key"],
+    size: Float[Tensor, "*#any key"],
+    carried: Float[Tensor, "*#any key"],
+    farthest: Float[Tensor, "*#any"],
+) -> Float[Tensor, "*any"]:
+    """Error of softmax(scores) times the values; an unseen key has score -inf.
 
-    Every weight is off by a factor of at most exp(2 E): E is the largest error of a score, of its argument's
-    roundings and of the exponential. Keys that are not seen add exact zeros, so their number does not count.
+    `error` is that of the scores, `size` the values' largest norms and `carried` their errors; `farthest` is the
+    largest distance of two values that are seen. E is the largest error of a score, of its argument's roundings and
+    of the exponential. To first order the weights move by at most E in sum of absolute values, half of it up and half
+    down, so the output moves by at most E times half of `farthest`; exp(2 E) - 1 - 2 E covers the rest. Keys that are
+    not seen add exact zeros, so their number does not count.
     """
-    seen = score.value > -math.inf
-    most = int(seen.sum(-1).max())
-    weight = score.value.softmax(-1)[..., None]
-    largest = torch.where(seen, score.reach(), 0.0).amax(-1, keepdim=True)
-    shift = torch.where(seen, score.error, 0.0).amax(-1, keepdim=True) + 2 * ARGUMENT * UNIT * largest + EXPONENTIAL
-    factor = (2 * shift).exp() * (1 + gamma(4 * most + 16))
-    size, carried = (weight * value.value.abs()).sum(-2), (weight * value.error).sum(-2)
-    return Bounded((weight * value.value).sum(-2), size * (factor - 1) + carried * factor)
-
-
-def _parameters(layer: nn.Linear) -> tuple[Tensor, Tensor]:
-    return layer.weight.detach().double(), layer.bias.detach().double()
+    seen = score > -math.inf
+    roundings = gamma(4 * int(seen.sum(-1).max()) + 16)
+    highest, largest, moved, values = (torch.where(seen, x, 0.0).amax(-1) for x in (score.abs(), error, carried, size))
+    shift = largest + 2 * ARGUMENT * UNIT * (highest + largest) + EXPONENTIAL
+    rest = (2 * shift).exp() - 1 - 2 * shift
+    most = moved * (1 + 2 * shift + rest) + shift * farthest / 2 + rest * values
+    return most + roundings * (values + most)

@@ -25,6 +25,10 @@ class Pooling(nn.Module):
         super().__init__()
         self.options, self.d_model = options, d_model
 
+    def not_on_a_page(self) -> str | None:
+        """The option with which `PAGE` is not what `forward` does; None where it is."""
+        return None
+
     def forward(
         self, hidden: Float[Tensor, "batch position d_model"], visible: Bool[Tensor, "batch position"]
     ) -> Float[Tensor, "batch d_model"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -15,13 +15,17 @@ from headway.model.poolings.simple import highest
 @dataclass(frozen=True, kw_only=True)
 class DetectorOptions:
     detectors: int = setting(8, "numbers that are read off every place", low=1, high=16_384)
+    readout: Literal["linear", "sum"] = setting(
+        "linear", "what is projected: the detectors, each with weights of its own, or the sum of those above 0"
+    )
 
 
 class Detector(Pooling):
     """Each detector gives one number per position; only its maximum over the sequence is passed on.
 
     In max pooling every coordinate of the stream counts, and the highest of many places is higher than that of a few:
-    answers can drift with the length. A few detectors have less to drift.
+    answers can drift with the length. A few detectors have less to drift. With `readout = "sum"` all detectors speak
+    for the same class, so that whatever else stands in a sequence cannot take back what one place has said.
     """
 
     Options = DetectorOptions
@@ -30,10 +34,16 @@ class Detector(Pooling):
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)
         self.detect = nn.Linear(d_model, options.detectors)
-        self.project = nn.Linear(options.detectors, d_model)
+        self.project = nn.Linear(1 if options.readout == "sum" else options.detectors, d_model)
 
     def forward(
         self, hidden: Float[Tensor, "batch position d_model"], visible: Bool[Tensor, "batch position"]
     ) -> Float[Tensor, "batch d_model"]:
-        pooled: Tensor = self.project(highest(self.detect(hidden), visible))
+        found = highest(self.detect(hidden), visible)
+        if self.options.readout == "sum":
+            found = found.relu().sum(-1, keepdim=True)
+        pooled: Tensor = self.project(found)
         return pooled
+
+    def not_on_a_page(self) -> str | None:
+        return "readout = 'sum'" if self.options.readout == "sum" else None

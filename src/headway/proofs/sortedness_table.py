@@ -1,0 +1,221 @@
+"""What every element of a sequence can pass on: one row for each triple (left or none, itself, right or none).
+
+With one layer and window 1 an element sees its two neighbours and nothing else, and the pooling keeps the highest of
+each detector. No norm follows the pooling, so the margin of "sorted" over "not sorted" is linear in those maxima:
+
+    margin = weight . (maxima over the triples of the sequence) + bias
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headway.config import ModelConfig
+from headway.errors import InputError
+from headway.evaluation import Trained
+from headway.model.poolings.detector import Detector
+from headway.model.transformer import Transformer
+from headway.proofs import rounding
+from headway.proofs.rounding import Bounded, exact
+
+ENCODINGS = ("none", "clipped", "t5", "alibi")
+"""Encodings whose bias depends on the distance alone, exactly so in fp32, too."""
+POOLINGS = ("detector", "max")
+
+Rows = Float[Tensor, "left itself right feature"]
+Progress = Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features of every triple in float64; index `values` on the left or right means that nothing stands there.
+
+    `features[l, c, r]` is what the pooling reads of c between l and r; a triple without any neighbour is no part of a
+    sequence of two or more elements, and -inf. `allowance` bounds how far the margin of the model's own fp32
+    pass, for any sequence, can be from that of the table.
+    """
+
+    features: Rows
+    weight: Float[Tensor, " feature"]
+    bias: float
+    allowance: float
+
+    @property
+    def values(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def favours(self) -> Float[Tensor, " favours"]:
+        """Which features speak for "sorted" the higher they are."""
+        return (self.weight > 0).nonzero().flatten()
+
+    @property
+    def opposes(self) -> Float[Tensor, " opposes"]:
+        return (self.weight < 0).nonzero().flatten()
+
+    def margin(self, maxima: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any"]:
+        return maxima @ self.weight + self.bias
+
+    def of_sequences(self, rows: Tensor) -> Float[Tensor, " row"]:
+        """Margins of whole sequences of one length, without padding."""
+        edge = rows.new_full((len(rows), 1), self.values)
+        left, right = torch.cat([edge, rows[:, :-1]], dim=1), torch.cat([rows[:, 1:], edge], dim=1)
+        return self.margin(self.features[left, rows, right].amax(1))
+
+
+def check_model(trained: Trained) -> None:
+    """Raise, with the setting and what is needed, unless every element's features depend on its triple alone."""
+    config: ModelConfig = trained.config.model
+    pooling = config.pooling
+    wanted: list[tuple[str, Any, str, bool]] = [
+        ("model.shape", config.shape, "'encoder'", config.shape == "encoder"),
+        ("model.encoder_layers", config.encoder_layers, "1", config.encoder_layers == 1),
+        ("model.causal_encoder", config.causal_encoder, "false", not config.causal_encoder),
+        ("model.window", config.window_of("encoder"), "1", config.window_of("encoder") == 1),
+        ("model.encoding", config.encoding.name, " or ".join(map(repr, ENCODINGS)), config.encoding.name in ENCODINGS),
+        ("model.pooling", getattr(pooling, "name", None), "'detector' or 'max'", _pools_maxima(pooling)),
+        ("model.log_length_scale", config.log_length_scale, "false", not config.log_length_scale),
+    ]
+    for key, value, needed, fits in wanted:
+        if not fits:
+            raise InputError(
+                f"{key} = {value!r}: a proof of sortedness needs {needed}; what an element sees must be finite"
+            )
+    if trained.model.encoding.position_kind != "index":
+        raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
+    if not trained.model.encoder[0].own.kept:  # type: ignore[union-attr]
+        raise InputError("model.kept_heads: a proof of sortedness needs at least one head")
+
+
+def _pools_maxima(pooling: Any) -> bool:
+    return pooling is not None and pooling.name in POOLINGS
+
+
+class Layer:
+    """The one layer in float64 with its bounds of rounding, from values to triples."""
+
+    def __init__(self, model: Transformer, values: int):
+        self.model, self.block, self.values = model, model.encoder[0], values
+        attention: Any = self.block.own
+        own = exact(model.embedding.weight[:values])
+        read = rounding.layer_norm(own, self.block.own_norm) if self.block.pre_norm else own  # type: ignore[arg-type]
+        self.own = own
+        self.query, self.key, self.value = (
+            rounding.linear(read, layer, len(attention.kept))
+            for layer in (attention.query, attention.key, attention.value)
+        )
+        self.bias = self._bias(attention.kept)
+        self.apart = rounding.length(self.value.value[:, None] - self.value.value)
+
+    def _bias(self, kept: tuple[int, ...]) -> Float[Tensor, "head 3"]:
+        """What the encoding adds to the scores of the left neighbour, the element itself and the right one."""
+        device = self.model.embedding.weight.device
+        query, keys = torch.ones(1, 1, dtype=torch.int64, device=device), torch.arange(3, device=device)[None]
+        found = self.model.encoding.bias(query, keys, "encoder")
+        if found is None:
+            return torch.zeros(len(kept), 3, device=device)
+        found = found.detach()[0, :, 0]
+        return found[list(kept)] if len(found) > 1 else found.expand(len(kept), 3)
+
+    def features(self, itself: int) -> Bounded:
+        """`left right d_model` of one element between all pairs of neighbours; the last index is none."""
+        own = (self.query.value[itself] * self.key.value).sum(-1) / math.sqrt(self.query.value.shape[-1])
+        score = self._around(itself, own, -torch.inf) + self.bias.double()
+        weight = score.softmax(-1)[..., None]
+        sides = _with_none(self.value.value, 0.0)
+        mixed = weight[..., 1, :] * self.value.value[itself] + weight[..., 2, :] * sides
+        mixed = mixed + weight[..., 0, :] * sides[:, None]
+        mixed = Bounded(mixed, self._attention_error(itself, score)).joined()
+        branch = rounding.linear(mixed, self.block.own.output)  # type: ignore[union-attr,arg-type]
+        return self._feed_forward(self._add(branch, self.own[itself], self.block.own_norm))
+
+    def _around(self, itself: int, x: Float[Tensor, "value head"], none: float) -> Float[Tensor, "left right head 3"]:
+        """What belongs to the left neighbour, the element itself and the right neighbour, for all neighbours."""
+        sides = _with_none(x, none)
+        left, right = sides[:, None].expand(-1, len(sides), -1), sides.expand(len(sides), -1, -1)
+        return torch.stack([left, x[itself].expand_as(left), right], dim=-1)
+
+    def _attention_error(self, itself: int, score: Tensor) -> Float[Tensor, "left right head"]:
+        error = rounding.score_error(self.query[itself], self.key, self.bias.abs().amax(-1))
+        apart = _with_none(self.apart[itself], 0.0)
+        both = _with_none(_with_none(self.apart, 0.0).transpose(0, 1), 0.0)
+        farthest = torch.maximum(torch.maximum(apart[:, None], apart), both)
+        around = (self._around(itself, x, 0.0) for x in (error, self.value.lengths(), self.value.error))
+        return rounding.attention(score, *around, farthest)
+
+    def _feed_forward(self, x: Bounded) -> Bounded:
+        layer: Any = self.block.feed_forward
+        norm: Any = self.block.feed_forward_norm
+        read = rounding.layer_norm(x, norm) if self.block.pre_norm else x
+        activate = rounding.relu if self.model.config.activation == "relu" else rounding.gelu
+        x = self._add(rounding.linear(activate(rounding.linear(read, layer.expand)), layer.contract), x, norm)
+        last: Any = self.model.encoder_norm
+        return rounding.layer_norm(x, last) if isinstance(last, nn.LayerNorm) else x
+
+    def _add(self, branch: Bounded, x: Bounded, norm: Any) -> Bounded:
+        summed = rounding.add(x, branch)
+        return summed if self.block.pre_norm else rounding.layer_norm(summed, norm)
+
+
+def _with_none(x: Tensor, none: float) -> Tensor:
+    """One more row, for the neighbour that is not there."""
+    return torch.cat([x, torch.full_like(x[:1], none)])
+
+
+@torch.no_grad()
+def tabulate(model: Transformer, values: int, report: Progress = lambda done, total: None) -> Table:
+    """The table of a model, with the bound of rounding over all of it."""
+    layer, rows, errors = Layer(model, values), [], []
+    for itself in range(values):
+        value, error = _read(model, layer.features(itself))
+        value[-1, -1] = -torch.inf  # a sequence of one element
+        rows.append(value)
+        errors.append(error)
+        report(itself + 1, values)
+    features, error = torch.stack(rows, dim=1), torch.stack(errors).amax(0)
+    weight, bias = _margin_weights(model)
+    size = features.abs().nan_to_num(posinf=0).flatten(0, 2).amax(0)
+    allowance = rounding.OWN * _readout_error(model, weight, size, error)
+    return Table(features.cpu(), weight.cpu(), bias, allowance)
+
+
+def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " feature"]]:
+    """What the pooling takes maxima of (the detectors, or the stream itself), and the largest error of each."""
+    pooling = model.pooling
+    if not isinstance(pooling, Detector):
+        return hidden.value, hidden.error.max().expand(hidden.value.shape[-1])
+    found = rounding.linear(hidden, pooling.detect).value
+    error = rounding.each_output(hidden, pooling.detect).flatten(0, -2).amax(0)
+    return found.relu() if pooling.options.readout == "sum" else found, error
+
+
+def _margin_weights(model: Transformer) -> tuple[Tensor, float]:
+    """Weight and bias of the margin of "sorted", exact up to float64."""
+    readout = model.readout.weight.double(), model.readout.bias.double()
+    weight, bias = readout[0][1] - readout[0][0], float(readout[1][1] - readout[1][0])
+    if not isinstance(model.pooling, Detector):
+        return weight, bias
+    project = model.pooling.project
+    bias += float(project.bias.double() @ weight)
+    found = weight @ project.weight.double()
+    return found.expand(model.pooling.detect.out_features) if model.pooling.options.readout == "sum" else found, bias
+
+
+def _readout_error(model: Transformer, weight: Tensor, size: Tensor, error: Tensor) -> float:
+    """Error of the margin: that of the maxima, and the roundings of sum, projection and readout."""
+    found, pooled = float(weight.abs() @ error), exact((size + error)[None])
+    if isinstance(model.pooling, Detector):
+        if model.pooling.options.readout == "sum":
+            share, total = rounding.gamma(len(weight)), pooled.value.sum(-1, keepdim=True)
+            found += float(weight[0].abs() * share * total)
+            pooled = exact(total * (1 + share))
+        project = model.pooling.project
+        added = rounding.each_output(pooled, project)[0]
+        found += float((model.readout.weight[1] - model.readout.weight[0]).double().abs() @ added)
+        largest = pooled.value @ project.weight.double().abs().T + project.bias.double().abs()
+        pooled = exact(largest + added)
+    return found + float(rounding.each_output(pooled, model.readout).sum())
