@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headway.config import ModelConfig
@@ -49,12 +49,12 @@ class Table:
         return self.features.shape[1]
 
     @property
-    def favours(self) -> Float[Tensor, " favours"]:
+    def favours(self) -> Int[Tensor, " favours"]:
         """Which features speak for "sorted" the higher they are."""
         return (self.weight > 0).nonzero().flatten()
 
     @property
-    def opposes(self) -> Float[Tensor, " opposes"]:
+    def opposes(self) -> Int[Tensor, " opposes"]:
         return (self.weight < 0).nonzero().flatten()
 
     def margin(self, maxima: Float[Tensor, "*any feature"]) -> Float[Tensor, "*any"]:
@@ -87,7 +87,7 @@ def check_model(trained: Trained) -> None:
             )
     if trained.model.encoding.position_kind != "index":
         raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
-    if not trained.model.encoder[0].own.kept:  # type: ignore[union-attr]
+    if not any(site.kept for site in trained.model.sites):
         raise InputError("model.kept_heads: a proof of sortedness needs at least one head")
 
 
@@ -99,10 +99,11 @@ class Layer:
     """The one layer in float64 with its bounds of rounding, from values to triples."""
 
     def __init__(self, model: Transformer, values: int):
-        self.model, self.block, self.values = model, model.encoder[0], values
-        attention: Any = self.block.own
+        self.model, self.values = model, values
+        self.block = _block(model)
+        attention = self.block.own
         own = exact(model.embedding.weight[:values])
-        read = rounding.layer_norm(own, self.block.own_norm) if self.block.pre_norm else own  # type: ignore[arg-type]
+        read = rounding.layer_norm(own, self.block.own_norm) if self.block.pre_norm else own
         self.own = own
         self.query, self.key, self.value = (
             rounding.linear(read, layer, len(attention.kept))
@@ -129,8 +130,8 @@ class Layer:
         sides = _with_none(self.value.value, 0.0)
         mixed = weight[..., 1, :] * self.value.value[itself] + weight[..., 2, :] * sides
         mixed = mixed + weight[..., 0, :] * sides[:, None]
-        mixed = Bounded(mixed, self._attention_error(itself, score)).joined()
-        branch = rounding.linear(mixed, self.block.own.output)  # type: ignore[union-attr,arg-type]
+        heads = Bounded(mixed, self._attention_error(itself, score)).joined()
+        branch = rounding.linear(heads, self.block.own.output)
         return self._feed_forward(self._add(branch, self.own[itself], self.block.own_norm))
 
     def _around(self, itself: int, x: Float[Tensor, "value head"], none: float) -> Float[Tensor, "left right head 3"]:
@@ -144,8 +145,8 @@ class Layer:
         apart = _with_none(self.apart[itself], 0.0)
         both = _with_none(_with_none(self.apart, 0.0).transpose(0, 1), 0.0)
         farthest = torch.maximum(torch.maximum(apart[:, None], apart), both)
-        around = (self._around(itself, x, 0.0) for x in (error, self.value.lengths(), self.value.error))
-        return rounding.attention(score, *around, farthest)
+        errors, sizes, carried = (self._around(itself, x, 0.0) for x in (error, self.value.lengths(), self.value.error))
+        return rounding.attention(score, errors, sizes, carried, farthest)
 
     def _feed_forward(self, x: Bounded) -> Bounded:
         layer: Any = self.block.feed_forward
@@ -159,6 +160,10 @@ class Layer:
     def _add(self, branch: Bounded, x: Bounded, norm: Any) -> Bounded:
         summed = rounding.add(x, branch)
         return summed if self.block.pre_norm else rounding.layer_norm(summed, norm)
+
+
+def _block(model: Transformer) -> Any:
+    return model.encoder[0]
 
 
 def _with_none(x: Tensor, none: float) -> Tensor:
@@ -190,7 +195,11 @@ def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " 
         return hidden.value, hidden.error.max().expand(hidden.value.shape[-1])
     found = rounding.linear(hidden, pooling.detect).value
     error = rounding.each_output(hidden, pooling.detect).flatten(0, -2).amax(0)
-    return found.relu() if pooling.options.readout == "sum" else found, error
+    if pooling.options.readout == "linear":
+        return found, error
+    summed = found.relu().sum(-1, keepdim=True)
+    rounded = rounding.gamma(len(error)) * (float(summed.max()) + error.sum())
+    return summed, (error.sum() + rounded)[None]
 
 
 def _margin_weights(model: Transformer) -> tuple[Tensor, float]:
@@ -201,18 +210,13 @@ def _margin_weights(model: Transformer) -> tuple[Tensor, float]:
         return weight, bias
     project = model.pooling.project
     bias += float(project.bias.double() @ weight)
-    found = weight @ project.weight.double()
-    return found.expand(model.pooling.detect.out_features) if model.pooling.options.readout == "sum" else found, bias
+    return weight @ project.weight.double(), bias
 
 
 def _readout_error(model: Transformer, weight: Tensor, size: Tensor, error: Tensor) -> float:
-    """Error of the margin: that of the maxima, and the roundings of sum, projection and readout."""
+    """Error of the margin: that of the maxima, and the roundings of projection and readout."""
     found, pooled = float(weight.abs() @ error), exact((size + error)[None])
     if isinstance(model.pooling, Detector):
-        if model.pooling.options.readout == "sum":
-            share, total = rounding.gamma(len(weight)), pooled.value.sum(-1, keepdim=True)
-            found += float(weight[0].abs() * share * total)
-            pooled = exact(total * (1 + share))
         project = model.pooling.project
         added = rounding.each_output(pooled, project)[0]
         found += float((model.readout.weight[1] - model.readout.weight[0]).double().abs() @ added)

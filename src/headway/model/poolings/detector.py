@@ -16,7 +16,7 @@ from headway.model.poolings.simple import highest
 class DetectorOptions:
     detectors: int = setting(8, "numbers that are read off every place", low=1, high=16_384)
     readout: Literal["linear", "sum"] = setting(
-        "linear", "what is projected: the detectors, each with weights of its own, or the sum of those above 0"
+        "linear", "passed on: each detector's highest response, or the highest sum of detectors above 0 at one place"
     )
 
 
@@ -25,7 +25,7 @@ class Detector(Pooling):
 
     In max pooling every coordinate of the stream counts, and the highest of many places is higher than that of a few:
     answers can drift with the length. A few detectors have less to drift. With `readout = "sum"` all detectors speak
-    for the same class, so that whatever else stands in a sequence cannot take back what one place has said.
+    for the same class and one number is passed on, so that no other place can take back what one has said.
     """
 
     Options = DetectorOptions
@@ -39,11 +39,13 @@ class Detector(Pooling):
     def forward(
         self, hidden: Float[Tensor, "batch position d_model"], visible: Bool[Tensor, "batch position"]
     ) -> Float[Tensor, "batch d_model"]:
-        found = highest(self.detect(hidden), visible)
-        if self.options.readout == "sum":
-            found = found.relu().sum(-1, keepdim=True)
-        pooled: Tensor = self.project(found)
+        pooled: Tensor = self.project(highest(self.read(hidden), visible))
         return pooled
+
+    def read(self, hidden: Float[Tensor, "*any d_model"]) -> Float[Tensor, "*any number"]:
+        """What is read off every place, before the highest is taken."""
+        found: Tensor = self.detect(hidden)
+        return found.relu().sum(-1, keepdim=True) if self.options.readout == "sum" else found
 
     def not_on_a_page(self) -> str | None:
         return "readout = 'sum'" if self.options.readout == "sum" else None

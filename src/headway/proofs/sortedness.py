@@ -1,0 +1,273 @@
+"""Proof that a windowed classifier of sortedness is right on every sequence of two or more elements."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from headway.batches import make_batch
+from headway.evaluation import Trained
+from headway.proofs.sortedness_bounds import (
+    Chains,
+    Descents,
+    close_chains,
+    close_descents,
+    open_triples,
+    sorted_triples,
+)
+from headway.proofs.sortedness_check import check
+from headway.proofs.sortedness_search import Found, Search, about_chains, about_descents
+from headway.proofs.sortedness_table import Table, check_model, tabulate
+from headway.randomness import generator
+from headway.results.proof import Answer, Counterexample, Proof, Rounding
+from headway.tasks import Examples
+
+__all__ = ["check", "prove"]
+
+Progress = Callable[[int, int], None]
+
+MEASURED = (2, 3, 8, 32, 128)
+"""Lengths at which the model's own margins are compared with the table's."""
+EACH = 400
+"""Sequences of each of these lengths."""
+TRIED = 2_000
+"""Sequences of one family, the worst ones by the table, that are run through the model."""
+SHOWN = 20
+"""Counterexamples that are kept."""
+SAFETY = 1.25
+"""What closes a context must exceed the allowance for rounding by this factor."""
+
+
+@dataclass
+class Evidence:
+    """What was found out about one model so far."""
+
+    trained: Trained
+    table: Table
+    descents: Descents
+    chains: Chains
+    searches: dict[str, Found] = field(default_factory=dict)
+    searched: int = 0
+    wrong: list[Counterexample] = field(default_factory=list)
+
+    @property
+    def need(self) -> float:
+        return SAFETY * self.table.allowance
+
+    def open_sides(self) -> dict[str, bool]:
+        """Which of the two sides the bounds leave open."""
+        return {"unsorted": self.descents.n_open > 0, "sorted": self.chains.lowest <= self.need}
+
+    def run(self, rows: Int[np.ndarray, "row element"]) -> None:
+        """Run sequences of one length through the model and keep those that it answers wrongly."""
+        self.searched += len(rows)
+        self.wrong += answered_wrongly(self.trained, rows)
+
+
+def prove(trained: Trained, report: Progress = lambda done, total: None) -> Proof:
+    """Bounds first, then sequences built from what they leave open, then the exhaustive search."""
+    check_model(trained)
+    table = tabulate(trained.model, trained.task.options.values, report)
+    need = SAFETY * table.allowance
+    evidence = Evidence(trained, table, close_descents(table, -need), close_chains(table))
+    if any(evidence.open_sides().values()):
+        for rows in families(evidence):
+            evidence.run(rows)
+    if not evidence.wrong:
+        _search(evidence)
+    return _conclude(evidence)
+
+
+def _search(evidence: Evidence) -> None:
+    sides, limit = evidence.open_sides(), -evidence.need
+    if sides["sorted"]:
+        evidence.searches["sorted"] = Search(about_chains(evidence.table, limit)).run()
+    if sides["unsorted"]:
+        evidence.searches["unsorted"] = Search(about_descents(evidence.table, limit, evidence.descents)).run()
+    for found in evidence.searches.values():
+        if found.sequence:
+            evidence.run(np.array([found.sequence]))
+
+
+# Sequences that may be answered wrongly
+
+
+def families(evidence: Evidence) -> Iterator[Int[np.ndarray, "row element"]]:
+    """Sequences around open contexts, alone and between constant runs that make them as long as training's shortest.
+
+    Of each family, the worst ones by the table.
+    """
+    sides = evidence.open_sides()
+    if sides["unsorted"]:
+        yield from _around(evidence, evidence.descents.open, 1)
+    if sides["sorted"]:
+        yield from _around(evidence, sorted_triples(evidence.table.values).nonzero().numpy(), -1)
+
+
+def _around(
+    evidence: Evidence, contexts: Int[np.ndarray, "context element"], sign: int
+) -> Iterator[Int[np.ndarray, "row element"]]:
+    n, middle = evidence.table.values, contexts.shape[1] - 2
+    fill = max(2, -(-(evidence.trained.task.options.min_length - middle) // 2))
+    for left in (False, True):
+        for right in (False, True):
+            inside = contexts[((contexts[:, 0] < n) == left) & ((contexts[:, -1] < n) == right)]
+            for repeats in (1, fill * (2 if left != right else 1)):
+                if len(inside) and (repeats == 1 or left or right):
+                    rows = np.repeat(inside, [repeats * left, *[1] * middle, repeats * right], axis=1)
+                    yield _worst_rows(evidence.table, rows, sign, -evidence.need)
+
+
+def _worst_rows(table: Table, rows: Int[np.ndarray, "row element"], sign: int, limit: float) -> np.ndarray:
+    advantage = sign * table.of_sequences(torch.from_numpy(rows)).numpy()
+    worst = np.argsort(-advantage, kind="stable")[:TRIED]
+    return rows[worst[advantage[worst] > limit]]
+
+
+def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> list[Counterexample]:
+    """Those of some sequences of one length that the model itself answers wrongly."""
+    if not len(rows):
+        return []
+    margin, right = margins(trained, rows), trained.task.answer(rows)
+    names = trained.task.class_names()
+    wrong = np.flatnonzero((margin > 0) != (right == 1))
+    return [
+        Counterexample(
+            example=trained.task.show(rows[at], right[at]),
+            answered=names[1 - int(right[at])],
+            tokens=tuple(map(int, rows[at])),
+            length=rows.shape[1],
+            margin=float(-abs(margin[at])),
+        )
+        for at in wrong
+    ]
+
+
+@torch.inference_mode()
+def margins(trained: Trained, rows: Int[np.ndarray, "row element"]) -> Float[np.ndarray, " row"]:
+    """The model's own margin of "sorted", for sequences of one length."""
+    found = []
+    for part in np.array_split(rows, max(1, rows.size // 8_192)):
+        batch = make_batch(trained.task, trained.model, Examples(part, trained.task.answer(part)), trained.device)
+        logits = trained.model(batch.inputs).double().cpu()
+        found.append((logits[:, 1] - logits[:, 0]).numpy())
+    return np.concatenate(found)
+
+
+# The answer
+
+
+def _conclude(evidence: Evidence) -> Proof:
+    open_sides = evidence.open_sides()
+    left = [side for side, is_open in open_sides.items() if is_open and not _is_closed(evidence, side)]
+    if evidence.wrong:
+        return _proof(
+            evidence, "counterexample", counterexamples=_shown_wrong(evidence), open_contexts=_open(evidence, left)
+        )
+    if left:
+        return _proof(evidence, "undecided", missing=_missing(evidence, left), open_contexts=_open(evidence, left))
+    lowest = {
+        "unsorted": -evidence.need if open_sides["unsorted"] else evidence.descents.highest,
+        "sorted": -evidence.need if open_sides["sorted"] else -evidence.chains.lowest,
+    }
+    side = max(lowest, key=lambda one: lowest[one])
+    return _proof(
+        evidence,
+        "proved",
+        smallest_margin=-lowest[side],
+        worst_context=_worst(evidence, side),
+        rounding=measure_rounding(evidence),
+    )
+
+
+def _shown_wrong(evidence: Evidence) -> tuple[Counterexample, ...]:
+    """The shortest, and the shortest of at least training's shortest length; of one length, the worst first."""
+    different = {one.tokens: one for one in evidence.wrong}.values()
+    ordered = sorted(different, key=lambda one: (one.length, one.margin))
+    trained = [one for one in ordered if one.length >= evidence.trained.task.options.min_length][: SHOWN // 2]
+    short = [one for one in ordered if one not in trained][: SHOWN - len(trained)]
+    return tuple(short + trained)
+
+
+def _is_closed(evidence: Evidence, side: str) -> bool:
+    found = evidence.searches.get(side)
+    return found is not None and found.ended and found.highest < -evidence.need
+
+
+def _open(evidence: Evidence, sides: list[str]) -> int:
+    counts = {"unsorted": evidence.descents.n_open, "sorted": open_triples(evidence.table, evidence.need)}
+    return sum(counts[side] for side in sides)
+
+
+def _missing(evidence: Evidence, sides: list[str]) -> str:
+    said = []
+    for side in sides:
+        found = evidence.searches[side]
+        if found.ended:
+            said.append(
+                f"a margin of {side} sequences is within the allowance for rounding ({-found.highest:.3g} logits)"
+            )
+        else:
+            said.append(f"the search of {side} sequences was given up after {found.labels:,} beginnings")
+    return "; ".join(said).capitalize() + "."
+
+
+def _worst(evidence: Evidence, side: str) -> str:
+    n = evidence.table.values
+    if side in evidence.searches:
+        return f"{side} sequences, by exhaustive search"
+    if side == "unsorted":
+        return f"the descent {_shown(evidence.descents.worst, n)}"
+    return f"sorted sequences with {' and '.join(_shown(one, n) for one in evidence.chains.worst[:4])}"
+
+
+def _shown(context: tuple[int, ...], none: int) -> str:
+    return " ".join("." if value == none else str(value) for value in context)
+
+
+def scope(values: int) -> str:
+    """What a proof of this task is about."""
+    return f"every sequence of 2 or more elements from 0 to {values - 1}"
+
+
+def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
+    trained, counts = evidence.trained, contexts_of(evidence.table.values)
+    how = "every descent with its neighbours, and sorted sequences by the highest response of every feature"
+    if evidence.searches:
+        labels = sum(found.labels for found in evidence.searches.values())
+        how += f"; then an exhaustive search over pairs of neighbours ({labels:,} beginnings)"
+    return Proof(
+        task=trained.task.name,
+        run=str(trained.directory.path),
+        seed=trained.config.seed,
+        answer=answer,
+        scope=scope(evidence.table.values),
+        method=how,
+        contexts=sum(counts.values()),
+        contexts_by_kind=counts,
+        searched=evidence.searched,
+        seconds=0.0,
+        **{"smallest_margin": None, **facts},
+    )
+
+
+def contexts_of(values: int) -> dict[str, int]:
+    """How many contexts there are: descents with both neighbours or none, and triples of sorted sequences."""
+    n = values
+    descents = (n + 1) ** 2 * n * (n - 1) // 2
+    return {"descents": descents, "sorted triples": n * (n + 1) * (n + 2) // 6, "first or last": n * (n + 1)}
+
+
+def measure_rounding(evidence: Evidence) -> Rounding:
+    """How far the model's own margins really are from the table's, on random sequences of several lengths."""
+    random = generator(evidence.trained.config.data.seed, "rounding")
+    largest = 0.0
+    for length in MEASURED:
+        rows = random.integers(0, evidence.table.values, size=(EACH, length))
+        rows[: EACH // 2].sort(axis=1)
+        apart = margins(evidence.trained, rows) - evidence.table.of_sequences(torch.from_numpy(rows)).numpy()
+        largest = max(largest, float(np.abs(apart).max()))
+    return Rounding(allowance=evidence.table.allowance, measured=largest, inputs=EACH * len(MEASURED))

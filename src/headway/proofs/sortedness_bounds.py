@@ -1,0 +1,113 @@
+"""Bounds that close contexts at once: descents with their neighbours, and sorted sequences as a whole.
+
+An unsorted sequence holds a descent x > y with a left neighbour a and a right neighbour b, or none. Its maxima are
+at least those of the triples (a, x, y) and (x, y, b), so its margin is at most that with the features that oppose
+"sorted" at those maxima and the features that favour it at their highest in the whole table. A sorted sequence's
+margin is at least that with opposing features at their highest over all sorted triples, and favouring ones at the
+least that a first and a last element have.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headway.proofs.sortedness_table import Table
+
+KEPT = 200_000
+"""Open contexts that are kept one by one, at most; all are counted."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Descents:
+    """Contexts a x y b of all descents: the highest bound of their margins, and those at or above a limit."""
+
+    contexts: int
+    highest: float
+    worst: tuple[int, int, int, int]
+    n_open: int
+    open: Int[np.ndarray, "context 4"]
+
+
+def close_descents(table: Table, limit: float, report: Progress = lambda done, total: None) -> Descents:
+    """Bound the margin of every context from above; those whose bound is below `limit` are closed."""
+    n, opposes = table.values, table.opposes
+    ceiling = table.bias + float(
+        (table.features[..., table.favours].flatten(0, 2).amax(0) * _of(table, "favours")).sum()
+    )
+    opposed = (table.features[..., opposes] * _of(table, "opposes")).numpy()
+    alone = opposed.sum(-1)
+    highest, worst, n_open = -np.inf, (0, 0, 0, 0), 0
+    kept: list[np.ndarray] = []
+    for x in range(1, n):
+        for y in range(x):
+            least = min(limit, highest) - ceiling
+            left, right = (np.flatnonzero(part >= least) for part in (alone[:, x, y], alone[x, y]))
+            bound = ceiling + np.minimum(opposed[left, x, y][:, None], opposed[x, y, right]).sum(-1)
+            if not bound.size:
+                continue
+            at = np.unravel_index(int(bound.argmax()), bound.shape)
+            if bound[at] > highest:
+                highest, worst = float(bound[at]), (int(left[at[0]]), x, y, int(right[at[1]]))
+            above = np.argwhere(bound >= limit)
+            n_open += len(above)
+            if len(above) and sum(len(one) for one in kept) < KEPT:
+                kept.append(
+                    np.stack([left[above[:, 0]], *np.broadcast_arrays(x, y, above[:, 0])[:2], right[above[:, 1]]], 1)
+                )
+        report(x, n - 1)
+    contexts = (n + 1) ** 2 * n * (n - 1) // 2
+    return Descents(contexts, highest, worst, n_open, np.concatenate([*kept, np.zeros((0, 4), dtype=np.int64)]))
+
+
+def _of(table: Table, side: str) -> Float[Tensor, " side"]:
+    return table.weight[getattr(table, side)]
+
+
+def sorted_triples(values: int) -> Bool[Tensor, "left itself right"]:
+    """Which triples stand in sorted sequences; `values` on the left or right is none."""
+    at = torch.arange(values + 1)
+    left, itself, right = at[:, None, None], at[None, :-1, None], at[None, None, :]
+    found = ((left <= itself) | (left == values)) & (itself <= right)
+    found[values, :, values] = False
+    return found
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Sorted sequences: the lower bound of their margins, and where the opposing features are highest."""
+
+    contexts: int
+    lowest: float
+    worst: tuple[tuple[int, int, int], ...]
+
+
+def close_chains(table: Table) -> Chains:
+    """Bound the margin of all sorted sequences from below."""
+    possible = sorted_triples(table.values)
+    rows, places = table.features[possible], possible.nonzero()
+    highest, at = rows[:, table.opposes].max(0)
+    least = least_maxima(table)[table.favours]
+    lowest = table.bias + float(highest @ _of(table, "opposes")) + float(least @ _of(table, "favours"))
+    worst = tuple(sorted({(int(a), int(b), int(c)) for a, b, c in places[at].tolist()}))
+    return Chains(len(rows), lowest, worst)
+
+
+def least_maxima(table: Table) -> Float[Tensor, " feature"]:
+    """What the maxima of every sorted sequence reach at least: those of some first and of some last element."""
+    n, possible = table.values, sorted_triples(table.values)
+    first, last = table.features[n][possible[n]], table.features[:, :, n][possible[:, :, n]]
+    return torch.maximum(first.amin(0), last.amin(0))
+
+
+def open_triples(table: Table, need: float) -> int:
+    """Sorted triples with which a sorted sequence's margin is not yet known to exceed `need`."""
+    rows = table.features[sorted_triples(table.values)]
+    opposing = float(rows[:, table.opposes].amax(0) @ _of(table, "opposes"))
+    favouring = torch.maximum(rows, least_maxima(table))[:, table.favours] @ _of(table, "favours")
+    return int((table.bias + opposing + favouring <= need).sum())

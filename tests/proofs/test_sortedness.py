@@ -1,0 +1,117 @@
+"""Proofs of sortedness: planted truths, brute force, and a check that accepts nothing stronger than it finds."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway.errors import InputError
+from headway.evaluation import Trained
+from headway.proofs.sortedness import check, margins, prove
+from headway.proofs.sortedness_check import de_bruijn
+from headway.results.proof import Proof
+from tests.proofs.planted import VALUES, empty, perturb, planted
+
+LONGEST = 6
+"""Sequences up to this length are enumerated."""
+
+
+def errors(trained: Trained) -> int:
+    """Wrong answers of the model itself on every sequence of two to six elements."""
+    wrong = 0
+    for length in range(2, LONGEST + 1):
+        rows = np.array(list(product(range(VALUES), repeat=length)))
+        wrong += int(((margins(trained, rows) > 0) != (trained.task.answer(rows) == 1)).sum())
+    return wrong
+
+
+def test_a_model_that_is_right_everywhere_is_proved_and_its_proof_holds(tmp_path: Path) -> None:
+    trained = planted(tmp_path)
+    found = prove(trained)
+    assert errors(trained) == 0
+    assert found.answer == "proved"
+    assert found.smallest_margin is not None and found.rounding is not None
+    assert found.smallest_margin > found.rounding.allowance > found.rounding.measured
+    assert found.contexts == 25 * 6 + 20 + 20
+    checked = check(trained, found)
+    assert checked.holds and checked.contexts == found.contexts
+
+
+def test_one_number_for_all_detectors_is_proved_without_a_search(tmp_path: Path) -> None:
+    trained = planted(tmp_path, pooling={"name": "detector", "detectors": 3, "readout": "sum"})
+    found = prove(trained)
+    assert found.answer == "proved" and "search" not in found.method
+    assert errors(trained) == 0
+    assert check(trained, found).holds
+
+
+def test_one_bad_triple_is_the_counterexample(tmp_path: Path) -> None:
+    trained = planted(tmp_path, bad=(0, 2, 1))
+    found = prove(trained)
+    assert found.answer == "counterexample"
+    assert found.counterexamples[0].tokens == (0, 2, 1)
+    assert found.counterexamples[0].answered == "sorted"
+    assert {one.tokens[at : at + 3] for one in found.counterexamples for at in range(one.length)} >= {(0, 2, 1)}
+
+
+STRONGER = {
+    "contexts": lambda proof: replace(proof, contexts=proof.contexts - 1),
+    "margin": lambda proof: replace(proof, smallest_margin=proof.smallest_margin + 0.01),
+    "scope": lambda proof: replace(proof, scope=proof.scope.replace("2 or more", "1 or more")),
+    "rounding": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e-9)),
+}
+
+
+@pytest.mark.parametrize("claim", STRONGER)
+def test_the_check_rejects_a_stronger_claim(tmp_path: Path, claim: str) -> None:
+    trained = planted(tmp_path)
+    proof: Proof = STRONGER[claim](prove(trained))
+    assert not check(trained, proof).holds
+
+
+def test_the_check_rejects_the_proof_of_other_weights(tmp_path: Path) -> None:
+    proof = prove(planted(tmp_path))
+    assert not check(planted(tmp_path, bad=(0, 2, 1)), proof).holds
+
+
+def test_brute_force_agrees(tmp_path: Path) -> None:
+    """Proved means that no sequence of up to six elements is wrong; a counterexample is one; few stay undecided."""
+    answers: dict[tuple[str, bool], int] = {}
+    for seed in range(100):
+        trained = planted(tmp_path) if seed % 10 else empty(tmp_path)
+        perturb(trained, [0.0, 0.01, 0.02, 0.03, 0.05, 0.08][seed % 6], seed)
+        found = prove(trained)
+        key = found.answer, errors(trained) == 0
+        answers[key] = answers.get(key, 0) + 1
+        if found.answer == "proved":
+            assert check(trained, found).holds, seed
+        for one in found.counterexamples:
+            assert (margins(trained, np.array([one.tokens]))[0] > 0) != (list(one.tokens) == sorted(one.tokens))
+    print(answers)
+    assert answers.get(("proved", False), 0) == 0
+    assert answers[("proved", True)] >= 40
+    assert answers.get(("undecided", True), 0) + answers.get(("undecided", False), 0) <= 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"encoder_layers": 2}, "model.encoder_layers = 2"),
+        ({"window": None}, "model.window = None"),
+        ({"encoding": {"name": "sinusoidal"}}, "model.encoding = 'sinusoidal'"),
+        ({"pooling": {"name": "mean"}}, "model.pooling = 'mean'"),
+        ({"causal_encoder": True}, "model.causal_encoder = True"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused_by_name(tmp_path: Path, settings: dict, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        prove(empty(tmp_path, **settings))
+
+
+@pytest.mark.parametrize("values", [2, 3, 6])
+def test_every_triple_stands_in_the_sequence_once(values: int) -> None:
+    whole = de_bruijn(values)
+    triples = list(zip(whole, whole[1:], whole[2:], strict=False))
+    assert len(triples) == len(set(triples)) == values**3
