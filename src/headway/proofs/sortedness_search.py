@@ -17,6 +17,8 @@ from headway.proofs.sortedness_table import Table
 
 MOST_LABELS = 20_000
 """Beginnings that are kept, at most; past it the search gives up."""
+CERTAIN = 2.0
+"""A sequence this far above the limit (in logits) ends a search."""
 EXPANDED = 256
 """Beginnings that are lengthened at once."""
 
@@ -104,7 +106,7 @@ class Search:
         while waiting:
             batch, waiting = waiting[:EXPANDED], waiting[EXPANDED:]
             waiting += self._lengthen(batch)
-            if self.best >= -self.question.limit or len(self.pairs) > most:
+            if self.best >= max(-self.question.limit, self.question.limit + CERTAIN) or len(self.pairs) > most:
                 return self._found(ended=False)
         return self._found(ended=True)
 
