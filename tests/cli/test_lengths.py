@@ -204,7 +204,6 @@ def test_progress_goes_to_stderr(here: Path, capsys: pytest.CaptureFixture[str])
         ),
         ("lengths zero --n 1", "headway: --n 1; 2 to 1,000,000 examples of a set needed"),
         ("lengths zero --n 1000001", "headway: --n 1000001; 2 to 1,000,000 examples of a set needed"),
-        ("lengths zero --at 7 --n 9000", "headway: --n 9,000: task 'sortedness' has only"),
         ("lengths zero ./zero", "headway: a run is named twice; every seed counts once"),
         ("lengths nowhere", "headway: no run at nowhere or runs/nowhere"),
         ("lengths zero --device tpu", "headway: --device 'tpu'; known: auto, cpu, cuda"),

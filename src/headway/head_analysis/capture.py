@@ -42,7 +42,7 @@ class Capturing(OneStep[attention.Capture]):
             examples = trained.examples(cast(Split, subject.split))
         return attention.Capture(
             decimals=DECIMALS,
-            class_names=trained.task.class_names(),
+            class_names=trained.task.class_names() or None,
             examples=captured,
             mean=mean_weights(trained, examples),
         )

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headway.model.blocks import Block
@@ -21,8 +21,8 @@ HIGHER_ORDERS = 2.0
 KINK = 1e-3
 """A ReLU whose input is closer to 0 than this may be on either side of it: its whole output counts as an error."""
 
-Parts = Float[Tensor, "*rows head part"]
-"""What keys add to an attention, for each head: see `key_parts`."""
+Parts = Float[Tensor, "..."]
+"""What keys add to an attention, `... head part`: see `key_parts`."""
 Cotangent = Float[Tensor, "#row out d_model"]
 
 
@@ -193,7 +193,7 @@ class Passed:
         """Bounds for the values themselves."""
         return self.errors(self.tail.weight[None]) + self.values_own
 
-    def difference_errors(self, right: Float[Tensor, " row"]) -> Float[Tensor, "row out"]:
+    def difference_errors(self, right: Int[Tensor, " row"]) -> Float[Tensor, "row out"]:
         """Bounds for the differences of the right value and each of the others."""
         weight = self.tail.weight
         own = self.values_own.gather(1, right[:, None]) + self.values_own

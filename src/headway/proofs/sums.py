@@ -27,8 +27,10 @@ from headway.results.proof import Check, Counterexample, Proof, Rounding
 from headway.tasks import Examples
 from headway.tasks.addition_text import AdditionText
 
-AT_ONCE = {"cpu": 1 << 12, "cuda": 1 << 18}
+AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
 """Contexts that are computed at once."""
+BOUNDED_AT_ONCE = {"cpu": 1 << 9, "cuda": 1 << 18}
+"""Contexts whose roundings are bounded at once: sixteen derivatives each."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Contexts that one proof may have: more would take hours."""
 LOW = 4.0
@@ -67,7 +69,7 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
         arithmetic=f"float64 on {trained.device.type}",
         seconds=time.perf_counter() - began,
     )
-    return _judged(trained, margins, proof)
+    return _judged(trained, margins, proof, every, lambda done: progress(done, 2 * total))
 
 
 def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
@@ -142,14 +144,22 @@ class Margins:
         """Compute all contexts of a group."""
         write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
-            passed, right = write(contexts), contexts.right(self.eos)
-            margin = margins_of(passed.values, right)
-            self.allowance = max(self.allowance, float(passed.difference_errors(right).max()))
+            margin = margins_of(write(contexts).values, contexts.right(self.eos))
             self._note(margin.nan_to_num(-math.inf), contexts)
             self.done += len(margin)
             report(self.done)
         kind = group.place.describe()
         self.counts[kind] = self.counts.get(kind, 0) + group.size
+
+    @torch.inference_mode()
+    def bound(self, group: Group, report: Callable[[int], None]) -> None:
+        """Compute how far rounding can move the margins of a group."""
+        write = self.tables.writer(group.place, group.written)
+        for contexts in group.contexts(self.device, BOUNDED_AT_ONCE[self.device.type]):
+            errors = write(contexts).difference_errors(contexts.right(self.eos))
+            self.allowance = max(self.allowance, float(errors.max()))
+            self.done += len(errors)
+            report(self.done)
 
     def _note(self, margin: Float[Tensor, " context"], contexts: Contexts) -> None:
         least = margin.min(0)
@@ -173,11 +183,15 @@ def margins_of(logits: Float[Tensor, "row token"], right: Int[Tensor, " row"]) -
     return own[:, 0] - others
 
 
-def _judged(trained: Trained, margins: Margins, proof: Proof) -> Proof:
+def _judged(
+    trained: Trained, margins: Margins, proof: Proof, every: Sequence[Group], report: Callable[[int], None]
+) -> Proof:
     """The answer: wrong sums, if the model answers some wrongly; a proof, if no margin is within the allowance."""
     found, searched = wrong_sums(trained, [context for _, context in sorted(margins.failing, key=_shortest)[:KEPT]])
     if found:
         return replace(proof, answer="counterexample", counterexamples=found[:SHOWN], searched=searched)
+    for group in every:
+        margins.bound(group, report)
     measured, inputs = measured_difference(trained, margins.tables)
     rounding = Rounding(allowance=margins.allowance, measured=measured, inputs=inputs)
     if rounding.allowance < min(LOW, margins.smallest):

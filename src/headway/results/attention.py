@@ -43,6 +43,6 @@ class Capture:
     """Captured attention; examples too long to show are left out."""
 
     decimals: int = fact("decimals of the weights")
-    class_names: tuple[str, ...] = fact("what each class is called; empty where an answer is generated", default=())
+    class_names: tuple[str, ...] | None = fact("what each class is called", optional=True)
     examples: tuple[ExampleAttention, ...] = fact("a few examples")
     mean: MeanAttention | None = fact("mean over examples; null if they are too long to show")

@@ -1,0 +1,170 @@
+"""Proofs of sums: contexts, tables and the check, against brute force and with planted faults."""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from headway.errors import InputError
+from headway.evaluation import Trained, load
+from headway.proofs.prove import check, prove
+from headway.proofs.sum_check import covering
+from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
+from headway.proofs.sum_tables import Tables
+from headway.proofs.sums import margin_at, margins_of, reach_of, sums_of, teacher_forced
+from headway.storage import write_json
+
+CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed0"
+LOCAL = Reach(encoder=0, decoder=0, cross=1, clip=2)
+
+
+@pytest.fixture(scope="module")
+def certified() -> Trained:
+    return load(CERTIFIED, device="cpu")
+
+
+def digits(number: int) -> list[int]:
+    return [int(digit) for digit in reversed(str(number))]
+
+
+def listed(reach: Reach) -> Iterator[tuple[object, ...]]:
+    for place in places(reach):
+        for group in groups(place):
+            for contexts in group.contexts(torch.device("cpu"), 1 << 14):
+                for states, carry in zip(contexts.states.tolist(), contexts.carry.tolist(), strict=True):
+                    yield (place.column, place.carry, tuple(states), carry, group.written)
+
+
+def test_the_list_has_every_context_of_real_sums_and_no_other() -> None:
+    every = set(listed(LOCAL))
+    assert len(every) == 619_391 == sum(group.size for place in places(LOCAL) for group in groups(place))
+    met = set()
+    for a, b in product(range(0, 1_000, 7), range(0, 1_000, 3)):
+        for context, written in contexts_of(LOCAL, digits(a), digits(b)):
+            met.add((context.place.column, context.place.carry, context.states, context.carry, written[-1:]))
+    assert len(met) > 20_000
+    assert met <= every
+
+
+def test_a_context_is_met_by_the_numbers_that_it_is_made_into() -> None:
+    random = np.random.default_rng(0)
+    for place in places(LOCAL):
+        for group in groups(place)[::3]:
+            for contexts in group.contexts(torch.device("cpu"), 1 << 12):
+                for index in random.integers(len(contexts.carry), size=3):
+                    one = contexts.one(int(index))
+                    found = [context for context, _ in contexts_of(LOCAL, *one.numbers())]
+                    assert one in found
+
+
+def test_the_checks_own_list_is_as_long(certified: Trained) -> None:
+    """Sums in which nothing is to be written at the asked column any more are not asked."""
+    few = next(covering(LOCAL))
+    assert few.column == 1 and few.valid().all()
+    assert all(len(sums.first) for sums in covering(Reach(encoder=0, decoder=0, cross=0, clip=1)))
+
+
+def test_margins_of_the_tables_are_those_of_the_model_on_every_sum_of_small_numbers(certified: Trained) -> None:
+    tables = Tables(certified.model, reach_of(certified)[1], bos=certified.task.vocabulary.bos or 0)
+    pairs = [(digits(a), digits(b)) for a, b in ((0, 0), (9, 1), (5, 95), (999, 1), (120, 7), (18, 82), (4, 3333))]
+    logits, target = teacher_forced(certified, sums_of(certified, pairs))
+    for row, (a, b) in enumerate(pairs):
+        for at, (context, written) in enumerate(contexts_of(tables.reach, a, b)):
+            own = float(margins_of(logits[row, at][None].double(), target[row, at][None]))
+            assert margin_at(tables, context, written, target[row, at]) == pytest.approx(own, abs=1e-3)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """The certified model with one hidden unit that fires in one context alone and writes a wrong digit there."""
+    trained = load(CERTIFIED, device="cpu")
+    _, reach = reach_of(trained)
+    tables = Tables(trained.model, reach, bos=trained.task.vocabulary.bos or 0)
+    context, written = contexts_of(reach, [7, 5, 1], [8, 4, 2])[1]  # 157 + 248: 5 + 4 and a carry
+    with torch.inference_mode():
+        states, carry = torch.tensor([context.states]), torch.tensor([context.carry])
+        passed = tables.writer(context.place, written)(
+            dataclasses.replace(
+                next(groups(context.place)[0].contexts(torch.device("cpu"), 1)), states=states, carry=carry
+            )
+        )
+        read = passed.read.value[0].float()
+        block = trained.model.decoder[0].feed_forward  # type: ignore[union-attr]
+        block.expand.weight[0] = read
+        block.expand.bias[0] = -float(read @ read) * 0.999
+        wrong = trained.model.readout.weight[3] - trained.model.readout.weight[0]
+        block.contract.weight[:, 0] = wrong * 1_000
+    return trained
+
+
+def test_a_wrong_digit_behind_a_carry_is_found(broken: Trained) -> None:
+    found = prove(broken)
+    assert found.answer == "counterexample"
+    assert found.counterexamples[0].margin <= 0
+    for one in found.counterexamples:
+        example = one.example.replace(" ", "").split("=")[0]
+        a, b = (int(number) for number in example.split("+"))
+        assert one.answered != str(a + b)[::-1]
+        assert any(
+            context.states[context.place.n_below] == contexts_of(LOCAL, [5], [4])[0][0].states[0] and context.carry == 1
+            for context, _ in contexts_of(LOCAL, digits(a), digits(b))
+        ), "5 + 4 with a carry coming in"
+
+
+def test_the_committed_certificate_is_accepted() -> None:
+    found = check(CERTIFIED / "analysis/proof.json")
+    assert found.holds, found.reasons
+    assert found.contexts == 619_391
+    assert found.smallest_margin == pytest.approx(12.0266, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"contexts": 619_390}, "it names 619,390 contexts"),
+        ({"smallest_margin": 12.1}, "it claims a smallest margin of 12.1"),
+        ({"rounding": {"allowance": 13.0, "measured": 0.0, "inputs": 1}}, "not above what it allows"),
+    ],
+)
+def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -> None:
+    from headway.proofs.sum_check import _objections
+    from headway.results.proof import Proof
+    from headway.results.schema import read
+    from headway.storage import read_document
+
+    document = read_document(CERTIFIED / "analysis/proof.json")
+    assert document is not None
+    document.pop("made_from")
+    claimed = read(Proof, {**document, **changes}, "proof.json")
+    assert any(reason in one for one in _objections(claimed, 619_391, 12.0266))
+    right = read(Proof, document, "proof.json")
+    assert list(_objections(right, 619_391, 12.0266)) == []
+
+
+def test_a_certificate_of_other_weights_is_rejected(tmp_path: Path) -> None:
+    shutil.copytree(CERTIFIED.with_name("local-addition-seed1"), tmp_path / "run")
+    shutil.copy(CERTIFIED / "analysis/proof.json", tmp_path / "run/analysis/proof.json")
+    found = check(tmp_path / "run/analysis/proof.json")
+    assert not found.holds
+    assert "weights than this run has" in found.reasons[0]
+    write_json(tmp_path / "run/analysis/proof.json", {"form": 1})
+    with pytest.raises(InputError, match=r"proof\.json"):
+        check(tmp_path / "run/analysis/proof.json")
+
+
+def test_models_that_are_not_local_are_refused_by_name(certified: Trained) -> None:
+    for change, words in (
+        ({"encoder_layers": 2}, "2 \\+ 1 layers"),
+        ({"cross_window": None}, "cross_window"),
+        ({"norm": "post"}, "model.norm = 'post'"),
+        ({"causal_encoder": True}, "causal_encoder"),
+    ):
+        model = dataclasses.replace(certified.config.model, **change)  # type: ignore[arg-type]
+        other = dataclasses.replace(certified, config=dataclasses.replace(certified.config, model=model))
+        with pytest.raises(InputError, match=words):
+            reach_of(other)
