@@ -8,20 +8,20 @@ import torch
 
 from headway.proofs.sortedness_bounds import close_descents
 from headway.proofs.sortedness_search import Search, about_chains, about_descents
-from headway.proofs.sortedness_table import Table
+from headway.proofs.sortedness_table import TripleTable
 
 VALUES, LONGEST = 3, 7
 
 
-def random_table(seed: int) -> Table:
+def random_table(seed: int) -> TripleTable:
     random = torch.Generator().manual_seed(seed)
     features = torch.randn(VALUES + 1, VALUES, VALUES + 1, 4, generator=random, dtype=torch.float64)
     features[VALUES, :, VALUES] = -torch.inf
     weight = torch.tensor([1.0, 0.7, -1.0, -0.5], dtype=torch.float64)
-    return Table(features, weight, float(torch.randn(1, generator=random)), 1e-6)
+    return TripleTable(features, weight, float(torch.randn(1, generator=random)), 1e-6)
 
 
-def enumerate_margins(table: Table, *, ascending: bool) -> float:
+def enumerate_margins(table: TripleTable, *, ascending: bool) -> float:
     """The highest advantage of a wrong answer over all sequences of two to seven elements."""
     best = -np.inf
     for length in range(2, LONGEST + 1):

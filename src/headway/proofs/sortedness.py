@@ -1,6 +1,6 @@
 """Proof that a windowed classifier of sortedness is right on every sequence of two or more elements."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.proofs.sortedness_bounds import (
     Chains,
@@ -20,14 +21,12 @@ from headway.proofs.sortedness_bounds import (
 )
 from headway.proofs.sortedness_check import check
 from headway.proofs.sortedness_search import Found, Search, about_chains, about_descents
-from headway.proofs.sortedness_table import Table, check_model, tabulate
+from headway.proofs.sortedness_table import TripleTable, check_model, tabulate
 from headway.randomness import generator
 from headway.results.proof import Answer, Counterexample, Proof, Rounding
 from headway.tasks import Examples
 
 __all__ = ["check", "prove"]
-
-Progress = Callable[[int, int], None]
 
 MEASURED = (2, 3, 8, 32, 128)
 """Lengths at which the model's own margins are compared with the table's."""
@@ -46,7 +45,7 @@ class Evidence:
     """What was found out about one model so far."""
 
     trained: Trained
-    table: Table
+    table: TripleTable
     descents: Descents
     chains: Chains
     searches: dict[str, Found] = field(default_factory=dict)
@@ -67,10 +66,10 @@ class Evidence:
         self.wrong += answered_wrongly(self.trained, rows)
 
 
-def prove(trained: Trained, report: Progress = lambda done, total: None) -> Proof:
+def prove(trained: Trained, progress: OnProgress = lambda done, total: None) -> Proof:
     """Bounds first, then sequences built from what they leave open, then the exhaustive search."""
     check_model(trained)
-    table = tabulate(trained.model, trained.task.options.values, report)
+    table = tabulate(trained.model, trained.task.options.values, progress)
     need = SAFETY * table.allowance
     evidence = Evidence(trained, table, close_descents(table, -need), close_chains(table))
     if any(evidence.open_sides().values()):
@@ -121,7 +120,7 @@ def _around(
                     yield _worst_rows(evidence.table, rows, sign, -evidence.need)
 
 
-def _worst_rows(table: Table, rows: Int[np.ndarray, "row element"], sign: int, limit: float) -> np.ndarray:
+def _worst_rows(table: TripleTable, rows: Int[np.ndarray, "row element"], sign: int, limit: float) -> np.ndarray:
     advantage = sign * table.of_sequences(torch.from_numpy(rows)).numpy()
     worst = np.argsort(-advantage, kind="stable")[:TRIED]
     return rows[worst[advantage[worst] > limit]]

@@ -7,7 +7,6 @@ margin is at least that with opposing features at their highest over all sorted 
 least that a first and a last element have.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +14,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headway.proofs.sortedness_table import Table
+from headway.callbacks import OnProgress
+from headway.proofs.sortedness_table import TripleTable
 
 KEPT = 200_000
 """Open contexts that are kept one by one, at most; all are counted."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Descents:
     open: Int[np.ndarray, "context 4"]
 
 
-def close_descents(table: Table, limit: float, report: Progress = lambda done, total: None) -> Descents:
+def close_descents(table: TripleTable, limit: float, progress: OnProgress = lambda done, total: None) -> Descents:
     """Bound the margin of every context from above; those whose bound is below `limit` are closed."""
     n, opposes = table.values, table.opposes
     ceiling = table.bias + float(
@@ -60,12 +58,12 @@ def close_descents(table: Table, limit: float, report: Progress = lambda done, t
                 kept.append(
                     np.stack([left[above[:, 0]], *np.broadcast_arrays(x, y, above[:, 0])[:2], right[above[:, 1]]], 1)
                 )
-        report(x, n - 1)
+        progress(x, n - 1)
     contexts = (n + 1) ** 2 * n * (n - 1) // 2
     return Descents(contexts, highest, worst, n_open, np.concatenate([*kept, np.zeros((0, 4), dtype=np.int64)]))
 
 
-def _of(table: Table, side: str) -> Float[Tensor, " side"]:
+def _of(table: TripleTable, side: str) -> Float[Tensor, " side"]:
     return table.weight[getattr(table, side)]
 
 
@@ -87,7 +85,7 @@ class Chains:
     worst: tuple[tuple[int, int, int], ...]
 
 
-def close_chains(table: Table) -> Chains:
+def close_chains(table: TripleTable) -> Chains:
     """Bound the margin of all sorted sequences from below."""
     possible = sorted_triples(table.values)
     rows, places = table.features[possible], possible.nonzero()
@@ -98,14 +96,14 @@ def close_chains(table: Table) -> Chains:
     return Chains(len(rows), lowest, worst)
 
 
-def least_maxima(table: Table) -> Float[Tensor, " feature"]:
+def least_maxima(table: TripleTable) -> Float[Tensor, " feature"]:
     """What the maxima of every sorted sequence reach at least: those of some first and of some last element."""
     n, possible = table.values, sorted_triples(table.values)
     first, last = table.features[n][possible[n]], table.features[:, :, n][possible[:, :, n]]
     return torch.maximum(first.amin(0), last.amin(0))
 
 
-def open_triples(table: Table, need: float) -> int:
+def open_triples(table: TripleTable, need: float) -> int:
     """Sorted triples with which a sorted sequence's margin is not yet known to exceed `need`."""
     rows = table.features[sorted_triples(table.values)]
     opposing = float(rows[:, table.opposes].amax(0) @ _of(table, "opposes"))

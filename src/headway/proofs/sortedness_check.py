@@ -5,7 +5,7 @@ inputs; sequences of two elements give the triples with one neighbour. What the 
 all that is needed: every context is looked at one by one, in another order than the proof's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +13,13 @@ import torch
 from jaxtyping import Float, Int
 
 from headway.batches import make_batch
+from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.model.poolings.detector import Detector
 from headway.proofs.sortedness_search import Question, Search
 from headway.proofs.sortedness_table import check_model, tabulate
 from headway.results.proof import Check, Proof
 from headway.tasks import Examples
-
-Progress = Callable[[int, int], None]
 
 PIECE = 512
 """Elements of the de Bruijn sequence that one input holds."""
@@ -31,11 +30,11 @@ TOLERANCE = 1e-3
 METHOD = "the model's own fp32 pass over a sequence that holds every triple, every context one by one"
 
 
-def check(trained: Trained, proof: Proof, report: Progress = lambda done, total: None) -> Check:
+def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, total: None) -> Check:
     """Find the claims of a proof again; any that is stronger than what is found here is a reason against it."""
     check_model(trained)
     values = trained.task.options.values
-    seen = see(trained, values, report)
+    seen = see(trained, values, progress)
     allowance = tabulate(trained.model, values).allowance
     unsorted, contexts = seen.descents()
     ordered, more = seen.chains()
@@ -128,7 +127,7 @@ class Seen:
 
 
 @torch.inference_mode()
-def see(trained: Trained, values: int, report: Progress) -> Seen:
+def see(trained: Trained, values: int, progress: OnProgress) -> Seen:
     """Run sequences that hold every triple through the model and note what the pooling reads."""
     model, n = trained.model, values
     width = model.pooling.project.in_features if isinstance(model.pooling, Detector) else model.config.d_model
@@ -139,7 +138,7 @@ def see(trained: Trained, values: int, report: Progress) -> Seen:
         edge = np.full((len(rows), 1), n)
         left, right = np.hstack([edge, rows[:, :-1]]), np.hstack([rows[:, 1:], edge])
         features[left, rows, right] = read
-        report(done + 1, len(pieces))
+        progress(done + 1, len(pieces))
     weight, bias = _readout(trained)
     return Seen(features, weight, bias)
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headway.proofs.sortedness_bounds import Descents, least_maxima, sorted_triples
-from headway.proofs.sortedness_table import Table
+from headway.proofs.sortedness_table import TripleTable
 
 MOST_LABELS = 20_000
 """Beginnings that are kept, at most; past it the search gives up."""
@@ -67,7 +67,7 @@ class Question:
         return self.advantage(np.where(self.weight > 0, np.maximum(maxima, self.future[first]), maxima))
 
 
-def about_descents(table: Table, limit: float, descents: Descents) -> Question:
+def about_descents(table: TripleTable, limit: float, descents: Descents) -> Question:
     """Sequences with a descent whose margin reaches `limit`."""
     features, weight = table.features.numpy(), table.weight.numpy()
     a, x, y, b = descents.open.T
@@ -79,7 +79,7 @@ def about_descents(table: Table, limit: float, descents: Descents) -> Question:
     return Question(features, weight, table.bias, limit, False, future, floor)
 
 
-def about_chains(table: Table, limit: float) -> Question:
+def about_chains(table: TripleTable, limit: float) -> Question:
     """Sorted sequences whose margin, with its sign changed, reaches `limit`."""
     features = np.where(sorted_triples(table.values).numpy()[..., None], table.features.numpy(), -np.inf)
     by_left = features[:-1].max((1, 2))  # the last index is none: nothing that follows begins there

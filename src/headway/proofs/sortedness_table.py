@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headway.callbacks import OnProgress
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained
@@ -27,11 +28,10 @@ ENCODINGS = ("none", "clipped", "t5", "alibi")
 POOLINGS = ("detector", "max")
 
 Rows = Float[Tensor, "left itself right feature"]
-Progress = Any
 
 
 @dataclass(frozen=True)
-class Table:
+class TripleTable:
     """Features of every triple in float64; index `values` on the left or right means that nothing stands there.
 
     `features[l, c, r]` is what the pooling reads of c between l and r; a triple without any neighbour is no part of a
@@ -172,7 +172,7 @@ def _with_none(x: Tensor, none: float) -> Tensor:
 
 
 @torch.no_grad()
-def tabulate(model: Transformer, values: int, report: Progress = lambda done, total: None) -> Table:
+def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done, total: None) -> TripleTable:
     """The table of a model, with the bound of rounding over all of it."""
     layer, rows, errors = Layer(model, values), [], []
     for itself in range(values):
@@ -180,12 +180,12 @@ def tabulate(model: Transformer, values: int, report: Progress = lambda done, to
         value[-1, -1] = -torch.inf  # a sequence of one element
         rows.append(value)
         errors.append(error)
-        report(itself + 1, values)
+        progress(itself + 1, values)
     features, error = torch.stack(rows, dim=1), torch.stack(errors).amax(0)
     weight, bias = _margin_weights(model)
     size = features.abs().nan_to_num(posinf=0).flatten(0, 2).amax(0)
     allowance = rounding.OWN * _readout_error(model, weight, size, error)
-    return Table(features.cpu(), weight.cpu(), bias, allowance)
+    return TripleTable(features.cpu(), weight.cpu(), bias, allowance)
 
 
 def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " feature"]]:

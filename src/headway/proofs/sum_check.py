@@ -107,7 +107,7 @@ def covering(reach: Reach) -> Iterator[Sums]:
 
 
 def _in_every_way(column: int, width: int, filler: tuple[tuple[int, int], ...]) -> Iterator[Sums]:
-    """Every filling of so many columns above the filler, and a column above them where a number would end in 0."""
+    """Every row of so many columns above the filler, and a column above them where a number would end in 0."""
     states = np.array([*product(range(10), range(10)), *((digit, -1) for digit in range(10)), (-1, -1)])
     states = states[states[:, 0] >= states[:, 1]]  # attention does not see which number a digit belongs to
     for low in range(len(states)):
