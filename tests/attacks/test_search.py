@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headway.attacks.attack import attack, chosen_lengths, explorer_link
+from headway.attacks.attack import attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
@@ -22,6 +22,7 @@ from headway.results.schema import read, write
 from headway.tasks import TASKS, Examples
 from headway.tasks.attack_families import ListedFamily
 from headway.tasks.columns import longest_ripple, operands
+from headway.tasks.links import explorer_link
 from tests.attacks.planted import ADDITION, COPY, PARITY, SORTEDNESS, TEXT, TEXT_DECODER, RightBut, nothing, right_but
 from tests.attacks.test_planted import FOREVER, follow
 from tests.head_analysis.small import SHAPES, untrained

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.attacks.attack import explorer_link
 from headway.explorer.writing import Exploration, explore
 from headway.runs import RunDirectory
 from headway.tasks import make_task
+from headway.tasks.links import explorer_link
 from headway.training import train
 from tests.reports.made_up_runs import heads_document
 from tests.tiny import ADDITION, SORTEDNESS, config

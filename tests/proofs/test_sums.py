@@ -168,3 +168,19 @@ def test_models_that_are_not_local_are_refused_by_name(certified: Trained) -> No
         other = dataclasses.replace(certified, config=dataclasses.replace(certified.config, model=model))
         with pytest.raises(InputError, match=words):
             reach_of(other)
+
+
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3))])
+def test_brute_force_over_small_numbers_finds_no_error_where_there_is_a_proof(seed: int) -> None:
+    """Weights are disturbed more and more: some models stay right, others fail."""
+    trained = load(CERTIFIED, device="cpu")
+    noise = torch.Generator().manual_seed(seed)
+    with torch.inference_mode():
+        for weight in trained.model.parameters():
+            weight += 0.02 * (seed % 4) * torch.randn(weight.shape, generator=noise)
+    pairs = [(digits(a), digits(b)) for a in range(100) for b in range(a, 100)]
+    logits, target = teacher_forced(trained, sums_of(trained, pairs))
+    right = (logits.argmax(-1) == target) | (target == trained.task.vocabulary.pad)
+    found = prove(trained).answer
+    assert found != "undecided"
+    assert found == "counterexample" or bool(right.all())

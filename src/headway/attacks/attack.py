@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
 
 import numpy as np
 from jaxtyping import Int
@@ -17,8 +16,8 @@ from headway.evaluation import Trained, load
 from headway.length_analysis.sets import plan_lengths
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 from headway.results.lengths import Lengths
-from headway.tasks import Task
 from headway.tasks.base import LengthPlan
+from headway.tasks.links import explorer_link
 
 SECONDS = 120.0
 MOST_SECONDS = 1_000_000
@@ -194,23 +193,6 @@ def _failing_input(trained: Trained, failure: Failure, row: np.ndarray, simple: 
         record=task.to_record(simple, task.answer(simple[None])[0]),
         link=explorer_link(task, simple),
     )
-
-
-def explorer_link(task: Task, row: Int[np.ndarray, " width"]) -> str | None:
-    """What to put behind the page's address to open an input; None where the page reads none that is typed."""
-    page, tokens = task.page(), task.vocabulary.tokens
-    if page["view"] != "sum":
-        typed = " ".join(tokens[token] for token in row)
-        return f"#{urlencode({'input': typed})}" if "values" in page else None
-    base, gap = page["base"], "" if page["base"] <= 36 else " "
-    numbers: list[list[str]] = [[]]
-    for token in row:
-        if token < base:
-            numbers[-1].append(tokens[token])
-        elif numbers[-1]:
-            numbers.append([])
-    first, second = (digits if page["operands_falling"] else digits[::-1] for digits in numbers[:2])
-    return f"#{urlencode({'input': f'{gap.join(first)} + {gap.join(second)}'})}"
 
 
 def family_rows(search: Search) -> tuple[FamilyRow, ...]:

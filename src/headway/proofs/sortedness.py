@@ -25,6 +25,7 @@ from headway.proofs.sortedness_table import TripleTable, check_model, tabulate
 from headway.randomness import generator
 from headway.results.proof import Answer, Counterexample, Proof, Rounding
 from headway.tasks import Examples
+from headway.tasks.links import explorer_link
 
 __all__ = ["check", "prove"]
 
@@ -140,6 +141,7 @@ def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> 
             tokens=tuple(map(int, rows[at])),
             length=rows.shape[1],
             margin=float(-abs(margin[at])),
+            link=explorer_link(trained.task, rows[at]),
         )
         for at in wrong
     ]

@@ -26,6 +26,7 @@ from headway.proofs.sum_tables import Tables
 from headway.results.proof import Check, Counterexample, Proof, Rounding
 from headway.tasks import Examples
 from headway.tasks.addition_text import AdditionText
+from headway.tasks.links import explorer_link
 
 AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
 """Contexts that are computed at once."""
@@ -236,6 +237,7 @@ def _counterexample(
         tokens=tuple(int(token) for token in example.source[0] if token != trained.task.vocabulary.pad),
         length=length,
         margin=float(margin[first]),
+        link=explorer_link(trained.task, example.source[0][example.source[0] != trained.task.vocabulary.pad]),
     )
 
 
@@ -261,7 +263,7 @@ def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
     """The largest difference between margins of the model itself and of the tables, at a token of each random sum."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, LONGEST_MEASURED + 1, size=(MEASURED, 2))
-    numbers = [(_random_number(random, a), _random_number(random, b)) for a, b in lengths]
+    numbers = [(_random_number(random, a), _random_number(random, b)) for a, b in lengths.tolist()]
     logits, target = teacher_forced(trained, sums_of(trained, numbers))
     largest = 0.0
     for row, (a, b) in enumerate(numbers):

@@ -20,6 +20,7 @@ class Counterexample:
     margin: float = fact(
         "logit of the right answer less that of the best wrong one, where it goes wrong", unit="logits"
     )
+    link: str | None = fact("what to put behind the address of the explorer's page to open it", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
