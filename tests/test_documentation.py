@@ -2,9 +2,11 @@
 
 import doctest
 import importlib
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,6 +15,7 @@ import headway
 from headway.api import find_recipe, read_recipe
 from headway.cli.main import app
 from headway.config import DataConfig, ModelConfig, TrainConfig, describe_range
+from headway.diagnosis.specimens import SPECIMENS
 from headway.head_analysis.scores import EVERYWHERE, SELF_ONLY
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
@@ -140,3 +143,74 @@ def test_examples_in_docstrings_are_right(module: str) -> None:
     found = doctest.testmod(importlib.import_module(module), extraglobs={"np": importlib.import_module("numpy")})
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def committed(name: str) -> Any:
+    """One of the result files that docs/results.md is made from."""
+    return json.loads((DOCS / "results" / f"{name}.json").read_text())
+
+
+def heads_in_words() -> list[str]:
+    """Heads that cost under 1 point alone, what they cost together, and the set that elimination found."""
+    runs = committed("heads-addition")["runs"]
+    sets = [next(found for found in run["removable"] if found["limit"] == 1.0) for run in runs]
+    alone = [len(found["alone_under_limit"]["heads"]) for found in sets]
+    together = [round(found["alone_under_limit"]["drop"]) for found in sets]
+    chosen = [len(found["heads"]) for found in sets]
+    return [
+        f"each of {len(runs)} seeds, {min(alone)} to {max(alone)} of the {len(runs[0]['heads'])} heads",
+        f"the same heads cost {min(together)} to {max(together)} points",
+        f"finds {min(chosen)} to {max(chosen)} heads that cost at most {max(found['drop'] for found in sets)} points",
+        f"seed 0: {alone[0]} of 24 heads can be removed one at a time, but only {chosen[0]} together",
+    ]
+
+
+def long_addition_in_words() -> list[str]:
+    found = committed("long-addition")
+    cell = next(cell for cell in found["cells"] if cell["arm"] == "encoder-decoder")
+    longest = cell["lengths"][-1]
+    wrong = [[seeds[-1] for seeds in cell["wrong"][name]] for name in cell["wrong"]]
+    right = sum(not any(seed) for seed in zip(*wrong, strict=True))
+    digits = found["characters_to_digits"]
+    return [
+        f"{right} of {len(cell['seeds'])} seeds trained on up to {digits['32']} digits make no error "
+        f"in {cell['n'] * len(wrong):,} sums of {digits[str(longest)]} digits"
+    ]
+
+
+def encodings_in_words() -> list[str]:
+    runs = [run for run in committed("text-encodings")["runs"] if run["arm"] == "least-significant-first"]
+    mastered = {run["encoding"] for run in runs if run["mastered"]}
+    right = [1 - run["wrong"]["sums"][run["lengths"].index(64)] / run["n"] for run in runs if run["mastered"]]
+    return [f"none of the {len(mastered)} positional encodings that learn 13 digits gets more than {max(right):.0%}"]
+
+
+def sortedness_in_words() -> list[str]:
+    found = committed("sortedness-long")
+    sampled = [found["wrong"][name] for name in ("swaps", "adjacent", "matched")]
+    wrong = [sum(sum(lengths) for lengths in seed) for seed in zip(*sampled, strict=True)]
+    n = found["n"] * len(found["lengths"]) * len(sampled)
+    assert "0 0 0 1 0 63 63 63 -> 0, answered 1" in found["examples"]["descents"][found["seeds"].index(9)]
+    assert len(found["seeds"]) == 10
+    return [
+        f"at most {max(wrong)} errors in {n:,} test sequences of up to {max(found['lengths']):,} elements",
+        "seed 9 calls `0 0 0 1 0 63 63 63` sorted",
+    ]
+
+
+def proofs_in_words() -> list[str]:
+    proofs = [json.loads(path.read_text()) for path in (DOCS / "results/proofs").glob("*/analysis/proof.json")]
+    return [f"{sum(found['answer'] == 'proved' for found in proofs)} of {len(proofs)} seeds of a smaller adder"]
+
+
+@pytest.mark.parametrize(
+    "in_words", [heads_in_words, long_addition_in_words, encodings_in_words, sortedness_in_words, proofs_in_words]
+)
+def test_the_findings_in_the_readme_are_those_of_the_committed_results(in_words) -> None:  # type: ignore[no-untyped-def]
+    readme = " ".join((ROOT / "README.md").read_text().split()).replace(" %", "%")
+    for claim in in_words():
+        assert claim in readme
+
+
+def test_the_readme_counts_the_planted_mistakes() -> None:
+    assert f"[{len(SPECIMENS)} planted mistakes]" in (ROOT / "README.md").read_text()
