@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": BASE | {"config", "origin", "results", "storage"},
     "tasks": BASE | {"config"},
     "model": BASE | {"config"},
+    "attachment": BASE | {"config", "model", "storage"},
     "testing": BASE | {"config", "tasks"},
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
@@ -84,6 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"__init__"},
     "__init__": {
         "api",
+        "attachment",
         "attacks",
         "diagnosis",
         "evaluation",

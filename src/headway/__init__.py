@@ -6,6 +6,7 @@ hw.train("addition", seed=0)                 # a recipe's name or path -> runs/a
 run = hw.load("addition-seed0")
 hw.evaluate(run, "all").accuracy
 hw.heads(run).top(3)                         # the heads it needs most
+hw.attach(model).heads                       # the heads of a model that headway did not make
 hw.lengths("sortedness-seed0").held          # how far past its training it holds
 hw.attack("sortedness-seed0").counterexamples   # inputs that it gets wrong
 hw.prove("local-addition-seed0").answer      # is it right at every length?
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.api import prune, sweep, train
+    from headway.attachment.attached import attach
     from headway.attacks.attack import attack
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
@@ -38,6 +40,7 @@ _PUBLIC = {
     "evaluate": "headway.evaluation:evaluate",
     "heads": "headway.head_analysis.analysis:analyse",
     "prune": "headway.api:prune",
+    "attach": "headway.attachment.attached:attach",
     "lengths": "headway.length_analysis.measure:measure_lengths",
     "attack": "headway.attacks.attack:attack",
     "prove": "headway.proofs.prove:prove",
@@ -52,6 +55,7 @@ _PUBLIC = {
 
 __all__ = [
     "__version__",
+    "attach",
     "attack",
     "compare",
     "doctor",

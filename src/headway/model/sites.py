@@ -25,8 +25,13 @@ class Head:
     index: int
 
     def __str__(self) -> str:
+        return f"{self.site_name}.h{self.index}"
+
+    @property
+    def site_name(self) -> str:
+        """The site as it is printed: dec1.cross."""
         stack, layer, looks = self.site.split(".")
-        return f"{stack[:3]}{layer}.{looks}.h{self.index}"
+        return f"{stack[:3]}{layer}.{looks}"
 
     @classmethod
     def parse(cls, text: str) -> "Head":

@@ -1,0 +1,66 @@
+"""Which tokens of a batch are real, from the masks that the model itself is given."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headway.attachment.sites import AttachedSite
+from headway.errors import InputError
+
+REAL = {"encoder": ("attention_mask",), "decoder": ("decoder_attention_mask",)}
+"""Arguments that are 1 at real tokens."""
+
+PADDED = {"encoder": ("src_key_padding_mask", "key_padding_mask"), "decoder": ("tgt_key_padding_mask",)}
+"""Arguments that are True at padding."""
+
+TOKENS = {
+    "encoder": ("input_ids", "inputs_embeds"),
+    "decoder": ("decoder_input_ids", "decoder_inputs_embeds", "labels"),
+}
+
+
+def call(model: nn.Module, batch: Any) -> Any:
+    """Call the model: a mapping is keywords, a tuple or list is positional, anything else is the one argument."""
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    return model(*batch) if isinstance(batch, tuple | list) else model(batch)
+
+
+def arguments_of(model: nn.Module, batch: Any) -> dict[str, Any]:
+    """The arguments of a batch by name."""
+    if isinstance(batch, Mapping):
+        return dict(batch)
+    positional = batch if isinstance(batch, tuple | list) else (batch,)
+    try:
+        return dict(inspect.signature(model.forward).bind_partial(*positional).arguments)
+    except TypeError as problem:
+        raise InputError(f"the batch does not fit the model: {problem}") from None
+
+
+def side_mask(model: nn.Module, batch: Any, side: str) -> Tensor | None:
+    """Real tokens of the encoder's or the decoder's sequence; all of them if only token ids are there; None if the
+    batch does not say how many there are.
+    """
+    arguments = arguments_of(model, batch)
+    for names, turned in ((REAL[side], False), (PADDED[side], True)):
+        for name in names:
+            mask = arguments.get(name)
+            if isinstance(mask, Tensor) and mask.ndim == 2:
+                real = mask == 0 if mask.is_floating_point() and turned else mask.bool() ^ turned
+                return real
+    for name in TOKENS[side]:
+        tokens = arguments.get(name)
+        if isinstance(tokens, Tensor) and tokens.ndim >= 2:
+            return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
+    return None
+
+
+def side_of(site: AttachedSite, keys: bool, sites: list[AttachedSite]) -> str:
+    """Whose tokens are the queries, or the keys, of a site; a model with one stack has its tokens as an encoder has."""
+    both = any(other.kind == "cross" for other in sites)
+    if not both or site.kind == "encoder":
+        return "encoder"
+    return "encoder" if keys and site.kind == "cross" else "decoder"

@@ -1,0 +1,96 @@
+"""Is what was attached what it says? Three tests on a batch, before anything is measured.
+
+Every site fires. With every head kept, the logits are those of the plain pass, bit for bit. With one head of every site
+set to zero at the handle, they are those of a model whose output projections have zeros in that head's place.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from headway.attachment.finding import is_transposed
+from headway.attachment.masks import call
+from headway.attachment.multihead import without_fast_path
+from headway.attachment.sites import AttachedSite
+from headway.errors import InstrumentError
+
+if TYPE_CHECKING:
+    from headway.attachment.attached import Attached
+
+ROUNDING = 200
+"""How far logits may be apart, in rounding units of the largest: the zeros stand in the other factor of a product."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`weights_apart` is the largest difference between zeroed handles and zeroed weights, in logits."""
+
+    sites: int
+    heads: int
+    weights_apart: float
+
+
+@torch.no_grad()
+def verify(attached: "Attached", batch: Any) -> Verification:
+    """Raise `InstrumentError` if an edit of head outputs would not do what it says."""
+    attached.check_mode()
+    with without_fast_path(), attached.uncompiled():
+        plain = attached.read(call(attached.model, batch))
+    with attached.intervene({site.name: lambda heads: heads for site in attached.sites}):
+        kept = attached.run(batch)
+    if not torch.equal(plain, kept):
+        by = float((plain - kept).abs().max())
+        raise InstrumentError(f"the logits with every head kept differ from the model's own by {by:.3g}")
+    chosen = {site.name: index % site.n_heads for index, site in enumerate(attached.sites)}
+    apart = _apart(attached, batch, attached.sites, chosen, plain)
+    if apart is None:
+        wrong = [site for site in attached.sites if _apart(attached, batch, [site], chosen, plain) is None]
+        names = ", ".join(f"{site.name} ({site.path})" for site in wrong or attached.sites)
+        raise InstrumentError(f"zero at the handle is not zero in the weights of {names}: that is no output projection")
+    if all(torch.equal(plain, _zeroed(attached, batch, [site], {site.name: None})) for site in attached.sites):
+        raise InstrumentError("no logit changes when every head of a site is set to zero: the heads are not in use")
+    return Verification(len(attached.sites), len(attached.heads), apart)
+
+
+def _apart(
+    attached: "Attached", batch: Any, sites: list[AttachedSite], chosen: dict[str, int], plain: Tensor
+) -> float | None:
+    """The distance between zeroed handles and zeroed weights, None if it is more than rounding."""
+    handle = _zeroed(attached, batch, sites, {site.name: chosen[site.name] for site in sites})
+    weights = {}
+    for site in sites:
+        projection = attached.module.get_submodule(site.path)
+        columns = slice(chosen[site.name] * site.d_head, (chosen[site.name] + 1) * site.d_head)
+        weight: Any = projection.weight.detach().clone()  # type: ignore[operator]
+        weight[columns if is_transposed(projection) else (slice(None), columns)] = 0
+        weights[f"{site.path}.weight"] = weight
+    with attached.plain_pass():
+        cut = attached.read(functional_call_batch(attached.module, weights, batch))
+    apart = float((handle - cut).abs().max())
+    scale = float(torch.nan_to_num(plain).abs().max()) or 1.0
+    return apart if apart <= ROUNDING * torch.finfo(plain.dtype).eps * scale else None
+
+
+def functional_call_batch(module: Any, weights: dict[str, Tensor], batch: Any) -> Any:
+    """The output of a module on a batch with some of its weights replaced."""
+    if isinstance(batch, dict) or hasattr(batch, "keys"):
+        return functional_call(module, weights, (), dict(batch))
+    return functional_call(module, weights, tuple(batch) if isinstance(batch, tuple | list) else (batch,))
+
+
+def _zeroed(attached: "Attached", batch: Any, sites: list[AttachedSite], chosen: dict[str, Any]) -> Tensor:
+    """The logits with one head of each site, or with all of them (None), set to zero at the handle."""
+
+    def edit_at(index: int | None) -> Any:
+        def edit(heads: Tensor) -> Tensor:
+            heads = heads.clone()
+            heads[:, :, slice(None) if index is None else index] = 0
+            return heads
+
+        return edit
+
+    with attached.intervene({site.name: edit_at(chosen[site.name]) for site in sites}):
+        return attached.run(batch)

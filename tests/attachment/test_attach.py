@@ -1,0 +1,199 @@
+"""`hw.attach` on PyTorch's modules, on hand-written ones and on headway's own model; wrong uses."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import headway as hw
+from headway.errors import InputError, InstrumentError
+
+WIDTH, HEADS, BATCH, LENGTH, ANSWER = 24, 4, 3, 7, 5
+
+
+class Attention(nn.Module):
+    """As a course's solution writes it."""
+
+    def __init__(self, n_heads: int = HEADS) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (one(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in (self.W_q, self.W_k, self.W_v))
+        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        return self.W_o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Course(nn.Module):
+    def __init__(self, layers: int = 2) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, WIDTH)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"attn": Attention(), "mlp": nn.Linear(WIDTH, WIDTH)}) for _ in range(layers)
+        )
+        self.readout = nn.Linear(WIDTH, 11)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = x + layer["attn"](x)
+            x = x + torch.relu(layer["mlp"](x))
+        return self.readout(x)
+
+
+def seeded(model: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        for index, parameter in enumerate(model.parameters()):
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(index)) * 0.1)
+    return model.eval()
+
+
+def transformer(batch_first: bool) -> nn.Transformer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about nested tensors, at every model whose layers are not batch first
+        return nn.Transformer(WIDTH, HEADS, 2, 2, 31, batch_first=batch_first, norm_first=True)
+
+
+def hidden(length: int, seed: int = 0) -> Tensor:
+    return torch.randn(BATCH, length, WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+TOKENS = torch.arange(BATCH * LENGTH).reshape(BATCH, LENGTH) % 11
+PADDING = torch.arange(LENGTH) >= torch.tensor([LENGTH, LENGTH - 2, LENGTH - 1])[:, None]
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_the_written_out_multihead_attention_is_pytorch_s_bit_for_bit(batch_first: bool) -> None:
+    torch.manual_seed(0)
+    model = seeded(transformer(batch_first=batch_first))
+    source, answer = hidden(LENGTH), hidden(ANSWER, 1)
+    if not batch_first:
+        source, answer = source.transpose(0, 1), answer.transpose(0, 1)
+    causal = nn.Transformer.generate_square_subsequent_mask(ANSWER)
+    batch = {"src": source, "tgt": answer, "tgt_mask": causal}
+    batch |= {"src_key_padding_mask": PADDING, "memory_key_padding_mask": PADDING}
+    attached = hw.attach(model, example=batch)
+    torch.backends.mha.set_fastpath_enabled(False)
+    wanted = model(**batch)
+    torch.backends.mha.set_fastpath_enabled(True)
+    assert torch.equal(attached.logits(batch), wanted)
+    assert [site.name for site in attached.sites][:4] == ["enc0.self", "enc1.self", "dec0.self", "dec0.cross"]
+    outputs = attached.head_outputs(batch)
+    assert outputs["dec0.cross"].shape == (BATCH, ANSWER, HEADS, WIDTH // HEADS)
+    assert torch.equal(attached.key_mask(batch)["dec0.cross"], ~PADDING)
+    assert attached.query_mask(batch)["dec0.cross"].shape == (BATCH, ANSWER)
+
+
+def test_weights_of_multihead_attention_are_those_that_it_returns_itself() -> None:
+    layer = seeded(nn.TransformerEncoderLayer(WIDTH, HEADS, 31, batch_first=True))
+    x = hidden(LENGTH)
+    batch = {"src": x, "src_key_padding_mask": PADDING}
+    found = hw.attach(layer).attention(batch)["enc0.self"]
+    wanted = layer.self_attn(x, x, x, key_padding_mask=PADDING, average_attn_weights=False)[1]
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)  # two products of float32 in another order
+
+
+def test_a_head_of_the_fast_path_is_reached() -> None:
+    """On the fast path no module is called, so a plain hook on `out_proj` is silent; an edit is not."""
+    model = seeded(nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, HEADS, 31, batch_first=True), 2))
+    x = hidden(LENGTH)
+    with torch.no_grad():
+        whole = model(x)
+    attached = hw.attach(model, example=x)
+    with attached.intervene({"enc1.self": lambda heads: heads * 0}), torch.no_grad():
+        cut = model(x)
+    weight = model.layers[1].self_attn.out_proj.weight
+    with torch.no_grad():
+        weight.zero_()
+        wanted = model(x)
+    torch.testing.assert_close(cut, wanted, rtol=1e-5, atol=1e-5)  # fast and slow path round differently
+    assert float((cut - whole).abs().max()) > 1e-2
+    assert "forward" not in vars(model.layers[1].self_attn)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("how", [{}, {"sites": "layers.*.attn.W_o", "n_heads": HEADS}])
+def test_a_hand_written_module_is_attached_by_its_names_or_by_a_pattern(how: dict[str, object]) -> None:
+    attached = hw.attach(seeded(Course()), example=TOKENS, **how)
+    assert [(site.name, site.path) for site in attached.sites] == [
+        ("enc0.self", "layers.0.attn.W_o"),
+        ("enc1.self", "layers.1.attn.W_o"),
+    ]
+    weights = attached.attention(TOKENS)["enc1.self"]
+    assert weights.shape == (BATCH, HEADS, LENGTH, LENGTH)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, LENGTH))
+    assert hw.attach(seeded(Course()), kind="decoder").sites[0].name == "dec0.self"
+
+
+def test_weights_inside_fused_attention_are_those_of_the_softmax() -> None:
+    class Fused(Attention):
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = (
+                one(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in (self.W_q, self.W_k, self.W_v)
+            )
+            return self.W_o(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+    model, fused = seeded(Course()), seeded(Course())
+    fused.load_state_dict(model.state_dict())
+    for layer in fused.layers:
+        layer["attn"].__class__ = Fused
+    wanted, found = (hw.attach(one).attention(TOKENS) for one in (model, fused))
+    for name, weights in wanted.items():
+        torch.testing.assert_close(found[name], weights, rtol=1e-5, atol=1e-6)  # the same numbers in another order
+
+
+def test_an_edit_in_a_place_that_is_no_output_projection_is_refused() -> None:
+    with pytest.raises(InstrumentError, match=r"did not fire"):
+        hw.attach(seeded(Silent()), sites="layers.*.attn.W_o", n_heads=HEADS, example=TOKENS)
+
+
+class Silent(Course):
+    """Calls its projections as functions, so that hooks on them are silent."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = x + nn.functional.linear(x, layer["attn"].W_o.weight)
+        return self.readout(x)
+
+
+def test_what_was_found_is_a_table() -> None:
+    attached = hw.attach(seeded(Course()), example=TOKENS)
+    assert repr(attached).splitlines() == [
+        "Course: 8 heads in 2 sites, verified",
+        "site       kind     heads  d_head  key-value heads  output projection",
+        "enc0.self  encoder  4      6       4                layers.0.attn.W_o",
+        "enc1.self  encoder  4      6       4                layers.1.attn.W_o",
+    ]
+
+
+WRONG = {
+    "needs a torch.nn.Module, not str 'x'": lambda: hw.attach("x"),  # type: ignore[arg-type]
+    r"no attention found in Sequential; linear modules: \*; name the": lambda: hw.attach(
+        nn.Sequential(nn.Linear(2, 3))
+    ),
+    r"no module of Course matches 'layer.\*.W_o'; linear modules: layers": lambda: hw.attach(
+        Course(), sites="layer.*.W_o"
+    ),
+    "has 24 numbers, which 5 heads cannot share": lambda: hw.attach(Course(), n_heads=5),
+    "on the meta device and has no weights": lambda: hw.attach(nn.Linear(2, 3, device="meta")),
+    "is in training mode": lambda: hw.attach(Course().train(), example=TOKENS),
+    "has no parameters": lambda: hw.attach(nn.ReLU()),
+    "kind = 'middle'; one of encoder": lambda: hw.attach(Course(), kind="middle"),
+    "n_heads = 0; at least 1": lambda: hw.attach(Course(), n_heads=0),
+    "no site 'enc2.self'; did you mean enc": lambda: hw.attach(Course()).site("enc2.self"),
+    "the number of heads of readout is not known": lambda: hw.attach(
+        nn.ModuleDict({"readout": nn.Linear(4, 4)}), sites="readout"
+    ),
+    "add_bias_kv or add_zero_attn": lambda: hw.attach(nn.MultiheadAttention(WIDTH, HEADS, add_zero_attn=True)),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_wrong_use_gets_one_line(message: str) -> None:
+    with pytest.raises(InputError, match=message) as problem:
+        WRONG[message]()
+    assert "\n" not in str(problem.value)
