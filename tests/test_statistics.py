@@ -611,5 +611,5 @@ def test_twice_as_much_of_everything_is_a_ratio_of_two_without_doubt(losses: lis
 def test_a_ratio_to_nothing_has_no_interval() -> None:
     nothing, something = np.zeros(3), np.ones(3)
     assert ratio_interval(nothing, something) is ratio_interval(something, nothing) is None
-    with pytest.raises(ValueError, match=r"two lists of the same length from 2 up needed, got \(3,\) and \(2,\)"):
+    with pytest.raises(ValueError, match=r"needs two lists of the same length, at least 2, got \(3,\) and \(2,\)"):
         ratio_interval(nothing, np.ones(2))

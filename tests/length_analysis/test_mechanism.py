@@ -15,7 +15,7 @@ from headway.evaluation import Trained
 from headway.head_analysis.partial_forward import PartialForward, State
 from headway.head_analysis.variants import heads_of
 from headway.length_analysis import behaviour
-from headway.length_analysis.behaviour import Behaviour, Sample, captured_at, look_at, sample_of
+from headway.length_analysis.behaviour import Behaviour, Sample, attention_scores, captured_at, sample_of
 from headway.length_analysis.changes import Observed, _change, find_changes, has_changed, in_order, size_of
 from headway.length_analysis.mechanism import examples_at, first_failing, mechanism
 from headway.length_analysis.repair import (
@@ -231,13 +231,13 @@ def test_a_change_counts_by_how_surely_it_is_larger_than_a_tenth() -> None:
 def observed(length: int, look: float, effect: float, rows: int = 60) -> Behaviour:
     """Two heads: the second as always, the first with one score and one effect as told."""
     noise = np.tile([-0.01, 0.01], rows // 2)
-    looks = {
-        head: {"diagonal": behaviour.Look(sample_of(value + noise), value, 0.1)}
+    attention = {
+        head: {"diagonal": behaviour.AttentionScore(sample_of(value + noise), value, 0.1)}
         for head, value in (("a", look), ("b", 0.5))
     }
     margin = np.stack([np.ones(rows) + noise] + [np.ones(rows) - brought for brought in (effect, 0.2) * 2])
     right = np.ones((5, rows), dtype=bool)
-    return Behaviour(length, ["a", "b"], looks, right, margin.astype(np.float32), np.arange(rows) % 2)
+    return Behaviour(length, ["a", "b"], attention, right, margin.astype(np.float32), np.arange(rows) % 2)
 
 
 def in_a_row(*seen: Behaviour, **pieces: Behaviour) -> Observed:
@@ -493,12 +493,12 @@ def test_weights_of_long_sequences_are_not_looked_at(monkeypatch: pytest.MonkeyP
 def test_scores_do_not_depend_on_how_many_weights_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = untrained(SORTEDNESS)
     examples = length_set(trained, "swaps", 6, 20)
-    before = look_at(trained, examples)
+    before = attention_scores(trained, examples)
     monkeypatch.setattr(behaviour, "CELLS", 1)
-    after = look_at(trained, examples)
-    for head, looks in before.items():
-        for score, look in looks.items():
-            assert after[head][score].value.mean == pytest.approx(look.value.mean, abs=1e-6)  # fp32 in other batches
+    after = attention_scores(trained, examples)
+    for head, attention in before.items():
+        for score, found in attention.items():
+            assert after[head][score].value.mean == pytest.approx(found.value.mean, abs=1e-6)  # fp32 in other batches
 
 
 @pytest.mark.parametrize("base", [TEXT, TEXT_ACROSS], ids=["decoder", "encoder-decoder"])

@@ -96,7 +96,7 @@ def test_what_becomes_of_positions_past_the_table_is_said(learned: Trained) -> N
     spread = positions(fresh(learned, {"name": "randomized", "over": "learned", "max_position": 100}))
     assert spread.words == ("positions are spread over the 100 rows",)
     few = positions(fresh(learned, {"name": "learned", "table_size": 5}))
-    assert few.words[-1] == "too few rows in a row are trained to measure the identities: 9 are needed"
+    assert few.words[-1] == "the identities need 9 consecutive trained rows; there are fewer"
     assert few.identities == {}
 
 

@@ -83,7 +83,7 @@ def test_runs_that_were_measured_differently_are_not_mixed(changes: dict[str, An
 
 
 def test_nothing_cannot_be_put_together() -> None:
-    with pytest.raises(InputError, match="no lengths were measured: nothing can be put together"):
+    with pytest.raises(InputError, match="no lengths were measured: there is nothing to summarise"):
         together([])
 
 

@@ -126,9 +126,9 @@ def test_the_committed_certificate_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"contexts": 619_390}, "it names 619,390 contexts"),
+        ({"contexts": 619_390}, "it counts 619,390 contexts"),
         ({"smallest_margin": 12.1}, "it claims a smallest margin of 12.1"),
-        ({"rounding": {"allowance": 13.0, "measured": 0.0, "inputs": 1}}, "not above what it allows"),
+        ({"rounding": {"allowance": 13.0, "measured": 0.0, "inputs": 1}}, "not above its rounding allowance"),
     ],
 )
 def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -> None:
@@ -151,7 +151,7 @@ def test_a_certificate_of_other_weights_is_rejected(tmp_path: Path) -> None:
     shutil.copy(CERTIFIED / "analysis/proof.json", tmp_path / "run/analysis/proof.json")
     found = check(tmp_path / "run/analysis/proof.json")
     assert not found.holds
-    assert "weights than this run has" in found.reasons[0]
+    assert "weights than this run's" in found.reasons[0]
     write_json(tmp_path / "run/analysis/proof.json", {"form": 1})
     with pytest.raises(InputError, match=r"proof\.json"):
         check(tmp_path / "run/analysis/proof.json")

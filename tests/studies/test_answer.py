@@ -164,7 +164,7 @@ def test_shares_of_a_table_add_up() -> None:
     assert shares == pytest.approx((0.015 / 0.535, 0.27 / 0.535, 0.25 / 0.535))
     assert two_way_shares([[1, 1], [0, 0]]) == (1, 0, 0)
     assert two_way_shares([[0.3, 0.3], [0.3, 0.3]]) == (0, 0, 0)
-    with pytest.raises(ValueError, match="two axes needed"):
+    with pytest.raises(ValueError, match="needs a table with two axes"):
         two_way_shares([])
 
 

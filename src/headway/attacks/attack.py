@@ -1,4 +1,4 @@
-"""`headway attack`, and `hw.attack` from Python: a search for failing inputs of one run, within a budget."""
+"""`headway attack` and `hw.attack`: a search for failing inputs of one run, within a budget."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,12 +22,12 @@ from headway.tasks.links import explorer_link
 SECONDS = 120.0
 MOST_SECONDS = 1_000_000
 OF_A_LENGTH = 3
-"""Failing inputs of each length that are confirmed and simplified: of different families, where there are some."""
+"""Failing inputs of each length that are confirmed and simplified, from different families where possible."""
 SHOWN = 10
-"""Failing inputs that are kept, the shortest of all lengths."""
+"""Failing inputs in the result: the shortest of all lengths."""
 
 OnSearch = Callable[[float, float, str], None]
-"""Called with the seconds that passed, of how many, and how it stands."""
+"""Called with the elapsed seconds, the budget in seconds, and the current state in words."""
 
 
 def attack(
@@ -39,10 +39,11 @@ def attack(
     seed: int = 0,
     report: OnSearch = lambda passed, seconds, note: None,
 ) -> Attack:
-    """Search for inputs that a run gets wrong, for so many seconds; writes nothing.
+    """Search for inputs that a run gets wrong, for `seconds` seconds; writes nothing.
 
-    `at` are the lengths to attack, in place of the trained ones and those that the run's lengths.json says it holds.
-    The same seed and number of `tries` give the same result. Ctrl-C ends the search, and what it found is returned.
+    `at` are the lengths to attack; the default is the trained lengths and the lengths that the run's lengths.json lists
+    as held. The same seed and number of `tries` give the same result. Ctrl-C ends the search and returns what was
+    found.
 
     >>> hw.attack("sortedness-seed0", at=[16, 64], seconds=30).counterexamples   # doctest: +SKIP
     """
@@ -87,7 +88,7 @@ def _check(seconds: float, tries: int | None) -> None:
 
 
 def note(search: Search) -> str:
-    """How a search stands, in a few words."""
+    """The state of a search: inputs tried, failures, smallest margin."""
     return f"{search.tried:,} tried, {len(search.failures):,} fail, smallest margin {search.smallest:.2f}"
 
 
@@ -95,7 +96,7 @@ def note(search: Search) -> str:
 
 
 def _plan(trained: Trained) -> LengthPlan | None:
-    """The lengths of a run; None where its task has one length."""
+    """The lengths of a run; None if its task has a single length."""
     try:
         return plan_lengths(trained)
     except InputError:
@@ -103,7 +104,7 @@ def _plan(trained: Trained) -> LengthPlan | None:
 
 
 def chosen_lengths(trained: Trained, plan: LengthPlan | None, at: Sequence[int] | None) -> list[int | None]:
-    """The lengths asked for; else those of training, and past it those that the run's lengths.json says it holds."""
+    """The requested lengths; by default the trained lengths and the longer ones that lengths.json lists as held."""
     if at is not None:
         for length in at:
             trained.task.at_length(length)
@@ -116,7 +117,7 @@ def chosen_lengths(trained: Trained, plan: LengthPlan | None, at: Sequence[int] 
 
 
 def held_lengths(trained: Trained) -> list[int]:
-    """The tested lengths up to the length held; none where the run has no lengths.json that fits."""
+    """The tested lengths up to the length held; empty without a lengths.json for this checkpoint."""
     try:
         found = trained.directory.read_result(Lengths, "lengths", trained.step)
     except InputError:
@@ -129,7 +130,7 @@ def held_lengths(trained: Trained) -> list[int]:
 
 @dataclass(frozen=True)
 class Kept:
-    """A failing input and what it became when it was simplified."""
+    """A failing input and its simplified form."""
 
     failure: Failure
     row: Int[np.ndarray, " width"]
@@ -139,7 +140,7 @@ class Kept:
 def confirmed(
     trained: Trained, search: Search, plan: LengthPlan | None, stop: Callable[[], bool]
 ) -> tuple[tuple[FailingInput, ...], int]:
-    """Some failing inputs of each length, simplified and asked alone; and how many of them were right then."""
+    """Failing inputs of each length, confirmed alone and simplified; and the number that could not be confirmed."""
     kept: dict[str, FailingInput] = {}
     refuted = 0
     for failure in _some_of_each_length(search.failures, trained.task.vocabulary.pad):
@@ -155,7 +156,7 @@ def confirmed(
 
 
 def _some_of_each_length(failures: Sequence[Failure], pad: int) -> list[Failure]:
-    """A few of each length: the simplest of each family first."""
+    """Up to `OF_A_LENGTH` failures of each length, the simplest of each family first."""
     ordered = sorted(failures, key=lambda one: simplicity(one.source[one.source != pad]))
     taken: list[Failure] = []
     for length in dict.fromkeys(one.length for one in failures):
@@ -169,7 +170,7 @@ def _some_of_each_length(failures: Sequence[Failure], pad: int) -> list[Failure]
 def _simplified(
     trained: Trained, failure: Failure, row: np.ndarray, plan: LengthPlan | None, stop: Callable[[], bool]
 ) -> np.ndarray:
-    """The input made simpler; as it was where the simpler one is right when it is asked alone."""
+    """The simplified input; the original if the model answers the simplified one correctly when it is asked alone."""
     task = trained.task if failure.length is None else trained.task.at_length(failure.length)
     shortest, feature = (plan.shortest, plan.feature) if plan else (0, None)
     found = shrink(trained, task, row, min(shortest, failure.length or shortest), feature, stop)

@@ -1,7 +1,8 @@
-"""Which single tokens to change so that the margin falls most, by its gradient with respect to the token embeddings.
+"""Single-token changes that lower the margin most, by its gradient with respect to the token embeddings.
 
-The change is estimated to first order, for all places and tokens at once, with the right answer held fixed (HotFlip,
-Ebrahimi et al. 2018). A change of the input may change the right answer too, so these are suggestions to be tried.
+The change of the margin is estimated to first order, for all positions and tokens at once, with the right answer held
+fixed (HotFlip, Ebrahimi et al. 2018). A change of the input can change the right answer, so every suggestion must be
+tested.
 """
 
 import numpy as np
@@ -16,19 +17,19 @@ from headway.tasks import Examples
 
 Rows = Int[np.ndarray, "batch width"]
 TOP = 64
-"""Changes of each input that are suggested."""
+"""Suggested changes for each input."""
 
 
 def steepest(
     trained: Trained, rows: Rows, tokens: Int[np.ndarray, " token"]
 ) -> tuple[Int[np.ndarray, "batch top"], Int[np.ndarray, "batch top"]] | None:
-    """Places and tokens that lower the margin most, by their first-order estimate; None without a gradient."""
+    """Positions and tokens that lower the margin most by the first-order estimate; None if there is no gradient."""
     task, model = trained.task, trained.model
     batch = make_batch(task, model, Examples(rows, task.answer(rows)), trained.device)
     embedded: list[Tensor] = []
 
     def keep(module: nn.Module, given: object, out: Tensor) -> Tensor | None:
-        if embedded:  # the source comes first, in a decoder-only model together with the prefix
+        if embedded:  # the first call embeds the source; in a decoder-only model also the prefix
             return None
         embedded.append(out.detach().requires_grad_(True))
         return embedded[0]
@@ -57,6 +58,6 @@ def _changes(
     own: Float[Tensor, "batch place d_model"],
     tokens: Int[np.ndarray, " token"],
 ) -> Float[Tensor, "batch place token"]:
-    """By how much the margin would change with each token in each place, to first order."""
+    """First-order estimate of the margin's change for each token at each position."""
     other = embedding.weight.detach()[torch.from_numpy(tokens).to(slope.device)]
     return (slope @ other.T - (slope * own).sum(-1, keepdim=True)).nan_to_num(nan=torch.inf)

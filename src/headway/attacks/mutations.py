@@ -1,4 +1,4 @@
-"""Small random changes of token rows; which of the results are inputs of a task, the task says."""
+"""Small random edits of token rows. The task decides which results are valid inputs."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ SECOND_EDIT, THIRD_EDIT = 0.4, 0.15
 
 
 def mutate(random: np.random.Generator, rows: Rows, mates: Rows, tokens: Int[np.ndarray, " token"], pad: int) -> Rows:
-    """Each row after one to three edits; `mates` are rows to cross with, `tokens` those that may stand in a row.
+    """Each row after one to three edits; `mates` are rows to cross with, `tokens` the tokens that an edit may write.
 
     No edit changes how many tokens a row has.
     """
@@ -23,7 +23,7 @@ def mutate(random: np.random.Generator, rows: Rows, mates: Rows, tokens: Int[np.
 
 
 def _edited(random: np.random.Generator, rows: Rows, mates: Rows, tokens: np.ndarray, pad: int) -> Rows:
-    """One edit in each row, of a kind that is drawn for it."""
+    """One random kind of edit in each row."""
     length = (rows != pad).sum(1, keepdims=True)
     i, j = ((random.random((len(rows), 1)) * length).astype(np.int64) for _ in range(2))
     span = np.minimum(length, i + 1 + (random.random((len(rows), 1)) ** 3 * length).astype(np.int64))
@@ -44,13 +44,13 @@ def _edited(random: np.random.Generator, rows: Rows, mates: Rows, tokens: np.nda
 
 
 def _shifted(rows: Rows, step: Places, tokens: np.ndarray) -> Rows:
-    """Each token some places further in the list of tokens, which ends where it ends; others stay."""
+    """Replace each token by the one `step` further in the sorted list of tokens, clipped at its ends."""
     place = np.searchsorted(tokens, rows).clip(0, len(tokens) - 1)
     known = tokens[place] == rows
     return np.where(known, tokens[(place + step).clip(0, len(tokens) - 1)], rows)
 
 
-# Edits that only move tokens: for each place, the place whose token stands there afterwards
+# Edits that only move tokens: for each position, the position whose token stands there afterwards
 
 Move = Callable[[np.ndarray, Places, Places, np.ndarray, Places], np.ndarray]
 
@@ -68,12 +68,12 @@ def _exchange_neighbours(column: np.ndarray, i: Places, j: Places, inside: np.nd
 
 
 def _fill(column: np.ndarray, i: Places, j: Places, inside: np.ndarray, length: Places) -> np.ndarray:
-    """A run of the token at i."""
+    """Overwrite a span with the token at i."""
     return np.where(inside, i, column)
 
 
 def _move(column: np.ndarray, i: Places, j: Places, inside: np.ndarray, length: Places) -> np.ndarray:
-    """The token at i stands at j, and what is between moves up by one."""
+    """Move the token at i to j and shift the tokens between."""
     forwards = np.where((column >= i) & (column < j), column + 1, column)
     backwards = np.where((column > j) & (column <= i), column - 1, column)
     return np.where(column == j, i, np.where(i < j, forwards, backwards))

@@ -1,4 +1,4 @@
-"""What a model makes of inputs: the margin of the right answer, and what it answers when asked one by one."""
+"""Margins of the right answer for batches of inputs, and the model's answer to a single input."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ Rows = Int[np.ndarray, "batch width"]
 
 @torch.inference_mode()
 def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
-    """By how much the right token leads, where it leads least, in one teacher-forced pass over the right answers.
+    """The smallest lead of the right token over the others, in one teacher-forced pass over the right answers.
 
-    Below 0 the answer is wrong. Of logits that are not finite it is the smallest number there is.
+    A margin below 0 means a wrong answer. Non-finite logits get the smallest float.
     """
     found = [np.zeros(0, dtype=np.float32)]
     for part in parts_of(Examples(source, trained.task.answer(source)), trained):
@@ -31,7 +31,7 @@ def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
 
 @dataclass(frozen=True)
 class Answered:
-    """One input, asked alone: the right answer and the model's, as a person writes them."""
+    """The right answer and the model's answer to one input without padding, as text."""
 
     shown: str
     expected: str
@@ -40,7 +40,7 @@ class Answered:
 
 
 def ask(trained: Trained, row: Int[np.ndarray, " width"]) -> Answered:
-    """Ask a single input without padding; a sequence is decoded greedily, token by token."""
+    """The model's answer to a single input without padding; a sequence is decoded greedily."""
     task = trained.task
     source = row[row != task.vocabulary.pad][None]
     example = Examples(source, task.answer(source))
@@ -60,5 +60,5 @@ def ask(trained: Trained, row: Int[np.ndarray, " width"]) -> Answered:
 
 
 def _widened(answer: torch.Tensor, width: int, pad: int) -> torch.Tensor:
-    """As wide as the right answer: what follows its end does not count."""
+    """Pad or cut an answer to the width of the right one."""
     return torch.nn.functional.pad(answer, (0, max(0, width - answer.shape[1])), value=pad)[:, :width]

@@ -1,9 +1,9 @@
-"""The search itself: batches drawn from families, and climbing from the worst of each towards smaller margins.
+"""The search: batches drawn from attack families, and hill climbing from their worst inputs to smaller margins.
 
-A length and a family of it make an island, with the inputs of smallest margin that were seen there. A round draws a
-batch of every family and changes the worst inputs of every island; the islands with the smallest margins get more
-batches, and so do families whose members can be listed, at the shortest length. All of that depends on the seed alone:
-a budget of time only says after which batch it ends.
+An island is one family at one length, with its inputs of smallest margin. Each round draws a batch from every family
+and mutates the worst inputs of every island. The islands with the smallest margins get more batches, and so do
+enumerable families at the shortest length. The search depends on the seed alone; a time budget only decides after which
+batch it stops.
 """
 
 import math
@@ -29,26 +29,26 @@ OnBatch = Callable[[float, "Search"], None]
 """Called after each batch with the seconds since the start and the search."""
 
 ELITE = 32
-"""Inputs of smallest margin that an island keeps to climb from."""
+"""Inputs of smallest margin that an island keeps for hill climbing."""
 PATIENCE = 12
-"""Batches of climbing without a smaller margin after which an island starts again from new inputs."""
+"""Batches of hill climbing without a smaller margin, after which an island restarts from new inputs."""
 ROWS_A_GRADIENT = 16
-"""Inputs of a batch for each one whose gradient is taken, which costs about three passes and more memory."""
+"""One input in so many of a batch gets a gradient, which costs about three forward passes and more memory."""
 FOCUS = 4
-"""One island in so many, those with the smallest margins, gets as many batches of climbing more in a round."""
+"""The best 1 / FOCUS of the islands, by smallest margin, get FOCUS more batches of hill climbing per round."""
 ENOUGH = 100
-"""Failing inputs of a length after which it is not searched any further."""
+"""A length is no longer searched after this many failing inputs."""
 REMEMBERED = 2_000_000
-"""Inputs that are remembered, so that none is tried twice; later ones may be."""
+"""Inputs whose hashes are stored so that none is tried twice; beyond this number repeats are possible."""
 FOR_SEARCH = 0.9
-"""Share of the time after which a search ends that found something; the rest is for confirming and simplifying it."""
+"""Share of the time budget after which a search with failures ends; the rest is for confirming and simplifying."""
 IDLE = 10
-"""Rounds in a row without a new input after which a search ends."""
+"""The search ends after this many rounds without a new input."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search ends: after so many seconds, or so many tried inputs."""
+    """The limits of a search: seconds and tried inputs."""
 
     seconds: float
     tries: float = math.inf
@@ -61,7 +61,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Failure:
-    """An input with a margin below 0, and how it was come by."""
+    """An input with a margin below 0, with its length, its family and the number of inputs tried before it."""
 
     source: Int[np.ndarray, " width"]
     margin: float
@@ -73,7 +73,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Fall:
-    """A new smallest margin, after so many tried inputs."""
+    """A new smallest margin, after `tried` inputs."""
 
     tried: int
     margin: float
@@ -98,7 +98,7 @@ class Island:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every member of a listed family was tried."""
+        """Whether every input of an enumerable family was tried."""
         return isinstance(self.family, ListedFamily) and self.taken >= self.family.size
 
     def next_random(self) -> np.random.Generator:
@@ -106,7 +106,7 @@ class Island:
         return generator(self.seed, self.purpose, self.batches)
 
     def draw(self, n: int) -> Rows:
-        """The next inputs of the family; a listed one gives each member once, far from one to the next."""
+        """The next inputs of the family; an enumerable family gives each input once, in a spread-out order."""
         random = self.next_random()
         if not isinstance(self.family, ListedFamily):
             return self.family.draw(random, n)
@@ -120,9 +120,10 @@ class Island:
         return self.family.pick(number)
 
     def climb(self, n: int, tokens: np.ndarray, trained: Trained) -> Rows:
-        """Changes of the inputs with the smallest margins; after a while without any smaller one, of new inputs.
+        """Mutations of the inputs with the smallest margins; after `PATIENCE` batches without progress, of new inputs.
 
-        Half of them are single tokens along the margin's gradient, half random edits; of long inputs all are random.
+        Half of them are single-token changes along the margin's gradient, half random edits; long inputs get random
+        edits only.
         """
         if self.stale >= PATIENCE:
             self.elite, self.elite_margins = self.newest
@@ -145,7 +146,7 @@ class Island:
         return rows
 
     def keep(self, rows: Rows, found: Float[np.ndarray, " batch"], climbed: bool) -> None:
-        """Remember those with the smallest margins."""
+        """Keep the inputs with the smallest margins."""
         best = np.argsort(found, kind="stable")[:ELITE]
         if not climbed:
             self.newest = rows[best], found[best]
@@ -159,12 +160,12 @@ class Island:
 
 
 def _coprime(near: int, size: int) -> int:
-    """A number near the given one that shares no divisor with `size`."""
+    """The first number from `near` on that is coprime to `size`."""
     return next(one for one in range(max(1, near), near + size + 2) if math.gcd(one, size) == 1)
 
 
 class Search:
-    """Tries inputs of all islands until the budget is spent; what it found so far can be read at any time."""
+    """Tries inputs of all islands until the budget is spent; results can be read at any time."""
 
     def __init__(self, trained: Trained, lengths: list[int | None], seed: int, budget: Budget, report: OnBatch):
         self.trained, self.budget, self.report = trained, budget, report
@@ -205,14 +206,14 @@ class Search:
         return self.budget.elapsed >= share * self.budget.seconds
 
     def _open(self) -> list[Island]:
-        """The islands of lengths that are not yet broken often enough."""
+        """The islands of lengths with fewer than `ENOUGH` failures."""
         counts: dict[int | None, int] = {}
         for failure in self.failures:
             counts[failure.length] = counts.get(failure.length, 0) + 1
         return [island for island in self.islands if counts.get(island.length, 0) < ENOUGH]
 
     def _round(self) -> Iterator[tuple[Island, bool]]:
-        """Which island's turn it is, and whether it climbs."""
+        """The islands of one round in order, each with whether it climbs."""
         for island in self._open():
             if not island.exhausted:
                 yield island, False
@@ -224,7 +225,7 @@ class Search:
         yield from self._sweep(len(ordered))
 
     def _sweep(self, batches: int) -> Iterator[tuple[Island, bool]]:
-        """More batches of the listed families at the shortest length, by turns, until all their members were tried."""
+        """More batches of the enumerable families at the shortest length, until all their inputs were tried."""
         shortest = min((island.length or 0 for island in self.islands), default=0)
         listed = [one for one in self._open() if isinstance(one.family, ListedFamily) and one.length == shortest]
         for turn in range(batches if listed else 0):
@@ -233,7 +234,7 @@ class Search:
                 yield island, False
 
     def _try(self, island: Island, climbing: bool) -> None:
-        """One batch: drop what is no input or was tried before, take the margins, keep the worst."""
+        """Run one batch: drop invalid and repeated inputs, compute margins, keep the worst inputs."""
         if climbing and not len(island.elite):
             return
         n = self._batch_size(island)
@@ -260,7 +261,7 @@ class Search:
         return rows_at_once(self.trained, Examples(np.zeros((1, width), dtype=np.int64), target))
 
     def _new_inputs(self, island: Island, rows: Rows) -> Int[np.ndarray, "some wider"]:
-        """Valid rows that were not tried before, as wide as all of the island's."""
+        """Valid rows that were not tried before, padded to the island's width."""
         pad = island.task.vocabulary.pad
         valid = island.task.is_valid(rows)
         self.refused += int((~valid).sum())
@@ -281,7 +282,7 @@ class Search:
         return fresh
 
     def _learn_tokens(self, island: Island, rows: Rows) -> None:
-        """The tokens that inputs of a length were seen to have: what an edit may write."""
+        """Add the tokens seen in inputs of this length to the tokens that an edit may write."""
         known = self.tokens.get(island.length, np.zeros(0, dtype=np.int64))
         here = np.unique(rows)
         self.tokens[island.length] = np.union1d(known, here[here != island.task.vocabulary.pad])

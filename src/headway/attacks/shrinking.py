@@ -1,4 +1,4 @@
-"""A failing input made shorter and simpler, as long as it stays an input of the task and still fails."""
+"""Makes a failing input shorter and simpler while it stays a valid input that fails."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
@@ -13,21 +13,21 @@ from headway.tasks import Task
 Row = Int[np.ndarray, " width"]
 Shorter = Int[np.ndarray, " shorter"]
 MOST_PAIRS = 400
-"""Pairs of blocks of one size that are left out together, at most."""
+"""Largest number of block pairs of one size that are removed together."""
 MOST_STEPS = 200
 
 
 def simplicity(row: Row) -> tuple[int, int, int]:
-    """Simpler is shorter, then with fewer changes from one token to the next, then with lower tokens."""
+    """Sort key: length, then the number of changes between neighbouring tokens, then the sum of tokens."""
     return len(row), int((np.diff(row) != 0).sum()), int(row.sum())
 
 
 def shrink(
     trained: Trained, task: Task, row: Row, shortest: int, feature: str | None, stop: Callable[[], bool]
 ) -> Shorter:
-    """The simplest failing input that single steps lead to; `shortest` bounds the task's `feature` that is the length.
+    """The simplest failing input that single steps reach; `shortest` is the lower limit of the task's length `feature`.
 
-    Each step takes the simplest of all candidates that still fail.
+    Each step takes the simplest candidate that still fails.
     """
     for _ in range(MOST_STEPS):
         for candidates in (shorter(row), simpler(row, task)):
@@ -43,7 +43,7 @@ def shrink(
 def _failing(
     trained: Trained, task: Task, candidates: Iterator[Row], than: Row, shortest: int, feature: str | None
 ) -> Shorter | None:
-    """The simplest candidate that fails, if one does that is simpler than the row so far."""
+    """The simplest failing candidate, if it is simpler than the current row."""
     different = {row.tobytes(): row for row in candidates if len(row) and simplicity(row) < simplicity(than)}
     if not different:
         return None
@@ -61,7 +61,7 @@ def _failing(
 
 
 def shorter(row: Row) -> Iterator[Row]:
-    """Without one block, and without two: the same column of both numbers of a sum."""
+    """The row without one block, and without two blocks, such as the same column of both operands."""
     size = len(row) // 2
     while size:
         starts = range(0, len(row) - size + 1, size)
@@ -74,7 +74,7 @@ def shorter(row: Row) -> Iterator[Row]:
 
 
 def simpler(row: Row, task: Task) -> Iterator[Row]:
-    """Of the same length: a place, or a run of them, with the token beside it; a place with a lower token."""
+    """Rows of the same length: tokens replaced by a neighbour's, one or a run; a token replaced by a lower one."""
     for place in range(len(row)):
         for other in {max(0, place - 1), min(len(row) - 1, place + 1)} - {place}:
             yield _with(row, slice(place, place + 1), int(row[other]))

@@ -1,1 +1,1 @@
-"""How far past its training lengths a model holds, and what decides it; `hw.lengths(run)` measures it."""
+"""Length generalization: the length that a model holds and which heads change with length; see `hw.lengths(run)`."""

@@ -1,12 +1,12 @@
-"""What every head of a model does at one length: where it looks, and what is lost without it.
+"""The behaviour of every head at one length: attention scores, and the effect of ablating it.
 
-Numbers are kept in a form that length alone does not move:
+Values are normalised so that length alone does not change them:
 
 - attention on a part is its excess over even attention, (share - even) / (1 - even): 0 when attention is spread
   evenly, however many keys there are, and 1 when all of it is on the part;
-- the entropy of attention is in shares of the most there could be, log2 of the visible keys;
-- an effect is what the right answer's margin loses without the head. On a set with as many of each class, what
-  favours one class alone cancels out: only what tells the classes apart counts.
+- the entropy of attention is a share of the largest possible entropy, log2 of the visible keys;
+- an effect is the loss of the right answer's margin when the head is ablated. On a set with equally many examples of
+  each class, a shift towards one class cancels out, so only discrimination between classes counts.
 """
 
 from collections import defaultdict
@@ -28,18 +28,20 @@ from headway.model.sites import Head, HeadSite
 from headway.tasks import Examples, Task
 
 KINDS = ("zero", "mean")
-"""The ways in which a head is taken away."""
+"""Kinds of ablation."""
 LONGEST_CAPTURED = 1_024
-"""Tokens of a source past which attention weights, which grow with their square, are not looked at."""
+"""Sources longer than this have no attention scores, because attention weights grow with the square of the length."""
 CAPTURED, FEWEST_CAPTURED, CAPTURED_LENGTH = 64, 16, 256
-"""Examples whose weights are looked at: the first up to that length, fewer past it, and never fewer than the second."""
+"""Examples with attention scores: `CAPTURED` up to length `CAPTURED_LENGTH`, fewer beyond, at least
+`FEWEST_CAPTURED`.
+"""
 CELLS = 1 << 22
-"""Weights of all heads that are held at once, unless one example has more."""
+"""Largest number of attention weights in memory at once, unless a single example has more."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The mean of one number over examples, its standard error, and how many examples had it."""
+    """The mean of a value over examples, its standard error, and the number of examples."""
 
     mean: float
     error: float
@@ -47,8 +49,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Look:
-    """One score of a head: the length-free value that is compared, and for parts the plain share and the even one."""
+class AttentionScore:
+    """One attention score of a head: the normalised value, and for parts also the plain share and the even share."""
 
     value: Sample
     share: float
@@ -57,24 +59,24 @@ class Look:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """All heads at one length; variants are the model as it is, then each head taken away, kind after kind."""
+    """All heads at one length; variants are the unchanged model, then each head ablated, kind by kind."""
 
     length: int
     heads: list[str]
-    looks: dict[str, dict[str, Look]]
-    """Head -> score -> look; empty past `LONGEST_CAPTURED`, and without the scores that apply nowhere."""
+    attention: dict[str, dict[str, AttentionScore]]
+    """Head -> score name -> score; empty beyond `LONGEST_CAPTURED`; scores that apply to no example are missing."""
     right: Bool[np.ndarray, "variant example"]
     margin: Float[np.ndarray, "variant example"]
     groups: Int[np.ndarray, " example"]
-    """The task's groups, such as the classes."""
+    """The task's groups of examples, such as classes."""
 
     def variant(self, head: str, kind: str) -> int:
-        """The row of `right` and `margin` in which a head is taken away."""
+        """The row of `right` and `margin` with this head ablated."""
         return 1 + KINDS.index(kind) * len(self.heads) + self.heads.index(head)
 
 
 def definitions(task: Task) -> dict[str, str]:
-    """What each compared score means, as a whole sentence."""
+    """The definition of each compared score, as a sentence."""
     parts = {
         name: f"Attention on the part in excess of even attention, (share - even) / (1 - even). The part: {meaning}"
         for name, meaning in task.PARTS.items()
@@ -85,40 +87,40 @@ def definitions(task: Task) -> dict[str, str]:
 def observe(
     trained: Trained, examples: Examples, length: int, progress: OnProgress = lambda done, total: None
 ) -> Behaviour:
-    """Scores of all heads on some of the examples, and their ablation on all."""
+    """Attention scores of all heads on a subset of the examples, and their ablations on all examples."""
     short = examples.source.shape[1] <= LONGEST_CAPTURED
-    looks = look_at(trained, examples.take(slice(0, captured_at(length)))) if short else {}
+    attention = attention_scores(trained, examples.take(slice(0, captured_at(length)))) if short else {}
     names = [str(head) for head in heads_of(trained)]
     replacements, _ = make_replacements(trained, examples, KINDS)
     alone = np.eye(len(names), dtype=np.int64)
     plan = np.concatenate([0 * alone[:1], *(alone * (code + 1) for code in range(len(KINDS)))])
     outcomes = run_variants(trained, examples, plan, replacements, progress, keep_margin=True)
     assert outcomes.margin is not None
-    return Behaviour(length, names, looks, outcomes.right, outcomes.margin, trained.task.strata(examples.source))
+    return Behaviour(length, names, attention, outcomes.right, outcomes.margin, trained.task.strata(examples.source))
 
 
 def captured_at(length: int) -> int:
-    """How many examples have their weights looked at: 64 up to length 256, 32 at 512, 16 from 1,024 on."""
+    """The number of examples with attention scores: 64 up to length 256, 32 at 512, 16 from 1,024 on."""
     return max(FEWEST_CAPTURED, CAPTURED * CAPTURED_LENGTH // max(length, CAPTURED_LENGTH))
 
 
 @torch.inference_mode()
-def look_at(trained: Trained, examples: Examples) -> dict[str, dict[str, Look]]:
-    """Every score of every head, from recorded passes over few examples at a time."""
+def attention_scores(trained: Trained, examples: Examples) -> dict[str, dict[str, AttentionScore]]:
+    """Every attention score of every head, from forward passes over small batches."""
     found: dict[tuple[HeadSite, str], list[np.ndarray]] = defaultdict(list)
     for batch, record in recorded(trained, examples):
         parts = task_parts(trained, batch)
         for site in trained.model.sites:
             for name, values in _length_free(trained, batch, site, record[site.name], parts).items():
                 found[site, name].append(values)
-    looks: dict[str, dict[str, Look]] = {str(head): {} for head in heads_of(trained)}
+    attention: dict[str, dict[str, AttentionScore]] = {str(head): {} for head in heads_of(trained)}
     for (site, name), pieces in found.items():
-        _add_looks(looks, site, name, np.concatenate(pieces, axis=1))
-    return looks
+        _add_scores(attention, site, name, np.concatenate(pieces, axis=1))
+    return attention
 
 
 def recorded(trained: Trained, examples: Examples) -> Iterator[tuple[Batch, dict[str, Tensor]]]:
-    """Batches and the attention weights of every site in them, by the site's name."""
+    """Batches with the attention weights of every site, by site name."""
     for piece in _small_parts(trained, examples):
         batch = make_batch(trained.task, trained.model, piece, trained.device)
         record: dict[str, Tensor] = {}
@@ -127,7 +129,7 @@ def recorded(trained: Trained, examples: Examples) -> Iterator[tuple[Batch, dict
 
 
 def _small_parts(trained: Trained, examples: Examples) -> Sequence[Examples]:
-    """Pieces whose weights fit into `CELLS`."""
+    """Parts of the examples whose attention weights fit into `CELLS`."""
     tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
     size = max(1, CELLS // (tokens * tokens * max(1, len(heads_of(trained)))))
     return [
@@ -140,34 +142,34 @@ def _small_parts(trained: Trained, examples: Examples) -> Sequence[Examples]:
 def _length_free(
     trained: Trained, batch: Batch, site: HeadSite, weights: Tensor, parts: Mapping[str, Tensor]
 ) -> dict[str, Float[np.ndarray, "3 batch head"]]:
-    """The value that is compared, the plain share and the even one, of every score and every example."""
+    """For every score and example: the normalised value, the plain share and the even share."""
     found = {}
     for name, (share, even) in site_scores(trained, batch, site, weights, dict(parts)).items():
         if name in parts:
-            rest = (1 - even).masked_fill(even >= 1, torch.nan)  # where all keys are the part, nothing can be seen
+            rest = (1 - even).masked_fill(even >= 1, torch.nan)  # undefined where all keys are in the part
             found[name] = torch.stack([(share - even) / rest, share, even.expand_as(share)])
         elif name == "entropy_share":
             found["entropy"] = torch.stack([share, share, torch.full_like(share, torch.nan)])
     return {name: values.double().cpu().numpy() for name, values in found.items()}
 
 
-def _add_looks(looks: dict[str, dict[str, Look]], site: HeadSite, name: str, values: np.ndarray) -> None:
+def _add_scores(attention: dict[str, dict[str, AttentionScore]], site: HeadSite, name: str, values: np.ndarray) -> None:
     for column, index in enumerate(site.kept):
         own = values[:, ~np.isnan(values[0, :, column]), column]
         if own.shape[1] >= 2:
             even = float(own[2].mean())
-            looks[str(Head(site.name, index))][name] = Look(
+            attention[str(Head(site.name, index))][name] = AttentionScore(
                 sample_of(own[0]), float(own[1].mean()), None if np.isnan(even) else even
             )
 
 
 def sample_of(values: Float[np.ndarray, " example"], groups: Int[np.ndarray, " example"] | None = None) -> Sample:
-    """Mean and standard error of independent values; the mean over groups of at least two, where there are some.
+    """Mean and standard error of independent values; with groups (at least two values each), the mean of group means.
 
-    What sets whole groups apart, such as a model's leaning to one class, then does not count as chance.
+    Differences between groups, such as a bias towards one class, then do not count as sampling error.
     """
     parts = [values] if groups is None else [values[groups == group] for group in np.unique(groups)]
-    # Measured from the first value, equal values have an error of exactly 0.
+    # Subtracting the first value gives equal values an error of exactly 0.
     errors = [(part - part[0]).std(ddof=1) / len(part) ** 0.5 for part in parts]
     mean = np.mean([part.mean() for part in parts])
     return Sample(float(mean), float(np.linalg.norm(errors)) / len(parts), len(values))

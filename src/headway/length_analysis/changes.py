@@ -1,9 +1,9 @@
-"""What counts as a change of a head: which number, against what, and how sure that is.
+"""Tests for changes of a head with length: the compared number, the reference, and the significance.
 
-Every length is held against the longest training length, on pieces of that length out of the very same sequences: what
-stands in them is the same and only the length differs. Where a piece is no example of the task, examples of that length
-stand in. A number has changed where it is significantly further from what length alone would make it than `LARGE`
-(attention) or `LARGE_EFFECT` (effects); Holm's correction is over all heads, scores, effects and lengths.
+Every length is compared with the longest training length, on crops of that length from the same sequences, so that only
+the length differs. If a crop is not an example of the task, other examples of that length are used. A number has
+changed if its distance from the value expected by length alone is significantly larger than `LARGE` (attention) or
+`LARGE_EFFECT` (effects). Holm's correction covers all heads, scores, effects and lengths.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from headway.results.mechanism import Change
 from headway.statistics import differs_by_more, holm, welch_interval
 
 LARGE = 0.1
-"""Of the attention, above what length alone explains."""
+"""Smallest relevant change of attention, in normalised units."""
 LARGE_EFFECT = 0.25
-"""Of the model's own mean margin at the training length."""
+"""Smallest relevant change of an effect, as a share of the model's mean margin at the training length."""
 ALPHA = 0.05
 About = Literal["attention", "effect"]
 
@@ -30,7 +30,7 @@ def has_changed(change: Change) -> bool:
 
 
 def size_of(change: Change) -> float:
-    """How many times as large as the smallest change that counts."""
+    """The change as a multiple of the smallest relevant change."""
     return abs(change.change) / limit_of(change.about)
 
 
@@ -40,9 +40,9 @@ def limit_of(about: About) -> float:
 
 @dataclass(frozen=True)
 class Observed:
-    """Every head at every length, and for lengths past the reference on pieces of the same sequences, where there are.
+    """Every head at every length and, beyond the reference length, on crops of the same sequences.
 
-    Pieces are as long as the reference.
+    Crops are as long as the reference.
     """
 
     reference: int
@@ -58,28 +58,28 @@ class Observed:
         return [length for length in self.at if length > self.reference]
 
     def against(self, length: int) -> Behaviour:
-        """What a length is held against."""
+        """The behaviour that a length is compared with: on crops, or at the reference length."""
         return self.pieces.get(length, self.base)
 
 
 def find_changes(seen: Observed) -> list[Change]:
-    """Every score and every effect at every length past the reference, tested as one family."""
+    """Changes of every score and effect at every length beyond the reference, corrected as one family."""
     found = []
     for length in seen.longer:
-        found += _compare_looks(seen.against(length), seen.at[length])
+        found += _compare_attention(seen.against(length), seen.at[length])
         found += _compare_effects(seen.against(length), seen.at[length], scale_of(seen.base))
     adjusted = holm([change.p for change in found])
     return [replace(change, p_holm=float(p)) for change, p in zip(found, adjusted, strict=True)]
 
 
-def _compare_looks(base: Behaviour, behaviour: Behaviour) -> list[Change]:
+def _compare_attention(base: Behaviour, behaviour: Behaviour) -> list[Change]:
     found = []
-    for head, looks in behaviour.looks.items():
-        for score, look in looks.items():
-            before = base.looks.get(head, {}).get(score)
+    for head, attention in behaviour.attention.items():
+        for score, after in attention.items():
+            before = base.attention.get(head, {}).get(score)
             if before is not None:
                 wider = log(behaviour.length) / log(base.length) if score == "entropy" else 1.0
-                found.append(_change(head, "attention", score, behaviour.length, before.value, look.value, wider))
+                found.append(_change(head, "attention", score, behaviour.length, before.value, after.value, wider))
     return found
 
 
@@ -95,10 +95,10 @@ def _compare_effects(base: Behaviour, behaviour: Behaviour, scale: float) -> lis
 def _change(
     head: str, about: About, what: str, length: int, before: Sample, after: Sample, wider: float = 1.0
 ) -> Change:
-    """How far a mean is from what the reference lets expect: its mean, or with `wider` its mean down to that / wider.
+    """The distance of a mean from its expected range: the reference mean, or with `wider` from mean / wider to mean.
 
-    A head that looks at three keys whatever the length has an entropy that stays, in bits, and falls as a share of
-    the largest; one that looks everywhere has a share that stays. Both, and all between, are as before.
+    A head that attends to three keys at every length keeps its entropy in bits, and loses as a share of the largest
+    possible entropy. A head that attends evenly keeps its share. Both, and everything between, count as unchanged.
     """
     expected = float(np.clip(after.mean, before.mean / wider, before.mean))
     shrunk = wider if expected < before.mean else 1.0
@@ -119,16 +119,16 @@ def _change(
 
 
 def scale_of(base: Behaviour) -> float:
-    """The mean margin of the right answer at the training length: what effects are shares of.
+    """The mean margin of the right answer at the training length, the unit of effects.
 
-    Of a model that is no better than chance there, the mean size of its margins instead.
+    For a model no better than chance at that length, the mean absolute margin.
     """
     mean = sample_of(base.margin[0].astype(np.float64), base.groups).mean
     return mean if mean > 0 else float(np.abs(base.margin[0]).mean()) or 1.0
 
 
 def effects(behaviour: Behaviour, scale: float) -> dict[str, dict[str, Sample]]:
-    """What the margin loses without each head, in shares of `scale`; by kind of ablation."""
+    """The loss of margin without each head, as a share of `scale`, by kind of ablation."""
     margin = behaviour.margin.astype(np.float64) / scale
     return {
         head: {kind: sample_of(margin[0] - margin[behaviour.variant(head, kind)], behaviour.groups) for kind in KINDS}
@@ -137,6 +137,6 @@ def effects(behaviour: Behaviour, scale: float) -> dict[str, dict[str, Sample]]:
 
 
 def in_order(changes: Sequence[Change]) -> list[Change]:
-    """What changed, the first to change first; attention before effects at one length, then the largest."""
+    """The significant changes, shortest length first, then attention before effects, then the largest first."""
     changed = filter(has_changed, changes)
     return sorted(changed, key=lambda change: (change.length, change.about != "attention", -size_of(change)))

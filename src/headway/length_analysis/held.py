@@ -1,7 +1,7 @@
-"""What rows of accuracy against length add up to: the length held, and whether the model answers at all.
+"""Summaries of accuracy against length: the length held, and whether the model gives a constant answer.
 
-A row is one set at one length, as it stands in lengths.json. Lengths are tested on samples (or on whole sets where
-these can be listed), so a length that is held is measured, not proved.
+A row is one set at one length, as in lengths.json. Lengths are tested on samples, or on all examples where these can be
+enumerated, so a held length is measured, not proved.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ THRESHOLD = 0.99
 
 
 def is_held(row: LengthRow, threshold: float = THRESHOLD) -> bool:
-    """Whether a set is surely answered at a length; where every member was asked, accuracy itself decides.
+    """Whether the accuracy of a set at a length is at least the threshold, by its lower bound, or exactly for a whole
+    set.
 
-    A model that answers the same to everything (`constant`) holds nothing, though it be right on a set of one class.
+    A model with one answer for every input (`constant`) holds no length, even if it is right on a set of one class.
     """
     return row.constant is None and (row.accuracy if row.whole else row.interval[0]) >= threshold
 
@@ -32,10 +33,10 @@ def held_from_shortest(rows: Sequence[LengthRow], threshold: float = THRESHOLD) 
 
 
 def length_held(rows: Sequence[LengthRow], threshold: float = THRESHOLD) -> int:
-    """The largest tested length past training up to which every one past training is held.
+    """The largest tested length L beyond training such that every tested length between training and L is held.
 
-    Where none is, the largest training length up to which all are, or 0. A training length that is not held does not
-    count against longer ones that are; `not_held` names it.
+    If there is none: the largest training length up to which all are held, or 0. A training length that is not held
+    does not count against longer ones that are; `not_held` lists it.
     """
     trained = [row for row in rows if row.trained]
     longest = max((row.length for row in trained), default=0)
@@ -50,13 +51,13 @@ def not_held(rows: Sequence[LengthRow], threshold: float = THRESHOLD) -> tuple[i
 
 
 def by_set(rows: Sequence[LengthRow]) -> dict[str, list[LengthRow]]:
-    """The rows of every set."""
+    """The rows grouped by set."""
     names = dict.fromkeys(row.set_name for row in rows)
     return {name: [row for row in rows if row.set_name == name] for name in names}
 
 
 def fewest_examples(threshold: float = THRESHOLD) -> int:
-    """The smallest n at which a model without a single error holds a length.
+    """The smallest n for which a model without errors holds a length.
 
     >>> fewest_examples(0.99)
     381
@@ -65,9 +66,9 @@ def fewest_examples(threshold: float = THRESHOLD) -> int:
 
 
 def constant_answer(rows: Sequence[LengthRow]) -> ConstantAnswer | None:
-    """The one answer that the model gives in every set from some tested length on, and that length; else None.
+    """The model's single answer in every set from some tested length on, and that length; None if answers vary.
 
-    Only sets that ask for more than one answer count: in the others one answer may be right.
+    Only sets with more than one right answer count; in the others a single answer may be right.
     """
     asked = [row for row in rows if not row.one_class]
     found = None

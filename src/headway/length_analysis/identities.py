@@ -1,11 +1,11 @@
-"""Two identities of the sinusoid, and how nearly other vectors of positions have them.
+"""Two identities of the sinusoidal encoding, and how nearly other position vectors satisfy them.
 
 - A step is a rotation: PE(p + k) = R_k PE(p), with one orthogonal R_k for all p.
-- A dot product knows the distance alone: PE(p) . PE(q) depends on p - q only.
+- A dot product depends on the distance alone: PE(p) . PE(q) is a function of p - q.
 
-For the sinusoid R_k is known and the first is checked as it stands. For any vectors, the sinusoid's among them, the
-best orthogonal map is fitted on three quarters of the pairs (p, p + k) and judged on the others: with fewer rows than
-coordinates there is always a map that fits the pairs it was fitted on.
+For the sinusoidal encoding R_k is known, and the first identity is checked directly. For any vectors, the best
+orthogonal map is fitted on three quarters of the pairs (p, p + k) and tested on the rest, because with fewer rows than
+coordinates some map always fits the training pairs.
 """
 
 import numpy as np
@@ -17,15 +17,15 @@ SHIFTS = (1, 2, 4, 8)
 """The k for which a map is fitted."""
 FEWEST_PAIRS = 8
 FOLDS = 4
-"""Every fourth pair is held out, four times over, so that each is predicted once."""
+"""Cross-validation folds: each pair is predicted once."""
 CHECKED = 256
-"""Positions and shifts on which the known rotation is checked."""
+"""Number of positions and shifts on which the known rotation is checked."""
 
 Rows = Float[np.ndarray, "row coordinate"]
 
 
 def measure_identities(rows: Rows) -> Identities:
-    """Both identities of consecutive positions' vectors."""
+    """Both identities, measured on the vectors of consecutive positions."""
     shifts = [shift for shift in SHIFTS if len(rows) - shift >= FEWEST_PAIRS]
     rotations = tuple(
         Rotation(shift=shift, pairs=len(rows) - shift, residual_share=short(residual_share(rows, shift)))
@@ -36,7 +36,7 @@ def measure_identities(rows: Rows) -> Identities:
 
 
 def residual_share(rows: Rows, shift: int) -> float:
-    """Squared error of held-out rows p + k, as a share of their squared distance from the mean of the fitted ones."""
+    """Squared error of held-out rows p + k, as a share of their squared distance from the mean of the training rows."""
     before, after = rows[:-shift], rows[shift:]
     fold = np.arange(len(before)) % FOLDS
     error = spread = 0.0
@@ -45,11 +45,11 @@ def residual_share(rows: Rows, shift: int) -> float:
         turned = before[out] @ best_rotation(before[~out], after[~out])
         error += float(((after[out] - turned) ** 2).sum())
         spread += float(((after[out] - after[~out].mean(0)) ** 2).sum())
-    return error / spread if spread else 0.0  # equal rows are turned into each other by doing nothing
+    return error / spread if spread else 0.0  # equal rows: the identity map is exact
 
 
 def best_rotation(before: Rows, after: Rows) -> Float[np.ndarray, "coordinate coordinate"]:
-    """The orthogonal matrix that takes `before` nearest to `after` (Schönemann's solution of Procrustes' problem)."""
+    """The orthogonal matrix that maps `before` closest to `after` (Schönemann's solution of the Procrustes problem)."""
     left, _, right = np.linalg.svd(before.T @ after)
     return np.asarray(left @ right)
 
@@ -73,9 +73,9 @@ def measure_products(rows: Rows) -> Products:
 
 
 def rotation_error(rows: Rows, d_model: int) -> float:
-    """The largest |PE(p + k) - R_k PE(p)| over half of the rows as p and as k, with the sinusoid's own R_k.
+    """The largest |PE(p + k) - R_k PE(p)| over p and k up to half of the rows, with the sinusoid's known R_k.
 
-    Sine and cosine of a plane are one complex number, which R_k multiplies by exp(i k w).
+    Sine and cosine of one frequency w are one complex number, which R_k multiplies by exp(i k w).
     """
     planes = rows[:, 1 : d_model - d_model % 2 : 2] + 1j * rows[:, 0 : d_model - d_model % 2 : 2]
     frequency = 10_000.0 ** (-np.arange(0, 2 * planes.shape[1], 2) / d_model)
@@ -87,7 +87,7 @@ def rotation_error(rows: Rows, d_model: int) -> float:
 
 
 def short(value: float) -> float:
-    """Four digits that count.
+    """Round to four significant digits.
 
     >>> short(0.123456), short(123456.0)
     (0.1235, 123500.0)

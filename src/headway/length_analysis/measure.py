@@ -1,4 +1,4 @@
-"""Accuracy of one run at each length: what `headway lengths` measures, and `hw.lengths` from Python."""
+"""Accuracy of one run at each length: `headway lengths` and `hw.lengths`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,15 +32,15 @@ EXAMPLES = 2_000
 """Examples of each set at each length."""
 MOST_EXAMPLES = 1_000_000
 WHOLE = 200_000
-"""A set with at most so many members is measured whole at the shortest length, unless asked otherwise.
+"""A set with at most this many examples is measured completely at the shortest length, by default.
 
-A set with fewer members than a sample is measured whole at every length.
+A set with fewer examples than a sample is measured completely at every length.
 """
 MOST_LISTED = 100_000_000
 SHOWN = 3
-"""Wrong answers of each set at each length that are kept in full."""
+"""Wrong answers of each set at each length that are stored in full."""
 DECODED = 64
-"""Answers of each set that are decoded greedily, at most."""
+"""Largest number of answers of each set that are decoded greedily."""
 CONFIDENCE = 0.95
 ON_VALIDATION = "validation loss at training lengths"
 
@@ -56,9 +56,9 @@ def measure_lengths(
 ) -> Lengths:
     """Accuracy of a run on every set at every length, and the length held on each set; writes nothing.
 
-    `at` are lengths to test in place of the task's own past its training range. A set of at most `whole` members is
-    measured whole at the shortest length. A run is opened at the checkpoint that validation chose, which knows
-    training lengths only. With `mechanism` every head is compared across the lengths too.
+    `at` replaces the task's default test lengths beyond its training range. A set of at most `whole` examples is
+    measured completely at the shortest length. The checkpoint is the one with the best validation loss, which has
+    training lengths only. With `mechanism`, every head is also compared across lengths.
 
     >>> hw.lengths("sortedness-seed0").held   # doctest: +SKIP
     {'swaps': 256, 'adjacent': 64, 'matched': 128, 'plateaus': 16, 'descents': 64}
@@ -71,7 +71,7 @@ def measure_lengths(
     plan = plan_lengths(trained, at)
     rows = _rows(trained, plan, n, whole, progress)
     constant = constant_answer(rows)
-    if constant is not None:  # then it is so in sets of one class, too
+    if constant is not None:  # it is also constant in sets of one class
         rows = [
             replace(row, constant=constant.answer) if row.one_class and row.length >= constant.start else row
             for row in rows
@@ -108,9 +108,9 @@ def measure_lengths(
 
 
 def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnProgress) -> list[LengthRow]:
-    """Every set at every length; small sets as a whole at the shortest one."""
+    """Every set at every length; small sets completely at the shortest length."""
     asked = [
-        Asked(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
+        SetAtLength(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
         for name in plan.sets
         for length in (*plan.trained, *plan.longer)
     ]
@@ -121,13 +121,13 @@ def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnPr
         row = _measure(trained, one, inside, lambda k, _: progress(done + k * one.length, tokens))  # noqa: B023
         rows.append(row)
         done += one.size * one.length
-        if row.n < one.size:  # a small set that had fewer
+        if row.n < one.size:  # a small set had fewer examples
             progress(done, tokens)
     return rows
 
 
 def _mechanism(trained: Trained, plan: LengthPlan, progress: OnProgress) -> Mechanism:
-    """What each head does at the longest training length and past it, on the set whose negatives were trained on."""
+    """Compare heads from the longest training length on, on the set with the negatives of training."""
     known = getattr(trained.task.options, "negatives", None)
     return compare_heads(
         trained, [plan.longest, *plan.longer], sets=known if known in plan.sets else None, progress=progress
@@ -135,14 +135,14 @@ def _mechanism(trained: Trained, plan: LengthPlan, progress: OnProgress) -> Mech
 
 
 def _chosen_on(trained: Trained) -> str:
-    """Why it is this checkpoint: validation, whose sequences have training lengths, or the caller's word."""
+    """The reason for this checkpoint: the best validation loss, or the caller's choice."""
     best = trained.directory.newest_state().get("best", {}).get("step")
     return ON_VALIDATION if trained.step == best else "asked for by step"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One set at one length: a sample of `n`, or all its members where these are at most `whole` or fewer than `n`."""
+class SetAtLength:
+    """One set at one length: a sample of `n`, or all examples if there are at most `whole` or fewer than `n`."""
 
     trained: Trained
     name: str
@@ -152,25 +152,25 @@ class Asked:
 
     @property
     def listed(self) -> int | None:
-        """How many members there are, if all of them are asked."""
+        """The number of examples in the set if all are used; else None."""
         members = self.trained.task.set_size(self.name, self.length)
         return members if members is not None and members <= max(self.whole, self.n) else None
 
     @property
     def size(self) -> int:
-        """Examples that are asked; a small set may turn out to have fewer."""
+        """The number of examples used; a small set may have fewer."""
         return self.listed or self.n
 
     def chunks(self) -> tuple[Iterator[Examples], int]:
-        """The examples, and how many they are."""
+        """The examples, and their number."""
         if self.listed is not None:
             return self.trained.task.list_set(self.name, self.length), self.listed
         examples = length_set(self.trained, self.name, self.length, self.n)
         return iter([examples]), len(examples)
 
 
-def _measure(trained: Trained, asked: Asked, inside: bool, progress: OnProgress) -> LengthRow:
-    """One set at one length: how often it is right, what is answered, and accuracy by what makes an example hard."""
+def _measure(trained: Trained, asked: SetAtLength, inside: bool, progress: OnProgress) -> LengthRow:
+    """One set at one length: accuracy, distribution of answers, and accuracy by difficulty."""
     chunks, size = asked.chunks()
     rights: list[np.ndarray] = []
     hard: dict[str, list[np.ndarray]] = {}
@@ -206,9 +206,10 @@ def _measure(trained: Trained, asked: Asked, inside: bool, progress: OnProgress)
 
 
 def _with_answers(row: LengthRow, labels: Mapping[int, int], found: ClassEvaluation) -> LengthRow:
-    """What a classifier answers, beside what is right.
+    """Add the distribution of a classifier's answers and of the right answers.
 
-    `constant` is its one answer where it gives only one to questions that have more (`one_class` says if they do not).
+    `constant` is its only answer, if it gives a single one although the set has several right answers; `one_class`
+    marks a set with one right answer.
     """
     given = [label for label, share in found.answer_shares.items() if share > 0]
     return replace(
@@ -222,7 +223,7 @@ def _with_answers(row: LengthRow, labels: Mapping[int, int], found: ClassEvaluat
 
 
 def _with_decoding(row: LengthRow, found: SequenceEvaluation) -> LengthRow:
-    """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
+    """Add the agreement of greedy decoding with the teacher-forced pass, on a sample."""
     decoded = Decoding(
         n=found.decoded_n,
         wrong=found.decoded_wrong,
@@ -235,7 +236,7 @@ def _with_decoding(row: LengthRow, found: SequenceEvaluation) -> LengthRow:
 def by_doubling(value: np.ndarray, right: np.ndarray) -> tuple[DifficultyBin, ...]:
     """Accuracy for the values 0, 1, 2, 3, 4, then 5 to 8, 9 to 16, ...: the same ranges at every length.
 
-    Values below 0 count nowhere; an empty range is left out.
+    Negative values are ignored; empty ranges are omitted.
     """
     edges = [-1, 0, 1, 2, 3, 4]
     while edges[-1] < value.max(initial=0):

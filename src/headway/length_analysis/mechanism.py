@@ -1,7 +1,7 @@
-"""Mechanism against length: what each head does at each length, which changes first, and whether that is why.
+"""Mechanism against length: what each head does at each length, which head changes first, and whether it is the cause.
 
-That a head changed first (`changes.py`) is a correlation. What follows from it is measured where the model fails:
-without the head, and with its attention repaired (`repair.py`).
+That a head changes first (`changes.py`) is a correlation. The causal tests are made at a length where the model fails:
+with the head ablated, and with its attention repaired (`repair.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ from headway.statistics import paired_interval, welch_interval
 from headway.tasks import Examples
 
 EXAMPLES, FEWEST, FULL_LENGTH = 500, 20, 128
-"""Examples up to a length; past it fewer, so that all lengths have about as many tokens."""
+"""Examples at lengths up to `FULL_LENGTH`, and the smallest accepted n; longer sequences get fewer examples."""
 FEWEST_LONG = 64
 HOLDS = 0.99
 
@@ -60,9 +60,9 @@ def mechanism(
     sets: str | None = None,
     progress: OnProgress = lambda done, total: None,
 ) -> Mechanism:
-    """Scores and effects of every head at each length, the head that changes first, and a check of the cause.
+    """Scores and effects of every head at each length, the head that changes first, and a causal test.
 
-    `sets` is one of the task's sets at a length: `adjacent` where there is one, unless told otherwise.
+    `sets` is one of the task's length sets; the default is `adjacent` if the task has it.
     """
     if n < FEWEST:
         raise InputError(f"n = {n} examples at each length; at least {FEWEST} needed")
@@ -97,7 +97,7 @@ def mechanism(
 
 
 def examples_at(n: int, length: int) -> int:
-    """All up to length 128; past it fewer, but at least 64 of them."""
+    """n up to length 128; beyond it fewer, but at least 64."""
     return min(n, max(FEWEST_LONG, n * FULL_LENGTH // max(length, FULL_LENGTH)))
 
 
@@ -116,7 +116,7 @@ def _observe_all(trained: Trained, drawn: Mapping[int, Examples], reference: int
 
 
 def _note(progress: OnProgress, before: int, width: int, total: int, done: int, _: int) -> None:
-    """Progress in tokens: long sequences take longer."""
+    """Report progress in tokens, since long sequences take longer."""
     progress(before + done * width, total)
 
 
@@ -130,7 +130,7 @@ def _cut(trained: Trained, examples: Examples, length: int, reference: int) -> E
 
 
 def first_failing(rows: Sequence[ModelAtLength], reference: int) -> int | None:
-    """The first length past the reference whose accuracy is significantly below the reference's, and below 99 %."""
+    """The first length beyond the reference with accuracy significantly below the reference's and below 99 %."""
     base = next(row for row in rows if row.length == reference)
     limit = min(HOLDS, base.interval[0])
     return next((row.length for row in rows if row.length > reference and row.interval[1] < limit), None)
@@ -144,7 +144,7 @@ def _length_row(seen: Observed, length: int) -> ModelAtLength:
         trained=length <= seen.reference,
         **vars(accuracy_row(behaviour.right[0])),
         **_margin(behaviour),
-        n_attention=min(captured_at(length), len(behaviour.groups)) if behaviour.looks else 0,
+        n_attention=min(captured_at(length), len(behaviour.groups)) if behaviour.attention else 0,
         crops=None if crops is None else Crops(**vars(rise_row(behaviour.right[0], crops.right[0])), **_margin(crops)),
     )
 
@@ -159,7 +159,7 @@ Judgements = Mapping[tuple[str, str, int], Change]
 
 
 def _head_rows(trained: Trained, seen: Observed, changes: Sequence[Change]) -> list[HeadAcrossLengths]:
-    """For each head, every score and every effect along the lengths; None where a score was not looked at."""
+    """For each head, every score and effect at each length; None for a score that was not measured."""
     judged = {(change.head, change.what, change.length): change for change in changes}
     scale = scale_of(seen.base)
     brought = {length: effects(behaviour, scale) for length, behaviour in seen.at.items()}
@@ -179,14 +179,14 @@ def _head_rows(trained: Trained, seen: Observed, changes: Sequence[Change]) -> l
 
 
 def _score(seen: Observed, length: int, head: str, score: str, judged: Judgements) -> Score | None:
-    look = seen.at[length].looks.get(head, {}).get(score)
-    if look is None:
+    after = seen.at[length].attention.get(head, {}).get(score)
+    if after is None:
         return None
-    before = seen.against(length).looks.get(head, {}).get(score) if length > seen.reference else None
+    before = seen.against(length).attention.get(head, {}).get(score) if length > seen.reference else None
     return Score(
-        **_compared(look.value, judged.get((head, score, length))),
-        share=look.share,
-        even=look.even,
+        **_compared(after.value, judged.get((head, score, length))),
+        share=after.share,
+        even=after.even,
         share_before=before.share if before else None,
         even_before=before.even if before else None,
     )
@@ -210,7 +210,7 @@ def _interval(sample: Sample) -> Interval:
 
 
 def _compared(sample: Sample, change: Change | None) -> dict[str, Any]:
-    """The fields of a number of a head that scores and effects share."""
+    """The fields that scores and effects share."""
     return {
         "value": sample.mean,
         "interval": _interval(sample),
@@ -226,7 +226,7 @@ def _compared(sample: Sample, change: Change | None) -> dict[str, Any]:
 def _check(
     trained: Trained, drawn: Mapping[int, Examples], seen: Observed, changes: Sequence[Change], fails_at: int | None
 ) -> Check | None:
-    """What repairs do at the failing length; None where there is none."""
+    """The effect of repairs at the first failing length; None if no length fails."""
     if fails_at is None:
         return None
     moved = [change for change in changes if change.about == "attention" and change.length <= fails_at]

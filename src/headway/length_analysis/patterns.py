@@ -1,4 +1,4 @@
-"""What every encoding of the registry does with a position, as pictures that can be laid side by side."""
+"""One picture of each registered encoding's effect on positions, at the same size."""
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +12,11 @@ from headway.results.positions import Sizes as PatternSizes
 
 PLACES = 64
 SIZES = Sizes(d_model=64, n_heads=4, d_head=16, kinds={"encoder": False})
-"""The model that is pictured: 64 positions, d_model 64, four heads of 16, attention that looks both ways."""
+"""The pictured model: 64 positions, d_model 64, four heads of size 16, bidirectional attention."""
 
 
 def encoding_patterns() -> Patterns:
-    """A picture of every encoding, before any training, at one size; the same at every call."""
+    """A picture of every encoding before training; the same at every call."""
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(0)
         patterns = tuple(pattern_of(name) for name in ENCODINGS.names())
@@ -25,7 +25,7 @@ def encoding_patterns() -> Patterns:
 
 
 def pattern_of(name: str) -> Pattern:
-    """The first of the three hooks that does something."""
+    """A picture of the first of the three hooks that has an effect."""
     encoding = make_encoding(Choice(name=name), SIZES).eval()
     initialise(nn.ModuleDict({"encoding": encoding}))
     place, _ = encoding.place(torch.arange(PLACES)[None], None, torch.tensor([[PLACES]]))
@@ -43,9 +43,9 @@ def pattern_of(name: str) -> Pattern:
 
 
 def number_rows(encoding: Encoding) -> bool:
-    """Put each row's number into tables of relative bias, so that its picture shows which pairs share a number.
+    """Set each row of a relative-bias table to its index, so that the picture shows which pairs share a row.
 
-    They start at 0, and a picture of that would be blank.
+    The tables start at 0, so their picture would be blank.
     """
     tables = [part for name, part in encoding.named_modules() if ".tables." in f".{name}" and hasattr(part, "weight")]
     for table in tables:

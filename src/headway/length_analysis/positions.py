@@ -1,4 +1,4 @@
-"""What a run's positional encoding has learned, and which of it training never reached."""
+"""What a run's positional encoding has learned, and which rows training never reached."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,18 +15,18 @@ from headway.results.positions import Bias, Identities, LearnedTable, Positions
 from headway.runs import DamagedCheckpoint
 
 MOST_ROWS, MOST_COORDINATES = 256, 64
-"""What is kept of a larger table for its picture."""
+"""Size of the part of a larger table that is stored for its picture."""
 MOST_COMPARED = 128
-"""Rows on which the identities are measured, at most."""
+"""Largest number of rows on which the identities are measured."""
 REACH = 32
-"""Distances for which a bias is kept, each way."""
+"""Largest distance for which a bias is stored, in both directions."""
 
 
 def positions(trained: Trained) -> Positions:
-    """What the encoding of a run is at its chosen checkpoint; nothing is written.
+    """The encoding of a run at its chosen checkpoint; writes nothing.
 
-    The identities are measured on the sinusoid, with as many rows and coordinates, and on the trained rows, now and at
-    step 0.
+    The identities are measured on the sinusoidal encoding with the same numbers of rows and coordinates, and on the
+    trained rows, at the checkpoint and at step 0.
     """
     encoding = trained.model.encoding
     name = trained.config.model.encoding.name
@@ -52,7 +52,7 @@ def positions(trained: Trained) -> Positions:
 
 
 def start_rows(trained: Trained, key: str) -> np.ndarray | None:
-    """The table at step 0; None where that cannot be read, or where step 0 is another run's model."""
+    """The table at step 0; None if it cannot be read or if step 0 belongs to another run."""
     try:
         if "made_from" in trained.directory.provenance():
             return None
@@ -74,7 +74,7 @@ def describe_table(rows: np.ndarray, start: np.ndarray | None, past: str) -> Lea
 
 
 def past_words(trained: Trained, rows: int) -> str:
-    """What a position past the table gets."""
+    """The row that a position beyond the table gets, in words."""
     options = trained.model.encoding.options
     if getattr(options, "past", "clamp") == "untrained":
         return f"a position past row {rows - 1:,} is refused"
@@ -86,7 +86,7 @@ def past_words(trained: Trained, rows: int) -> str:
 def compare_identities(
     learned: np.ndarray | None, start: np.ndarray | None, d_model: int
 ) -> tuple[dict[str, Identities], float]:
-    """The identities of the sinusoid, and of the learned rows beside it where enough of them are trained."""
+    """The identities of the sinusoidal encoding, and of the learned rows if enough of them are trained."""
     block = slice(0, MOST_COMPARED) if learned is None else trained_block(learned, start)
     count = block.stop - block.start
     found = {}
@@ -100,7 +100,7 @@ def compare_identities(
 
 
 def trained_block(rows: np.ndarray, start: np.ndarray | None) -> slice:
-    """The longest stretch of rows that training moved, cut to `MOST_COMPARED`; all count where step 0 is not known."""
+    """The longest run of trained rows, up to `MOST_COMPARED`; all rows count as trained if step 0 is unknown."""
     moved = np.ones(len(rows), bool) if start is None else (rows != start).any(1)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], moved.astype(int), [0]])))
     begins, ends = edges[::2], edges[1::2]
@@ -112,7 +112,7 @@ def trained_block(rows: np.ndarray, start: np.ndarray | None) -> slice:
 
 
 def sinusoid(rows: int, d_model: int) -> np.ndarray:
-    """The sinusoid's vectors of the first positions, as the model has them before they are rounded."""
+    """The sinusoidal vectors of the first positions, in float64."""
     sizes = Sizes(d_model, n_heads=1, d_head=d_model, kinds={})
     return _rows(Sinusoidal(NoOptions(), sizes).embed(torch.arange(rows)[None])[0])
 
@@ -133,7 +133,7 @@ def read_biases(trained: Trained) -> tuple[Bias, ...]:
 
 
 def say(table: LearnedTable | None, biases: Sequence[Bias], identities: Mapping[str, Identities]) -> tuple[str, ...]:
-    """The findings in plain sentences."""
+    """The findings as sentences."""
     words = []
     if table is not None and table.untrained_rows is not None:
         words.append(f"{table.untrained_rows:,} of {table.rows:,} rows are as they were at step 0")
@@ -144,7 +144,7 @@ def say(table: LearnedTable | None, biases: Sequence[Bias], identities: Mapping[
         if table.coordinates > MOST_COORDINATES:
             words.append(f"the first {MOST_COORDINATES} of {table.coordinates} coordinates are shown")
         if "learned" not in identities:
-            words.append(f"too few rows in a row are trained to measure the identities: {FEWEST_PAIRS + 1} are needed")
+            words.append(f"the identities need {FEWEST_PAIRS + 1} consecutive trained rows; there are fewer")
     if biases and not any(any(bias.values) for bias in biases):
         words.append("every bias is 0: attention is as flat as before training")
     return tuple(words)

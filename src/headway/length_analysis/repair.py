@@ -1,20 +1,20 @@
-"""Is it where the heads look? At a length that fails, some heads are made to look as they did in training.
+"""Causal test of attention at a failing length: selected heads are made to attend as at the training length.
 
-    reach      the head sees no further than it could at the training length, 15 places either way of 16. At the
-               training length this changes nothing.
-    profile    every query looks at its neighbours as the head did on average: so much of its attention on the key that
-               stands d places after the query. What an example says no longer matters for where it looks, so this may
-               cost accuracy at the training length too; that is measured as a control.
+    reach      the head sees no further than it could at the training length: 15 tokens in each direction for
+               length 16. At the training length this changes nothing.
+    profile    every query attends to each offset d with the head's mean weight at that offset. Attention no longer
+               depends on the content, so this may cost accuracy at the training length too; that is measured as a
+               control.
 
-A model that gets better by it may have failed because of where those heads look. Two things stand between that and
-"why": it must be as good again as at the training length, and it must not get as good by a sham repair, which takes as
-much away from the same heads without putting right where they look:
+If accuracy rises, the attention of those heads may be the cause of the failure. Two more conditions are needed for
+"why": the repaired accuracy equals that of the training length, and a sham repair does not reach it. A sham repair
+disturbs the same heads as much, without restoring their attention:
 
-    reach      as many keys are hidden from every query, but drawn at random instead of the furthest; the nearest stay
+    reach      equally many keys are hidden from every query, drawn at random instead of the furthest; the nearest
+               stay visible
     profile    the same mean weights at other offsets
 
-A model that does not get better may have failed for other reasons, or the repair was not the right one: that is no
-proof.
+If accuracy does not rise, the model may fail for other reasons, or the repair may be the wrong one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,28 +54,28 @@ from headway.tasks import Examples
 Profile = Float[Tensor, " offset"]
 """Attention by offset, from -(n - 1) to n - 1; it sums to 1."""
 HELPS = 1.0
-"""Points of accuracy that a repair must bring for sure, and by which it must surely beat its sham."""
+"""Points of accuracy that a repair must gain with confidence, and by which it must beat its sham."""
 EQUIVALENT = 2.0
-"""Points of accuracy within which a repaired model is as good as at the training length."""
+"""Points of accuracy within which a repaired model counts as equal to its accuracy at the training length."""
 NEAREST = 4
-"""A sham of the reach leaves the keys within a quarter of the reach: a head that looks next to itself keeps its key."""
+"""The sham of `reach` keeps the keys within 1 / NEAREST of the reach, so that a head on neighbours keeps its key."""
 SHAM_KEYS = (0x51A3, 0x7E4B)
-"""What the counter-based random numbers of a sham come from, beside query and key."""
+"""Keys of the sham's counter-based random numbers; query and key position are the counters."""
 MOST_REPAIRED = 6
-"""Heads that are repaired one by one: the first that changed."""
+"""Largest number of heads that are repaired one by one, in the order in which they changed."""
 RepairedOutputs = Callable[[PartialForward, State, HeadSite], HeadOutputs]
-"""What all heads of a site bring when they look as they did in training."""
+"""The outputs of all heads of a site with their attention repaired."""
 
 
 def repairs_for(trained: Trained, examples: Examples) -> dict[RepairKind, RepairedOutputs]:
-    """Both repairs, as the examples say, which are all of the training length."""
+    """Both repairs, fitted on examples of the training length."""
     return {name: repair for name, (repair, _) in repairs_and_shams(trained, examples).items()}
 
 
 def repairs_and_shams(
     trained: Trained, examples: Examples
 ) -> dict[RepairKind, tuple[RepairedOutputs, RepairedOutputs]]:
-    """Each repair and its sham, as the examples say, which are all of the training length."""
+    """Each repair and its sham, fitted on examples of the training length."""
     tokens = examples.source.shape[1] + (examples.target.shape[1] if trained.model.config.shape == "decoder" else 0)
     profiles = profiles_of(trained, examples)
     return {
@@ -88,7 +88,7 @@ def repairs_and_shams(
 def repaired(
     trained: Trained, examples: Examples, heads: Sequence[Head], repair: RepairedOutputs
 ) -> Bool[np.ndarray, " _"]:
-    """Which examples are right with the chosen heads of self-attention repaired."""
+    """Which examples are right with the given self-attention heads repaired."""
     found = []
     for part in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, part, trained.device)
@@ -106,7 +106,7 @@ def repaired(
 
 @dataclass(frozen=True)
 class Nearby(Place):
-    """A place whose queries see nothing that is more than `reach` tokens away."""
+    """Positions whose queries see at most `reach` tokens away."""
 
     reach: int = 0
 
@@ -119,7 +119,7 @@ class Nearby(Place):
 
 
 def within_reach(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
-    """What the heads bring if they see tokens up to `reach` away."""
+    """Head outputs with attention limited to `reach` tokens."""
     view = forward.encoder_view if site.side == "encoder" else forward.own_view
     assert view is not None
     place = Nearby(**vars(view.place), reach=reach)
@@ -128,9 +128,9 @@ def within_reach(reach: int, forward: PartialForward, state: State, site: HeadSi
 
 @dataclass(frozen=True)
 class Scattered(Nearby):
-    """A place whose queries see as many keys as with that reach: the nearest, and others drawn at random.
+    """Positions whose queries see as many keys as within `reach`: the nearest, and others drawn at random.
 
-    Which ones is fixed by query and key alone (a hash of both), the same for every head, layer and example.
+    The random keys depend on a hash of query and key position, the same for every head, layer and example.
     """
 
     causal: bool = False
@@ -153,7 +153,7 @@ class Scattered(Nearby):
 
 
 def at_random(reach: int, forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
-    """What the heads bring if every query sees as many keys as within `reach`, drawn at random."""
+    """Head outputs if every query sees as many keys as within `reach`, drawn at random."""
     view = forward.encoder_view if site.side == "encoder" else forward.own_view
     assert view is not None
     place = Scattered(**vars(view.place), reach=reach, causal=view.visibility.causal)
@@ -161,7 +161,7 @@ def at_random(reach: int, forward: PartialForward, state: State, site: HeadSite)
 
 
 def shifted(trained: Trained, profiles: Mapping[Head, Profile]) -> dict[Head, Profile]:
-    """The profiles with their weights half of the offsets further on, around the end; causal ones stay causal."""
+    """The profiles rolled by half of their offsets; causal profiles stay causal."""
     causal = {site.name: trained.model.kinds[site.kind] for site in trained.model.sites}
     found = {}
     for head, profile in profiles.items():
@@ -173,7 +173,7 @@ def shifted(trained: Trained, profiles: Mapping[Head, Profile]) -> dict[Head, Pr
 
 @torch.inference_mode()
 def profiles_of(trained: Trained, examples: Examples) -> dict[Head, Profile]:
-    """The profile of every head of self-attention on the examples, which are of one length."""
+    """The mean attention by offset of every self-attention head, on examples of one length."""
     sums: dict[Head, Tensor] = {}
     for _, record in recorded(trained, examples):
         for site in trained.model.sites:
@@ -187,14 +187,14 @@ def profiles_of(trained: Trained, examples: Examples) -> dict[Head, Profile]:
 
 
 def _by_offset(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head offset"]:
-    """The mean weight of the pairs at each offset, summed over the batch."""
+    """The mean weight at each offset, summed over the batch."""
     n = weights.shape[-1]
     means = [weights.diagonal(offset, dim1=-2, dim2=-1).double().mean(-1).sum(0) for offset in range(1 - n, n)]
     return torch.stack(means, dim=-1)
 
 
 def by_offset(profiles: Mapping[Head, Profile], forward: PartialForward, state: State, site: HeadSite) -> HeadOutputs:
-    """What the heads bring if every query looks as their profiles say, at the keys that are there."""
+    """Head outputs if every query attends by the profile, renormalised over the existing keys."""
     block = forward.block(site)
     read = block.own_norm(state.hidden) if block.pre_norm else state.hidden
     values = block.own.split(block.own.value(read)).transpose(2, 3)  # batch head d_head key
@@ -212,7 +212,7 @@ def by_offset(profiles: Mapping[Head, Profile], forward: PartialForward, state: 
 
 @dataclass(frozen=True)
 class Judged:
-    """Examples of one length, and which of them the model gets right as it is."""
+    """Examples of one length, and which of them the unchanged model gets right."""
 
     examples: Examples
     right: Bool[np.ndarray, " example"]
@@ -221,8 +221,8 @@ class Judged:
 def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: Sequence[str], length: int) -> Check:
     """Both repairs on several groups of heads, at the failing length, and at the training length as a control.
 
-    What surely helps is held against its sham and against the accuracy at the training length. All statements on one
-    repair are as sure as they would be alone at 95 %, for all repairs together (Bonferroni), since the best is told.
+    A repair that helps is compared with its sham and with the accuracy at the training length. Intervals have 95 %
+    confidence for all repairs together (Bonferroni), because the best one is reported.
     """
     repairs = repairs_and_shams(trained, working.examples.take(slice(0, captured_at(working.examples.source.shape[1]))))
     groups = _to_repair(trained, changed)
@@ -259,10 +259,10 @@ def check_repairs(trained: Trained, failing: Judged, working: Judged, changed: S
 def equivalence_row(
     after: Bool[np.ndarray, " example"], reference: Bool[np.ndarray, " other"], family: int = 1
 ) -> Equivalence:
-    """Whether the repaired accuracy is that of the training length: two one-sided tests, both samples' errors counted.
+    """Whether the repaired accuracy equals that of the training length: two one-sided tests with both sampling errors.
 
-    The difference is in points, repaired less reference. Its interval has so much confidence that lying within the
-    margin is a test at 5 % over the whole family.
+    The difference is in points, repaired less reference. The confidence of its interval is chosen so that "inside the
+    margin" is a test at 5 % over the whole family.
     """
     counts = int(after.sum()), len(after), int(reference.sum()), len(reference)
     low, high = (100 * end for end in newcombe_interval(*counts, confidence=1 - 2 * ALPHA / family))
@@ -280,17 +280,18 @@ def sham_row(
     after: Bool[np.ndarray, " example"],
     confidence: float,
 ) -> Sham:
-    """What the sham does, and by how many points the repair is above it on the same examples (`repair_above`)."""
+    """The accuracy with the sham, and by how many points the repair is better on the same examples (`repair_above`)."""
     above = rise_row(spoiled, after, confidence)
     own = vars(rise_row(before, spoiled, confidence))
     return Sham(**own, repair_above=above.rise, repair_above_interval=above.rise_interval)
 
 
 def claim_of(row: Repair) -> Claim:
-    """What a repair shows: why the model fails, a part of why, or neither.
+    """The claim that a repair supports: why the model fails, a part of why, or neither.
 
-    `a part of why`: it surely brings more than a point, and surely over a point more than its sham. `why`: also the
-    accuracy is equivalent to that of the training length, and the sham does not surely bring a point itself.
+    `a part of why`: it gains more than a point, and more than a point over its sham, with confidence. `why`: in
+    addition, the accuracy is equivalent to that of the training length, and the sham alone does not gain a point with
+    confidence.
     """
     sham, same = row.sham, row.equivalence
     if row.at.rise_interval[0] <= HELPS or sham is None or sham.repair_above_interval[0] <= HELPS:
@@ -299,7 +300,7 @@ def claim_of(row: Repair) -> Claim:
 
 
 def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]]:
-    """Groups of heads of self-attention, under a name: changed ones alone and together, each layer, all of them."""
+    """Named groups of self-attention heads: the changed heads one by one and together, each layer, and all."""
     sites = [site for site in trained.model.sites if not site.across and site.kept]
     known = {str(head): head for site in sites for head in site.heads}
     names = [name for name in changed if name in known]
@@ -313,9 +314,9 @@ def _to_repair(trained: Trained, changed: Sequence[str]) -> dict[str, list[Head]
 def rise_row(
     before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"], confidence: float = 0.95
 ) -> Rise:
-    """The accuracy after, by how many points it is above the one before, and which share of the failures is put right.
+    """Accuracy after, the rise in points over before, and the share of failures that became right.
 
-    All on the same examples; the share of failures has Wilson's interval, and is None where nothing failed.
+    All on the same examples. The share of failures has Wilson's interval, and is None if nothing failed.
     """
     lost, gained = int((before & ~after).sum()), int((~before & after).sum())
     low, high = paired_interval(gained, lost, len(before), confidence)
@@ -332,6 +333,6 @@ def rise_row(
 
 
 def accuracy_row(right: Bool[np.ndarray, " example"]) -> Counted:
-    """A share of right answers with Wilson's interval."""
+    """Accuracy with Wilson's interval."""
     count, n = int(right.sum()), len(right)
     return Counted(n=n, wrong=n - count, accuracy=count / n, interval=wilson_interval(count, n))

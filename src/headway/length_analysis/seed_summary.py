@@ -1,4 +1,4 @@
-"""What several seeds say together about lengths. The seed is the unit: nothing is pooled over examples."""
+"""Lengths held and accuracies over several seeds. The seed is the unit: examples are not pooled."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from headway.results.lengths import HeldOverSeeds, Lengths, Reach, RowOverSeeds,
 from headway.statistics import ENOUGH_SEEDS, clopper_pearson, median_interval
 
 REACHES = (4, 16, 64)
-"""Multiples of the longest training length that seeds are counted at."""
+"""Multiples of the longest training length at which seeds are counted."""
 
 
 def together(runs: Sequence[Lengths]) -> SeedSummary:
-    """Lengths held and accuracies of several seeds of one recipe; fewer than six are labelled descriptive.
+    """Lengths held and accuracies of several seeds of one recipe; fewer than six seeds are labelled descriptive.
 
-    Only what every seed was tested on counts: the same sets at the same lengths, with as many examples.
+    All seeds must be measured on the same sets and lengths with the same n.
     """
     if not runs:
-        raise InputError("no lengths were measured: nothing can be put together")
+        raise InputError("no lengths were measured: there is nothing to summarise")
     first = runs[0]
     for other in runs[1:]:
         if _tested(other) != _tested(first):
@@ -42,7 +42,7 @@ def _tested(run: Lengths) -> tuple[object, ...]:
 
 
 def held_over_seeds(values: Sequence[int]) -> HeldOverSeeds:
-    """Every seed's length held, their median, and its interval from order statistics (none under six seeds)."""
+    """Each seed's length held, the median, and its interval from order statistics (none below six seeds)."""
     return HeldOverSeeds(held=tuple(values), median=float(np.median(values)), interval=median_interval(values))
 
 
@@ -54,16 +54,16 @@ def _of_set(runs: Sequence[Lengths], name: str) -> SetOverSeeds:
 
 
 def reached(values: Sequence[int], times: int, longest: int) -> Reach:
-    """How many seeds hold to a multiple of the longest training length, with a Clopper-Pearson interval."""
+    """The number of seeds that hold a multiple of the longest training length, with a Clopper-Pearson interval."""
     seeds = sum(value >= times * longest for value in values)
     interval = clopper_pearson(seeds, len(values))
     return Reach(times=times, length=times * longest, seeds=seeds, share=seeds / len(values), interval=interval)
 
 
 def _of_row(runs: Sequence[Lengths], index: int) -> RowOverSeeds:
-    """One set at one length: every seed's accuracy, mean and median, and the median's interval (from six seeds on).
+    """One set at one length: each seed's accuracy, mean, median, and the median's interval (from six seeds on).
 
-    The interval keeps both errors, that of the seeds and that of the examples, which all seeds share.
+    The interval includes both errors: between seeds, and of the examples, which all seeds share.
     """
     rows = [run.rows[index] for run in runs]
     values = [row.accuracy for row in rows]

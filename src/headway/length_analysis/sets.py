@@ -1,7 +1,8 @@
-"""The sets that lengths are measured on: made for one length each, shared by all seeds, and never trained on.
+"""The sets on which lengths are measured: one for each length, shared by all seeds, never trained on.
 
-A set is fixed by `data.seed`, its name and its length, so every seed and every recipe of one task answers the same
-questions. Past the training range nothing can have been trained on; inside it only problems of the test split appear.
+A set depends on `data.seed`, its name and its length, so all seeds and recipes of a task are tested on the same
+examples. Lengths beyond the training range cannot have been trained on; inside it, only problems of the test split are
+used.
 """
 
 from collections.abc import Sequence
@@ -20,15 +21,15 @@ from headway.tasks.splits import LARGEST_DRAW, SPLITS, fingerprint, problem_keys
 
 LONGEST = 65_536
 PATIENCE = 20
-"""Draws in a row without a new example after which a set counts as exhausted."""
+"""A set counts as exhausted after this many draws without a new example."""
 MOST_AT_ONCE = 65_536
-"""Examples that are drawn at once, at most; long ones are also held to the tokens that splits are."""
+"""Largest number of examples in one draw; long examples are also limited by tokens."""
 REMEMBERED = 64
-"""Sets that a process keeps: those of one experiment, so that its seeds do not draw them again."""
+"""Sets cached in a process, so that the seeds of an experiment do not draw them again."""
 
 
 def plan_lengths(trained: Trained, at: Sequence[int] | None = None) -> LengthPlan:
-    """The task's plan for this run; `at` replaces the lengths past the training range and adds to those inside it."""
+    """The task's lengths for this run; `at` replaces those beyond the training range and adds to those inside it."""
     plan = _known_plan(trained)
     if at is None:
         return plan
@@ -46,7 +47,7 @@ def _known_plan(trained: Trained) -> LengthPlan:
     plan = trained.task.length_plan()
     if not trained.config.data.files:
         return plan
-    # Files may hold other lengths than the recipe says; what was trained on is what counts.
+    # Files may hold other lengths than the recipe; the trained lengths are those of the files.
     lengths = trained.task.features(trained.examples("train").source)[plan.feature]
     shortest, longest = int(lengths.min()), int(lengths.max())
     inside = tuple(length for length in plan.trained if shortest <= length <= longest) or (longest,)
@@ -69,11 +70,11 @@ def _remembered(task: type[Task], options: Any, name: str, length: int, n: int, 
 
 
 def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: frozenset[bytes] | None) -> Examples:
-    """Draw until each group has its share of different examples, or none is left; a small set has fewer than `n`."""
+    """Draw until each group has its share of different examples or is exhausted; a small set has fewer than `n`."""
     at_length = task.for_lengths(name, length)
     groups = at_length.groups()
     room = {group: n // len(groups) + (i < n % len(groups)) for i, group in enumerate(groups)}
-    tenfold = known is None and length <= task.length_plan().longest  # one in ten problems is of the test split
+    tenfold = known is None and length <= task.length_plan().longest  # one problem in ten is in the test split
     size = min(n * (12 if tenfold else 1) + 16, MOST_AT_ONCE, max(64, LARGEST_DRAW // length))
     seen: set[int] = set()
     kept: list[Examples] = []
@@ -98,7 +99,7 @@ def _draw(task: Task, name: str, length: int, n: int, data_seed: int, known: fro
 
 
 def _new_rows(task: Task, drawn: Examples, seen: set[int], room: dict[int, int]) -> list[int]:
-    """Rows that are not among those seen and whose group has room; both are kept up to date."""
+    """Rows that are new and whose group has room; updates `seen` and `room`."""
     chosen = []
     source = np.where(drawn.source == task.vocabulary.pad, -1, drawn.source)
     for row, (key, group) in enumerate(zip(fingerprint(source, 0).tolist(), task.strata(drawn.source), strict=True)):

@@ -1,5 +1,5 @@
-"""Is a model right on every input of every length? Proofs by enumeration of what a position can see.
+"""Proofs that a model is right on every input of every length, by enumerating local contexts.
 
-Where attention is windowed, what happens at a position depends on a handful of tokens, however long the input is: its
-local context. There are finitely many of them, so all can be asked. docs/proofs.md explains it.
+With windowed attention, the output at a position depends on a few tokens around it, its local context, however long the
+input is. There are finitely many local contexts, so each of them can be checked. docs/proofs.md explains the method.
 """

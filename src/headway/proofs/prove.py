@@ -1,4 +1,4 @@
-"""`hw.prove` and the check of a certificate: which method fits a task, and what a run's files have to say."""
+"""`hw.prove` and the check of a certificate: choose the method for a task, and compare a certificate with its run."""
 
 import time
 from dataclasses import replace
@@ -20,7 +20,8 @@ METHODS = {"addition-text": "headway.proofs.sums", "sortedness": "headway.proofs
 
 
 def prove(run: Trained | str | Path, *, progress: OnProgress = lambda done, total: None) -> Proof:
-    """Whether a run is right on every input of every length: proved, a counterexample, or undecided. Writes nothing.
+    """Decide whether a run is right on every input of every length: proved, counterexample or undecided. Writes
+    nothing.
 
     >>> hw.prove("local-addition-seed0").answer   # doctest: +SKIP
     'proved'
@@ -34,7 +35,9 @@ def prove(run: Trained | str | Path, *, progress: OnProgress = lambda done, tota
 def check(
     certificate: str | Path, *, run: str | Path | None = None, progress: OnProgress = lambda done, total: None
 ) -> Check:
-    """Find the claims of a certificate again, with other code. The run is the one it lies in, unless told."""
+    """Verify the claims of a certificate with independent code. `run` defaults to the run directory that holds the
+    file.
+    """
     path = Path(certificate)
     document = read_document(path)
     if document is None:
@@ -42,7 +45,7 @@ def check(
     proof = read(Proof, document, str(path))
     directory = RunDirectory.find(str(path.parent.parent if run is None else run))
     if not directory.exists():
-        raise InputError(f"{path} lies in no run directory; name the run: headway prove RUN --check FILE")
+        raise InputError(f"{path} is not inside a run directory; name the run: headway prove RUN --check FILE")
     trained = load(directory)
     began = time.perf_counter()
     foreign = _other_origin(document, trained)
@@ -56,15 +59,15 @@ def check(
 def _method(trained: Trained) -> Any:
     known = METHODS.get(trained.task.name)
     if known is None:
-        raise InputError(f"no method of proof for task {trained.task.name!r}; there is one for {', '.join(METHODS)}")
+        raise InputError(f"no proof method for task {trained.task.name!r}; there is one for {', '.join(METHODS)}")
     return import_module(known)
 
 
 def _other_origin(document: dict[str, Any], trained: Trained) -> list[str]:
-    """Why a certificate is not about this run's weights; nothing where it is."""
+    """The reasons why a certificate is not about this run's weights; empty if it is."""
     own = trained.directory.origin(trained.step)
     origins = origins_in(document)
     if not origins:
         return ["it does not name the weights that it is about"]
     differ = {key for origin in origins for key, value in own.to_json().items() if origin.get(key) != value}
-    return [f"it was made from other {' and '.join(sorted(differ))} than this run has"] if differ else []
+    return [f"it was made from a different {' and '.join(sorted(differ))} than this run's"] if differ else []

@@ -1,10 +1,10 @@
-"""How far a model's own fp32 arithmetic can be from exact arithmetic, layer by layer.
+"""Bounds of the difference between a model's fp32 arithmetic and exact arithmetic, layer by layer.
 
-A `Bounded` is a table of float64 rows, each with a bound of how far the model's fp32 row can be from it, in Euclidean
-norm. Every function takes the bounds of what a layer reads and returns those of what it writes, whatever the order of
-the sums, with or without fused multiply-add, on a CPU or a GPU without TF32. With u = 2^-24, a sum of n products in
-any order is off by at most gamma_n = n u / (1 - n u) times the sum of their absolute values (Higham, Accuracy and
-Stability of Numerical Algorithms, section 3.1). docs/proofs.md derives each bound.
+A `Bounded` is a table of float64 rows. Each row has a bound of its Euclidean distance from the model's fp32 row. Every
+function takes the bounds of a layer's input and returns the bounds of its output. The bounds hold for any order of
+summation, with or without fused multiply-add, on a CPU or on a GPU without TF32. With u = 2^-24, a sum of n products
+has an error of at most gamma_n = n u / (1 - n u) times the sum of their absolute values (Higham, Accuracy and Stability
+of Numerical Algorithms, section 3.1). docs/proofs.md derives each bound.
 """
 
 import math
@@ -16,13 +16,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 UNIT = 2.0**-24
-"""Unit roundoff of fp32: one rounded operation is off by at most this share."""
+"""Unit roundoff of fp32: the largest relative error of one rounded operation."""
 OWN = 1.001
-"""The proof's float64 numbers have the same bounds with 2^-53, a 500-millionth of those of fp32."""
+"""Factor for the proof's own float64 rounding, whose bounds are 2^-29 times those of fp32."""
 EXPONENTIAL = 64 * UNIT
 """Relative error allowed for one exponential: PyTorch's fastest one is good to 20 units in the last place (40 u)."""
 ARGUMENT = 8
-"""Roundings between a score and the argument of its exponential: scaling, bias, change of base, less the highest."""
+"""Roundings between a score and the argument of its exponential: scaling, bias, change of base, subtracted maximum."""
 SQUARE_ROOT = 8 * UNIT
 """Relative error allowed for a reciprocal square root and the additions before it."""
 STEEPEST_GELU = 1.13
@@ -31,17 +31,17 @@ STEEPEST_GELU = 1.13
 
 @dataclass(frozen=True)
 class Bounded:
-    """Float64 rows, and for each the largest Euclidean norm of its difference from the model's fp32 row."""
+    """Float64 rows, each with a bound of its Euclidean distance from the model's fp32 row."""
 
     value: Float[Tensor, "*any width"]
     error: Float[Tensor, "*#any"]
 
     def __getitem__(self, index: Any) -> "Bounded":
-        """Some of the rows; each stays whole."""
+        """Select rows."""
         return Bounded(self.value[index], self.error[index])
 
     def joined(self) -> "Bounded":
-        """The rows of several heads as one."""
+        """Concatenate the rows of several heads."""
         return Bounded(self.value.flatten(-2), length(self.error))
 
     def lengths(self) -> Float[Tensor, "*any"]:
@@ -55,20 +55,20 @@ def length(x: Float[Tensor, "*any width"]) -> Float[Tensor, "*any"]:
 
 
 def gamma(roundings: int) -> float:
-    """What so many roundings in a row can amount to, as a share."""
+    """The largest relative error after this many roundings."""
     return roundings * UNIT / (1 - roundings * UNIT)
 
 
 def exact(value: Tensor) -> Bounded:
-    """Rows that the model holds as they are, such as embeddings."""
+    """Rows without rounding error, such as embeddings."""
     wide = value.detach().double()
     return Bounded(wide, torch.zeros_like(wide[..., 0]))
 
 
 def linear(x: Bounded, layer: nn.Linear, heads: int | None = None) -> Bounded:
-    """Error: |W|_2 e, and gamma_(n+1) (||W||_2 |x| + |b|), where ||W|| has the absolute values of W.
+    """A linear layer. Error: |W|_2 e + gamma_(n+1) (||W||_2 |x| + |b|), where ||W|| has the absolute values of W.
 
-    With `heads` the row is cut into those of the heads, each with the bound of its own part of W.
+    With `heads`, the output is split by head, and each head has the bound of its own rows of W.
     """
     weight, bias = layer.weight.detach().double(), layer.bias.detach().double()
     value = nn.functional.linear(x.value, weight, bias)
@@ -89,14 +89,14 @@ def spectral(weight: Float[Tensor, "out width"]) -> Float[Tensor, ""]:
 
 
 def each_output(x: Bounded, layer: nn.Linear) -> Float[Tensor, "*any out"]:
-    """Errors of a linear layer's numbers one by one: |w| e and gamma_(n+1) (|w| |x| + |b|) for each row w of W."""
+    """The error of each output of a linear layer: |w| e + gamma_(n+1) (|w| |x| + |b|) for each row w of W."""
     lengths, bias = length(layer.weight.detach().double()), layer.bias.detach().double().abs()
     share = gamma(layer.in_features + 1)
     return (x.error + share * x.lengths())[..., None] * lengths + share * bias
 
 
 def add(x: Bounded, y: Bounded) -> Bounded:
-    """A sum of two: both errors, and one rounding of each number."""
+    """Error of a sum: both errors, and one rounding of each number."""
     value, error = x.value + y.value, x.error + y.error
     return Bounded(value, error + UNIT * (length(value) + error))
 
@@ -106,12 +106,12 @@ def relu(x: Bounded) -> Bounded:
 
 
 def gelu(x: Bounded) -> Bounded:
-    """Error: the steepest slope times e, and eight roundings of |x|, near 0 or not."""
+    """Error: the largest slope times e, and eight roundings of |x|."""
     return Bounded(nn.functional.gelu(x.value), STEEPEST_GELU * x.error + gamma(8) * x.lengths())
 
 
 def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
-    """What an error of the input does to the exact norm, and what computing it in fp32 adds.
+    """Layer norm: the propagated input error, and the rounding error of computing the norm in fp32.
 
     With d = x - mean and s = sqrt(var + eps), d / s has a symmetric Jacobian of norm 1 / s at most, and s moves by at
     most rms(e). The fp32 mean is off by gamma_n mean|x|; the variance, by any one-pass or two-pass formula, by
@@ -126,10 +126,10 @@ def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
     n = x.value.shape[-1]
     relative = gamma(n + 3) * (1 + (middle.square() + 3 * middle * size) / least.square())
     if not bool(((least > 0) & (relative < 0.1)).all()):
-        raise ValueError("the spread of what a layer norm reads is lost in rounding")
+        raise ValueError("the variance of a layer norm's input is lost in rounding")
     carried = x.error / least
-    # 1 / sqrt(1 - r) <= 1 + 0.6 r for r <= 0.1. A row of d / s has at most norm sqrt(n), and the mean may be taken
-    # off before the division or after it.
+    # 1 / sqrt(1 - r) <= 1 + 0.6 r for r <= 0.1. A row of d / s has at most norm sqrt(n). The mean may be subtracted
+    # before or after the division.
     off = gamma(n) * size
     added = root * (0.6 * relative + SQUARE_ROOT + 4 * UNIT + (1.1 * off + 8 * UNIT * (middle + off)) / least)
     last = 2 * UNIT * (weight.abs().max() * (root + carried + added) + length(bias))
@@ -138,7 +138,7 @@ def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
 
 
 def score_error(query: Bounded, key: Bounded, bias: Float[Tensor, "*#any"]) -> Float[Tensor, "*any"]:
-    """How far query . key / sqrt(d_head) + bias can be off, for rows that broadcast against each other."""
+    """Error bound of query . key / sqrt(d_head) + bias, for rows that broadcast against each other."""
     width, scale = query.value.shape[-1], 1 / math.sqrt(query.value.shape[-1])
     lengths = query.lengths() * key.lengths()
     error = query.error * key.lengths() + query.lengths() * key.error + gamma(width + 3) * lengths
@@ -152,13 +152,13 @@ def attention(
     carried: Float[Tensor, "*#any key"],
     farthest: Float[Tensor, "*#any"],
 ) -> Float[Tensor, "*any"]:
-    """Error of softmax(scores) times the values; an unseen key has score -inf.
+    """Error bound of softmax(scores) times the values; a masked key has score -inf.
 
-    `error` is that of the scores, `size` the values' largest norms and `carried` their errors; `farthest` is the
-    largest distance of two values that are seen. E is the largest error of a score, of its argument's roundings and
-    of the exponential. To first order the weights move by at most E in sum of absolute values, half of it up and half
-    down, so the output moves by at most E times half of `farthest`; exp(2 E) - 1 - 2 E covers the rest. Keys that are
-    not seen add exact zeros, so their number does not count.
+    `error` is the error of the scores, `size` the largest norm of each value, `carried` the error of each value, and
+    `farthest` the largest distance between two visible values. E is the largest error of an exponential's argument plus
+    the error of the exponential. To first order the absolute changes of the weights sum to at most E, half of them up
+    and half down, so the output moves by at most E / 2 times `farthest`; exp(2 E) - 1 - 2 E covers the higher orders.
+    Masked keys add exact zeros, so their number does not matter.
     """
     seen = score > -math.inf
     roundings = gamma(4 * int(seen.sum(-1).max()) + 16)

@@ -30,20 +30,20 @@ from headway.tasks.links import explorer_link
 __all__ = ["check", "prove"]
 
 MEASURED = (2, 3, 8, 32, 128)
-"""Lengths at which the model's own margins are compared with the table's."""
+"""Lengths at which the margins of the model and of the table are compared."""
 EACH = 400
 """Sequences of each of these lengths."""
 TRIED = 2_000
-"""Sequences of one family, the worst ones by the table, that are run through the model."""
+"""Sequences of one family that are run through the model: those with the worst margins in the table."""
 SHOWN = 20
-"""Counterexamples that are kept."""
+"""Largest number of counterexamples in a proof."""
 SAFETY = 1.25
-"""What closes a context must exceed the allowance for rounding by this factor."""
+"""A context counts as proved if its bound exceeds the rounding allowance by this factor."""
 
 
 @dataclass
 class Evidence:
-    """What was found out about one model so far."""
+    """The bounds, searches and wrong answers found so far for one model."""
 
     trained: Trained
     table: TripleTable
@@ -58,7 +58,7 @@ class Evidence:
         return SAFETY * self.table.allowance
 
     def open_sides(self) -> dict[str, bool]:
-        """Which of the two sides the bounds leave open."""
+        """For each class, whether its bounds leave contexts open."""
         return {"unsorted": self.descents.n_open > 0, "sorted": self.chains.lowest <= self.need}
 
     def run(self, rows: Int[np.ndarray, "row element"]) -> None:
@@ -68,7 +68,7 @@ class Evidence:
 
 
 def prove(trained: Trained, progress: OnProgress = lambda done, total: None) -> Proof:
-    """Bounds first, then sequences built from what they leave open, then the exhaustive search."""
+    """Compute bounds, then run sequences from open contexts through the model, then search exhaustively."""
     check_model(trained)
     table = tabulate(trained.model, trained.task.options.values, progress)
     need = SAFETY * table.allowance
@@ -96,9 +96,9 @@ def _search(evidence: Evidence) -> None:
 
 
 def families(evidence: Evidence) -> Iterator[Int[np.ndarray, "row element"]]:
-    """Sequences around open contexts, alone and between constant runs that make them as long as training's shortest.
+    """Sequences built from open contexts, alone and padded with constant runs to the shortest training length.
 
-    Of each family, the worst ones by the table.
+    Each family is limited to the sequences with the worst margins in the table.
     """
     sides = evidence.open_sides()
     if sides["unsorted"]:
@@ -128,7 +128,7 @@ def _worst_rows(table: TripleTable, rows: Int[np.ndarray, "row element"], sign: 
 
 
 def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> list[Counterexample]:
-    """Those of some sequences of one length that the model itself answers wrongly."""
+    """The sequences (of one length) that the model answers wrongly."""
     if not len(rows):
         return []
     margin, right = margins(trained, rows), trained.task.answer(rows)
@@ -149,7 +149,7 @@ def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> 
 
 @torch.inference_mode()
 def margins(trained: Trained, rows: Int[np.ndarray, "row element"]) -> Float[np.ndarray, " row"]:
-    """The model's own margin of "sorted", for sequences of one length."""
+    """The model's margin of "sorted", for sequences of one length."""
     found = []
     for part in np.array_split(rows, max(1, rows.size // 8_192)):
         batch = make_batch(trained.task, trained.model, Examples(part, trained.task.answer(part)), trained.device)
@@ -185,7 +185,7 @@ def _conclude(evidence: Evidence) -> Proof:
 
 
 def _shown_wrong(evidence: Evidence) -> tuple[Counterexample, ...]:
-    """The shortest, and the shortest of at least training's shortest length; of one length, the worst first."""
+    """The shortest counterexamples, and the shortest of training length; of one length, the worst margin first."""
     different = {one.tokens: one for one in evidence.wrong}.values()
     ordered = sorted(different, key=lambda one: (one.length, one.margin))
     trained = [one for one in ordered if one.length >= evidence.trained.task.options.min_length][: SHOWN // 2]
@@ -208,11 +208,9 @@ def _missing(evidence: Evidence, sides: list[str]) -> str:
     for side in sides:
         found = evidence.searches[side]
         if found.ended:
-            said.append(
-                f"a margin of {side} sequences is within the allowance for rounding ({-found.highest:.3g} logits)"
-            )
+            said.append(f"a margin of {side} sequences is within the rounding allowance ({-found.highest:.3g} logits)")
         else:
-            said.append(f"the search of {side} sequences was given up after {found.labels:,} beginnings")
+            said.append(f"the search of {side} sequences stopped at its limit after {found.labels:,} prefixes")
     return "; ".join(said).capitalize() + "."
 
 
@@ -230,16 +228,16 @@ def _shown(context: tuple[int, ...], none: int) -> str:
 
 
 def scope(values: int) -> str:
-    """What a proof of this task is about."""
+    """The set of inputs that a proof of this task covers."""
     return f"every sequence of 2 or more elements from 0 to {values - 1}"
 
 
 def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
     trained, counts = evidence.trained, contexts_of(evidence.table.values)
-    how = "every descent with its neighbours, and sorted sequences by the highest response of every feature"
+    how = "every descent with its neighbours, and sorted sequences by the largest value of every feature"
     if evidence.searches:
         labels = sum(found.labels for found in evidence.searches.values())
-        how += f"; then an exhaustive search over pairs of neighbours ({labels:,} beginnings)"
+        how += f"; then an exhaustive search over pairs of neighbours ({labels:,} prefixes)"
     return Proof(
         task=trained.task.name,
         run=str(trained.directory.path),
@@ -256,14 +254,14 @@ def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
 
 
 def contexts_of(values: int) -> dict[str, int]:
-    """How many contexts there are: descents with both neighbours or none, and triples of sorted sequences."""
+    """The number of contexts by kind: descents with up to two neighbours, and triples of sorted sequences."""
     n = values
     descents = (n + 1) ** 2 * n * (n - 1) // 2
     return {"descents": descents, "sorted triples": n * (n + 1) * (n + 2) // 6, "first or last": n * (n + 1)}
 
 
 def measure_rounding(evidence: Evidence) -> Rounding:
-    """How far the model's own margins really are from the table's, on random sequences of several lengths."""
+    """The largest measured difference between margins of the model and of the table, on random sequences."""
     random = generator(evidence.trained.config.data.seed, "rounding")
     largest = 0.0
     for length in MEASURED:

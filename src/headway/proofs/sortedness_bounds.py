@@ -1,10 +1,10 @@
-"""Bounds that close contexts at once: descents with their neighbours, and sorted sequences as a whole.
+"""Bounds that prove many contexts at once: descents with their neighbours, and all sorted sequences together.
 
-An unsorted sequence holds a descent x > y with a left neighbour a and a right neighbour b, or none. Its maxima are
-at least those of the triples (a, x, y) and (x, y, b), so its margin is at most that with the features that oppose
-"sorted" at those maxima and the features that favour it at their highest in the whole table. A sorted sequence's
-margin is at least that with opposing features at their highest over all sorted triples, and favouring ones at the
-least that a first and a last element have.
+An unsorted sequence contains a descent x > y, with a left neighbour a and a right neighbour b where they exist. Its
+maxima are at least those of the triples (a, x, y) and (x, y, b). So its margin is at most the margin in which the
+features that oppose "sorted" have those maxima, and the features that favour it have their largest value in the table.
+The margin of a sorted sequence is at least the margin in which opposing features have their largest value over all
+sorted triples, and favouring features the smallest maximum that a first and a last element imply.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from headway.callbacks import OnProgress
 from headway.proofs.sortedness_table import TripleTable
 
 KEPT = 200_000
-"""Open contexts that are kept one by one, at most; all are counted."""
+"""Open contexts that are stored; all of them are counted."""
 
 
 @dataclass(frozen=True)
 class Descents:
-    """Contexts a x y b of all descents: the highest bound of their margins, and those at or above a limit."""
+    """The contexts a x y b of all descents: the largest bound of their margins, and the contexts that are open."""
 
     contexts: int
     highest: float
@@ -33,7 +33,7 @@ class Descents:
 
 
 def close_descents(table: TripleTable, limit: float, progress: OnProgress = lambda done, total: None) -> Descents:
-    """Bound the margin of every context from above; those whose bound is below `limit` are closed."""
+    """Bound the margin of every context from above; a context with a bound below `limit` is closed."""
     n, opposes = table.values, table.opposes
     ceiling = table.bias + float(
         (table.features[..., table.favours].flatten(0, 2).amax(0) * _of(table, "favours")).sum()
@@ -68,7 +68,7 @@ def _of(table: TripleTable, side: str) -> Float[Tensor, " side"]:
 
 
 def sorted_triples(values: int) -> Bool[Tensor, "left itself right"]:
-    """Which triples stand in sorted sequences; `values` on the left or right is none."""
+    """Mask of the triples that occur in sorted sequences; index `values` on the left or right means no neighbour."""
     at = torch.arange(values + 1)
     left, itself, right = at[:, None, None], at[None, :-1, None], at[None, None, :]
     found = ((left <= itself) | (left == values)) & (itself <= right)
@@ -78,7 +78,7 @@ def sorted_triples(values: int) -> Bool[Tensor, "left itself right"]:
 
 @dataclass(frozen=True)
 class Chains:
-    """Sorted sequences: the lower bound of their margins, and where the opposing features are highest."""
+    """Sorted sequences: a lower bound of their margins, and the triples with the largest opposing features."""
 
     contexts: int
     lowest: float
@@ -97,14 +97,14 @@ def close_chains(table: TripleTable) -> Chains:
 
 
 def least_maxima(table: TripleTable) -> Float[Tensor, " feature"]:
-    """What the maxima of every sorted sequence reach at least: those of some first and of some last element."""
+    """Lower bounds of the maxima of every sorted sequence, from its first and its last element."""
     n, possible = table.values, sorted_triples(table.values)
     first, last = table.features[n][possible[n]], table.features[:, :, n][possible[:, :, n]]
     return torch.maximum(first.amin(0), last.amin(0))
 
 
 def open_triples(table: TripleTable, need: float) -> int:
-    """Sorted triples with which a sorted sequence's margin is not yet known to exceed `need`."""
+    """The number of sorted triples for which the margin of a sorted sequence is not yet proved to exceed `need`."""
     rows = table.features[sorted_triples(table.values)]
     opposing = float(rows[:, table.opposes].amax(0) @ _of(table, "opposes"))
     favouring = torch.maximum(rows, least_maxima(table))[:, table.favours] @ _of(table, "favours")

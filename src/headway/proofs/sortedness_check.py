@@ -1,8 +1,8 @@
-"""The check of a certificate of sortedness, with other code: the real model's fp32 pass over real sequences.
+"""Independent check of a sortedness certificate: the model's own fp32 forward pass over real sequences.
 
-A de Bruijn sequence holds every triple of values exactly once. It goes through the encoder in pieces, as ordinary
-inputs; sequences of two elements give the triples with one neighbour. What the pooling reads at each element is then
-all that is needed: every context is looked at one by one, in another order than the proof's.
+A de Bruijn sequence contains every triple of values exactly once. It is split into inputs of ordinary length, which go
+through the encoder; sequences of two elements give the triples with one neighbour. The pooling's input at each element
+then determines every context. The check visits them one by one, in a different order than the proof.
 """
 
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ from headway.results.proof import Check, Proof
 from headway.tasks import Examples
 
 PIECE = 512
-"""Elements of the de Bruijn sequence that one input holds."""
+"""Length of one input, in elements of the de Bruijn sequence."""
 ROWS = 8
-"""Inputs a batch."""
+"""Inputs per batch."""
 TOLERANCE = 1e-3
-"""Logits by which a claimed margin may differ from the check's: fp32 passes of trained models differ by some 1e-5."""
-METHOD = "the model's own fp32 pass over a sequence that holds every triple, every context one by one"
+"""Largest accepted difference in logits between a claimed margin and the check's; fp32 passes differ by about 1e-5."""
+METHOD = "the model's fp32 forward pass over sequences that contain every triple, each context checked separately"
 
 
 def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, total: None) -> Check:
-    """Find the claims of a proof again; any that is stronger than what is found here is a reason against it."""
+    """Verify a proof; every claim that is stronger than the check's own result is a reason against it."""
     check_model(trained)
     values = trained.task.options.values
     seen = see(trained, values, progress)
@@ -41,7 +41,7 @@ def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, to
     lowest, claimed = min(unsorted, ordered), proof.smallest_margin
     reasons = [*_other_scope(proof, values, contexts + more), *_rounding(proof, allowance)]
     if claimed is None or not claimed > allowance:
-        reasons.append(f"its margin of {claimed} does not exceed the allowance for rounding of {allowance:.4g}")
+        reasons.append(f"its margin of {claimed} does not exceed the rounding allowance of {allowance:.4g}")
     elif claimed > lowest + TOLERANCE and not seen.closes(claimed, unsorted=unsorted, ordered=ordered):
         reasons.append(f"it claims a margin of {claimed:.6g}, and the check finds no more than {lowest:.6g}")
     return Check(
@@ -75,14 +75,14 @@ def _rounding(proof: Proof, allowance: float) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the pooling read of every element between its neighbours (`values`: none), and the readout."""
+    """The pooling's input for every element and its neighbours (index `values`: none), and the readout weights."""
 
     features: Float[np.ndarray, "left itself right feature"]
     weight: Float[np.ndarray, " feature"]
     bias: float
 
     def descents(self) -> tuple[float, int]:
-        """The smallest margin of "not sorted" over all contexts a x y b with x > y, and how many there are."""
+        """The smallest margin of "not sorted" over all contexts a x y b with x > y, and the number of contexts."""
         n, smallest, contexts = self.features.shape[1], np.inf, 0
         favours = self.weight > 0
         most = self.features.reshape(-1, len(self.weight)).max(0)
@@ -94,7 +94,7 @@ class Seen:
         return smallest, contexts
 
     def chains(self) -> tuple[float, int]:
-        """A lower bound of the margin of sorted sequences, and how many triples they are made of."""
+        """A lower bound of the margin of sorted sequences, and the number of their triples."""
         n, contexts = self.features.shape[1], 0
         most, least = np.full((n, len(self.weight)), -np.inf), np.full((2, len(self.weight)), np.inf)
         for c in range(n):
@@ -107,7 +107,7 @@ class Seen:
         return float(maxima @ self.weight + self.bias), contexts
 
     def closes(self, margin: float, *, unsorted: float, ordered: float) -> bool:
-        """Whether an exhaustive search, from the end of sequences to their beginning, finds none below a margin."""
+        """Whether an exhaustive search, from the end of sequences to the start, finds no sequence below a margin."""
         asked = [side for side, found in ((False, unsorted), (True, ordered)) if found < margin]
         for ascending in asked:
             found = Search(self._backwards(-margin + TOLERANCE, ascending=ascending)).run()
@@ -116,7 +116,7 @@ class Seen:
         return True
 
     def _backwards(self, limit: float, *, ascending: bool) -> Question:
-        """The question about sequences read backwards, with values v as n - 1 - v: sorted ones stay sorted."""
+        """The search problem for reversed sequences with values v replaced by n - 1 - v: sorted ones stay sorted."""
         n, sign = self.features.shape[1], -1.0 if ascending else 1.0
         flip = np.append(np.arange(n)[::-1], n)
         features = self.features[np.ix_(flip, flip[:-1], flip)].transpose(2, 1, 0, 3).astype(np.float64)
@@ -128,7 +128,7 @@ class Seen:
 
 @torch.inference_mode()
 def see(trained: Trained, values: int, progress: OnProgress) -> Seen:
-    """Run sequences that hold every triple through the model and note what the pooling reads."""
+    """Run sequences that contain every triple through the model and store the pooling's input."""
     model, n = trained.model, values
     width = model.pooling.project.in_features if isinstance(model.pooling, Detector) else model.config.d_model
     features = np.full((n + 1, n, n + 1, width), -np.inf, dtype=np.float32)
@@ -144,9 +144,9 @@ def see(trained: Trained, values: int, progress: OnProgress) -> Seen:
 
 
 def _pieces(values: int) -> Iterator[Int[np.ndarray, "row element"]]:
-    """Batches of sequences in which every triple, and every first and last pair, stands."""
+    """Batches of sequences that contain every triple, and every first and last pair."""
     whole = de_bruijn(values)
-    starts = range(0, max(1, len(whole) - 2), PIECE - 2)  # two elements are shared, so that no triple is cut
+    starts = range(0, max(1, len(whole) - 2), PIECE - 2)  # pieces overlap by two elements, so that no triple is cut
     pieces = [whole[start : start + PIECE] for start in starts]
     full = [piece for piece in pieces if len(piece) == PIECE]
     for at in range(0, len(full), ROWS):
@@ -157,10 +157,10 @@ def _pieces(values: int) -> Iterator[Int[np.ndarray, "row element"]]:
 
 
 def de_bruijn(values: int) -> Int[np.ndarray, " element"]:
-    """Every triple of values stands in it exactly once; the last two elements are the first ones again.
+    """A sequence that contains every triple of values exactly once; its last two elements repeat the first two.
 
-    It is all Lyndon words of one and of three letters in order (Fredricksen and Maiorana): with two values
-    0 001 011 1, and then 0 0.
+    It is the concatenation of all Lyndon words of one and of three letters in order (Fredricksen and Maiorana). With
+    two values: 0 001 011 1, and then 0 0.
     """
     words: list[np.ndarray] = []
     for a in range(values):
@@ -183,7 +183,7 @@ def _read(trained: Trained, rows: Int[np.ndarray, "row element"]) -> Float[np.nd
 
 
 def _readout(trained: Trained) -> tuple[Float[np.ndarray, " feature"], float]:
-    """Weight and bias of the margin, by what the readout makes of zeros and of each feature alone."""
+    """Weight and bias of the margin, found by applying the readout to zeros and to each unit vector."""
     model = trained.model
     layers = [model.pooling.project] if isinstance(model.pooling, Detector) else []
     layers.append(model.readout)

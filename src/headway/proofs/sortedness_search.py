@@ -1,9 +1,9 @@
-"""An exhaustive search over sequences of every length, for what the bounds leave open.
+"""Exhaustive search over sequences of every length, for contexts that the bounds leave open.
 
-A sequence is a path through pairs of neighbours; each step adds a triple and raises the maxima. Of two beginnings that
-end in the same pair, one whose maxima are better for a wrong answer in every feature makes the other superfluous, and
-a beginning that cannot reach a wrong answer any more, whatever follows, is dropped. There are finitely many maxima,
-so the search ends: with a sequence that is answered wrongly, or with the proof that there is none.
+A sequence is a path through pairs of neighbours. Each step adds a triple and can only raise the maxima. A prefix is
+dropped if another prefix that ends in the same pair has better maxima for a wrong answer in every feature, or if no
+continuation can reach a wrong answer. There are finitely many maxima, so the search ends: with a sequence that is
+answered wrongly, or with a proof that there is none.
 """
 
 from collections import defaultdict
@@ -16,21 +16,24 @@ from headway.proofs.sortedness_bounds import Descents, least_maxima, sorted_trip
 from headway.proofs.sortedness_table import TripleTable
 
 MOST_LABELS = 20_000
-"""Beginnings that are kept, at most; past it the search gives up."""
+"""Largest number of stored prefixes; the search stops unfinished beyond it."""
 CERTAIN = 2.0
-"""A sequence this far above the limit (in logits) ends a search."""
+"""The search stops at a sequence this many logits above the limit."""
 EXPANDED = 256
-"""Beginnings that are lengthened at once."""
+"""Prefixes that are extended in one batch."""
 
 
 Label = tuple[int, int, int, bool, np.ndarray]
-"""A beginning: its number, its last two elements, whether a descent was seen, and the maxima so far."""
+"""A prefix: its number, its last two elements, whether it contains a descent, and its maxima."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended: whether nothing is left, the highest advantage of a wrong answer that is still possible (the
-    bound that closed it), beginnings kept, and the sequence with the highest advantage at or above the limit."""
+    """The result of a search.
+
+    `ended`: no prefix is left. `highest`: the largest bound of a wrong answer's advantage among closed prefixes.
+    `labels`: stored prefixes. `sequence`: the sequence with the largest `advantage`, if any.
+    """
 
     ended: bool
     highest: float
@@ -41,10 +44,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Question:
-    """Is there a sequence whose advantage (weight . maxima + bias) reaches `limit`?
+    """Is there a sequence whose advantage (weight . maxima + bias) is at least `limit`?
 
-    `future[p]` bounds the features of what may follow a pair that begins with p; `floor` is what the maxima of every
-    sequence in question reach at least. `ascending` sequences alone are asked about, or those with a descent alone.
+    `future[p]` bounds the features of every triple that can follow a pair that starts with p. `floor` is a lower bound
+    of the maxima of every sequence that is searched. `ascending` searches sorted sequences only; otherwise only those
+    with a descent.
     """
 
     features: Float[np.ndarray, "left itself right feature"]
@@ -63,16 +67,16 @@ class Question:
         return maxima @ self.weight + self.bias
 
     def bound(self, maxima: Float[np.ndarray, "*any feature"], first: Int[np.ndarray, "*any"]) -> np.ndarray:
-        """The highest advantage that anything beginning so can have."""
+        """The largest advantage that any continuation of a prefix can have."""
         return self.advantage(np.where(self.weight > 0, np.maximum(maxima, self.future[first]), maxima))
 
 
 def about_descents(table: TripleTable, limit: float, descents: Descents) -> Question:
-    """Sequences with a descent whose margin reaches `limit`."""
+    """The search for sequences with a descent whose margin is at least `limit`."""
     features, weight = table.features.numpy(), table.weight.numpy()
     a, x, y, b = descents.open.T
     floor = np.maximum(features[a, x, y], features[x, y, b]).min(0)
-    if len(descents.open) < descents.n_open:  # some were not kept
+    if len(descents.open) < descents.n_open:  # some were not stored
         floor = np.where(np.isfinite(features), features, np.inf).reshape(-1, len(weight)).min(0)
     highest = features.reshape(-1, len(weight)).max(0)
     future = np.broadcast_to(highest, (table.values, len(weight)))
@@ -80,16 +84,16 @@ def about_descents(table: TripleTable, limit: float, descents: Descents) -> Ques
 
 
 def about_chains(table: TripleTable, limit: float) -> Question:
-    """Sorted sequences whose margin, with its sign changed, reaches `limit`."""
+    """The search for sorted sequences whose negated margin is at least `limit`."""
     features = np.where(sorted_triples(table.values).numpy()[..., None], table.features.numpy(), -np.inf)
-    by_left = features[:-1].max((1, 2))  # the last index is none: nothing that follows begins there
+    by_left = features[:-1].max((1, 2))  # the last index is "no neighbour", which nothing follows
     future = np.maximum.accumulate(by_left[::-1])[::-1]
     floor = least_maxima(table).numpy()
     return Question(table.features.numpy(), -table.weight.numpy(), -table.bias, limit, True, future, floor)
 
 
 class Search:
-    """Beginnings (labels): a pair, whether a descent was seen, the maxima so far, and the label before."""
+    """Exhaustive search over prefixes of sequences. Each prefix has a number, its label."""
 
     def __init__(self, question: Question):
         self.question = question
@@ -101,7 +105,7 @@ class Search:
         self.gain = np.sign(question.weight)
 
     def run(self, most: int = MOST_LABELS) -> Found:
-        """Lengthen beginnings until none is left, one is certainly wrong, or there are too many."""
+        """Extend prefixes until none is left, a wrong answer is certain, or there are more than `most`."""
         waiting = self._starts()
         while waiting:
             batch, waiting = waiting[:EXPANDED], waiting[EXPANDED:]
@@ -145,7 +149,7 @@ class Search:
         maxima: Float[np.ndarray, "row feature"],
         parent: Int[np.ndarray, " row"],
     ) -> list[Label]:
-        """Those that can still become wrong and that no other one makes superfluous."""
+        """Store the prefixes that can still become wrong and that no stored prefix dominates."""
         question = self.question
         maxima = np.maximum(maxima, question.floor)
         bound = question.bound(maxima, first)
@@ -171,7 +175,7 @@ class Search:
         return True
 
     def _finish(self, label: int, key: tuple[int, int, bool], maxima: np.ndarray) -> None:
-        """Note the sequence that ends here, if it is one of those in question."""
+        """Score the sequence that ends with this prefix, if it is in the searched class."""
         question = self.question
         if question.ascending or key[2]:
             last = question.features[key[0], key[1], question.values]

@@ -1,9 +1,10 @@
-"""What every element of a sequence can pass on: one row for each triple (left or none, itself, right or none).
+"""Features of every element in its context: one row for each triple (left or none, itself, right or none).
 
-With one layer and window 1 an element sees its two neighbours and nothing else, and the pooling keeps the highest of
-each detector. No norm follows the pooling, so the margin of "sorted" over "not sorted" is linear in those maxima:
+With one layer and window 1, an element sees only itself and its two neighbours, and the pooling takes the maximum of
+each detector over the sequence. No norm follows the pooling, so the margin of "sorted" over "not sorted" is linear in
+those maxima:
 
-    margin = weight . (maxima over the triples of the sequence) + bias
+margin = weight . (maxima over the triples of the sequence) + bias
 """
 
 import math
@@ -24,7 +25,7 @@ from headway.proofs import rounding
 from headway.proofs.rounding import Bounded, exact
 
 ENCODINGS = ("none", "clipped", "t5", "alibi")
-"""Encodings whose bias depends on the distance alone, exactly so in fp32, too."""
+"""Encodings whose bias depends on the distance alone, also in fp32."""
 POOLINGS = ("detector", "max")
 
 Rows = Float[Tensor, "left itself right feature"]
@@ -32,11 +33,11 @@ Rows = Float[Tensor, "left itself right feature"]
 
 @dataclass(frozen=True)
 class TripleTable:
-    """Features of every triple in float64; index `values` on the left or right means that nothing stands there.
+    """Features of every triple in float64; index `values` on the left or right means no neighbour.
 
-    `features[l, c, r]` is what the pooling reads of c between l and r; a triple without any neighbour is no part of a
-    sequence of two or more elements, and -inf. `allowance` bounds how far the margin of the model's own fp32
-    pass, for any sequence, can be from that of the table.
+    `features[l, c, r]` is the pooling's input at c between l and r. A triple without any neighbour does not occur in a
+    sequence of two or more elements and is -inf. `allowance` bounds the difference between the margin of the model's
+    fp32 pass and the margin of the table, for any sequence.
     """
 
     features: Rows
@@ -50,7 +51,7 @@ class TripleTable:
 
     @property
     def favours(self) -> Int[Tensor, " favours"]:
-        """Which features speak for "sorted" the higher they are."""
+        """The features with a positive weight for "sorted"."""
         return (self.weight > 0).nonzero().flatten()
 
     @property
@@ -61,14 +62,14 @@ class TripleTable:
         return maxima @ self.weight + self.bias
 
     def of_sequences(self, rows: Tensor) -> Float[Tensor, " row"]:
-        """Margins of whole sequences of one length, without padding."""
+        """Margins of sequences of one length, without padding."""
         edge = rows.new_full((len(rows), 1), self.values)
         left, right = torch.cat([edge, rows[:, :-1]], dim=1), torch.cat([rows[:, 1:], edge], dim=1)
         return self.margin(self.features[left, rows, right].amax(1))
 
 
 def check_model(trained: Trained) -> None:
-    """Raise, with the setting and what is needed, unless every element's features depend on its triple alone."""
+    """Raise an error that names the setting, unless every element's features depend on its triple alone."""
     config: ModelConfig = trained.config.model
     pooling = config.pooling
     wanted: list[tuple[str, Any, str, bool]] = [
@@ -83,7 +84,7 @@ def check_model(trained: Trained) -> None:
     for key, value, needed, fits in wanted:
         if not fits:
             raise InputError(
-                f"{key} = {value!r}: a proof of sortedness needs {needed}; what an element sees must be finite"
+                f"{key} = {value!r}: a proof of sortedness needs {needed}, so that the number of contexts is finite"
             )
     if trained.model.encoding.position_kind != "index":
         raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
@@ -96,7 +97,7 @@ def _pools_maxima(pooling: Any) -> bool:
 
 
 class Layer:
-    """The one layer in float64 with its bounds of rounding, from values to triples."""
+    """The single layer in float64 with its rounding bounds: from values to features of triples."""
 
     def __init__(self, model: Transformer, values: int):
         self.model, self.values = model, values
@@ -113,7 +114,7 @@ class Layer:
         self.apart = rounding.length(self.value.value[:, None] - self.value.value)
 
     def _bias(self, kept: tuple[int, ...]) -> Float[Tensor, "head 3"]:
-        """What the encoding adds to the scores of the left neighbour, the element itself and the right one."""
+        """The encoding's bias on the scores of the left neighbour, the element itself and the right neighbour."""
         device = self.model.embedding.weight.device
         query, keys = torch.ones(1, 1, dtype=torch.int64, device=device), torch.arange(3, device=device)[None]
         found = self.model.encoding.bias(query, keys, "encoder")
@@ -123,7 +124,7 @@ class Layer:
         return found[list(kept)] if len(found) > 1 else found.expand(len(kept), 3)
 
     def features(self, itself: int) -> Bounded:
-        """`left right d_model` of one element between all pairs of neighbours; the last index is none."""
+        """Features `left right d_model` of one element between all pairs of neighbours; the last index means none."""
         own = (self.query.value[itself] * self.key.value).sum(-1) / math.sqrt(self.query.value.shape[-1])
         score = self._around(itself, own, -torch.inf) + self.bias.double()
         weight = score.softmax(-1)[..., None]
@@ -135,7 +136,7 @@ class Layer:
         return self._feed_forward(self._add(branch, self.own[itself], self.block.own_norm))
 
     def _around(self, itself: int, x: Float[Tensor, "value head"], none: float) -> Float[Tensor, "left right head 3"]:
-        """What belongs to the left neighbour, the element itself and the right neighbour, for all neighbours."""
+        """Stack the entries of the left neighbour, the element itself and the right neighbour, for all neighbours."""
         sides = _with_none(x, none)
         left, right = sides[:, None].expand(-1, len(sides), -1), sides.expand(len(sides), -1, -1)
         return torch.stack([left, x[itself].expand_as(left), right], dim=-1)
@@ -167,13 +168,13 @@ def _block(model: Transformer) -> Any:
 
 
 def _with_none(x: Tensor, none: float) -> Tensor:
-    """One more row, for the neighbour that is not there."""
+    """Append a row for the missing neighbour."""
     return torch.cat([x, torch.full_like(x[:1], none)])
 
 
 @torch.no_grad()
 def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done, total: None) -> TripleTable:
-    """The table of a model, with the bound of rounding over all of it."""
+    """The table of a model, with a rounding bound for the whole table."""
     layer, rows, errors = Layer(model, values), [], []
     for itself in range(values):
         value, error = _read(model, layer.features(itself))
@@ -189,7 +190,7 @@ def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done
 
 
 def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " feature"]]:
-    """What the pooling takes maxima of (the detectors, or the stream itself), and the largest error of each."""
+    """The values whose maxima the pooling takes (detectors or residual stream), and the largest error of each."""
     pooling = model.pooling
     if not isinstance(pooling, Detector):
         return hidden.value, hidden.error.max().expand(hidden.value.shape[-1])
@@ -203,7 +204,7 @@ def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " 
 
 
 def _margin_weights(model: Transformer) -> tuple[Tensor, float]:
-    """Weight and bias of the margin of "sorted", exact up to float64."""
+    """Weight and bias of the margin of "sorted", in float64."""
     readout = model.readout.weight.double(), model.readout.bias.double()
     weight, bias = readout[0][1] - readout[0][0], float(readout[1][1] - readout[1][0])
     if not isinstance(model.pooling, Detector):
@@ -214,7 +215,7 @@ def _margin_weights(model: Transformer) -> tuple[Tensor, float]:
 
 
 def _readout_error(model: Transformer, weight: Tensor, size: Tensor, error: Tensor) -> float:
-    """Error of the margin: that of the maxima, and the roundings of projection and readout."""
+    """Error of the margin: the error of the maxima, and the roundings of projection and readout."""
     found, pooled = float(weight.abs() @ error), exact((size + error)[None])
     if isinstance(model.pooling, Detector):
         project = model.pooling.project

@@ -1,8 +1,8 @@
-"""A second look at a proof of sums: every context as a real sum, run through the model itself in fp32.
+"""Independent check of a proof about sums: one real sum for every context, run through the model itself in fp32.
 
-Nothing here uses the tables of the proof, nor its list of contexts. Columns are written down in every way, read as two
-numbers, and kept where both are numbers as the task writes them; what the model says at the asked column is compared
-with the right answer. That each context is met by some sum is all that the induction needs.
+It uses neither the tables of the proof nor its list of contexts. All combinations of columns are generated, read as two
+numbers, and kept if both numbers are valid for the task. The model's token at the column of interest is compared with
+the right one. The induction needs only that every context occurs in some sum.
 """
 
 import time
@@ -23,26 +23,26 @@ from headway.tasks import Examples
 from headway.tasks.addition_text import AdditionText
 
 AT_ONCE = 1 << 11
-"""Sums that are run at once."""
+"""Sums per batch."""
 MOST = 20_000_000
-"""Contexts that are looked at one by one."""
+"""Largest number of contexts that the check covers."""
 CLOSE = 1e-2
-"""How much larger than the smallest margin of the model itself a certificate's may be: fp32 is coarser."""
-METHOD = "one real sum for every context, run through the model itself in fp32"
+"""Largest accepted excess of a certificate's smallest margin over the measured one, which has fp32 precision."""
+METHOD = "one sum for every context, run through the model itself in fp32"
 
 Digits = Int[np.ndarray, "sum column"]
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums by columns, units first, -1 where a number has ended; `column` is the one whose token is asked."""
+    """Sums as columns, units first, -1 past the end of a number; `column` is the column whose token is checked."""
 
     first: Digits
     second: Digits
     column: int
 
     def valid(self) -> Bool[np.ndarray, " sum"]:
-        """Whether both rows are numbers: digits without a gap, and no 0 at the top of two digits or more."""
+        """Whether both rows are numbers: digits without a gap, and no leading 0 unless the number is 0."""
         return _is_number(self.first) & _is_number(self.second)
 
     def take(self, rows: np.ndarray) -> "Sums":
@@ -62,7 +62,7 @@ def _is_number(digits: Digits) -> Bool[np.ndarray, " sum"]:
 
 
 def check(trained: Trained, proof: Proof, reach: Reach, progress: OnProgress) -> Check:
-    """Whether the model is right in every context, and the certificate claims no more than that."""
+    """Verify that the model is right in every context and that the certificate does not claim more."""
     began, found, smallest = time.perf_counter(), 0, float("inf")
     for sums in covering(reach):
         margin = _margins(trained, sums)
@@ -82,32 +82,32 @@ def check(trained: Trained, proof: Proof, reach: Reach, progress: OnProgress) ->
 
 
 def _objections(proof: Proof, found: int, smallest: float) -> Iterator[str]:
-    """Why a certificate claims more than was found."""
+    """The reasons why a certificate claims more than the check found."""
     if proof.contexts != found:
-        yield f"it names {proof.contexts:,} contexts, and there are {found:,}"
+        yield f"it counts {proof.contexts:,} contexts; there are {found:,}"
     if smallest <= 0:
         yield f"the model is wrong in a context (margin {smallest:.4g})"
     if proof.smallest_margin is None or proof.smallest_margin > smallest + CLOSE:
-        yield f"it claims a smallest margin of {proof.smallest_margin}, and the model has {smallest:.6g}"
+        yield f"it claims a smallest margin of {proof.smallest_margin}; the model's is {smallest:.6g}"
     elif proof.rounding is None or not proof.rounding.allowance < proof.smallest_margin:
-        yield "its margin is not above what it allows for rounding"
+        yield "its margin is not above its rounding allowance"
     elif proof.rounding.allowance < abs(smallest - proof.smallest_margin):
-        yield "it allows less for rounding than the two margins differ"
+        yield "its rounding allowance is smaller than the difference of the two margins"
 
 
 def covering(reach: Reach) -> Iterator[Sums]:
-    """Sums in which every context occurs at the asked column, one for each."""
+    """One sum for each context, with the context at the column that is checked."""
     for column in range(1, reach.general + 1):
         lowest = max(1, column - reach.below)
         fillers: list[tuple[tuple[int, int], ...]] = [()]
-        if lowest > 1:  # what lies below is seen by its carry alone
+        if lowest > 1:  # lower columns matter through their carry alone
             fillers = [((1, 1),) * (lowest - 1), ((1, 1),) * (lowest - 2) + ((6, 5),)]
         for filler in fillers:
             yield from _in_every_way(column, column + reach.above - lowest + 1, filler)
 
 
 def _in_every_way(column: int, width: int, filler: tuple[tuple[int, int], ...]) -> Iterator[Sums]:
-    """Every row of so many columns above the filler, and a column above them where a number would end in 0."""
+    """All rows of `width` columns above the filler, with one column more where a number would have a leading 0."""
     states = np.array([*product(range(10), range(10)), *((digit, -1) for digit in range(10)), (-1, -1)])
     states = states[states[:, 0] >= states[:, 1]]  # attention does not see which number a digit belongs to
     for low in range(len(states)):
@@ -122,20 +122,20 @@ def _in_every_way(column: int, width: int, filler: tuple[tuple[int, int], ...]) 
 
 
 def _numbers(columns: Int[np.ndarray, "sum column two"], column: int) -> Sums:
-    """Two numbers of the columns: where the second one ends it takes the larger digit, which is 0 only if both are."""
+    """Two numbers with these columns. The number that ends first gets the larger digit there, so no leading 0."""
     alone = np.pad(columns[:, 1:, 1] < 0, ((0, 0), (0, 1)))
     ends = alone & (columns[:, :, 1] >= 0)
     first = np.where(ends, columns[:, :, 1], columns[:, :, 0])
     second = np.where(ends, columns[:, :, 0], columns[:, :, 1])
     last = columns[:, -1]
-    open_end = (last == 0).any(1)  # then both go on, and end in a 1 above the columns in view
+    open_end = (last == 0).any(1)  # both continue to a 1 above the visible columns
     on = np.where(open_end[:, None], np.where(last >= 0, 1, -1), -1)
     return Sums(np.column_stack([first, on[:, 0]]), np.column_stack([second, on[:, 1]]), column)
 
 
 @torch.inference_mode()
 def _margins(trained: Trained, sums: Sums) -> np.ndarray:
-    """The model's margins at the asked column, of the sums that have a token there."""
+    """The model's margins at the checked column, for the sums that have a token there."""
     assert isinstance(trained.task, AdditionText)
     found = []
     for start in range(0, len(sums.first), AT_ONCE):

@@ -1,9 +1,9 @@
-"""What can stand around a column of a sum: every local context, whatever the length of the numbers.
+"""All local contexts of a column of a sum, for numbers of any length.
 
-Columns are counted from 1, the units. A column holds a digit of both numbers (a pair, whose order attention does not
-see), of one of them, or nothing. The digit of column p is written by a query that sees the columns from `below` columns
-under p to `above` over it, the digits written just before, and no more. A context is the columns in view, and the carry
-into the lowest of them; carries and written digits in view follow from these.
+Columns are counted from 1, the units. A column holds a digit of both numbers (an unordered pair, since attention does
+not see the order), of one number, or nothing. The query that writes the digit of column p sees the columns from p -
+`below` to p + `above` and the digits written just before. A context is the state of the visible columns and the carry
+into the lowest of them. The other carries and the written digits follow from these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from torch import Tensor
 PAIRS = [(low, high) for low in range(10) for high in range(low, 10)]
 SINGLES = [(digit, -1) for digit in range(10)]
 STATES = np.array([*PAIRS, *SINGLES, (-1, -1)])
-"""State of a column -> its digits, -1 where there is none: 55 pairs, 10 single digits, nothing."""
+"""State of a column -> its digits, -1 for a missing digit: 55 pairs, 10 single digits, nothing."""
 N_PAIRS, N_STATES = len(PAIRS), len(STATES)
 EMPTY = N_STATES - 1
 IS_PAIR, IS_SINGLE = np.arange(N_STATES) < N_PAIRS, (np.arange(N_STATES) >= N_PAIRS) & (np.arange(N_STATES) < EMPTY)
@@ -30,7 +30,7 @@ States = Int[np.ndarray, "context column"]
 
 @dataclass(frozen=True)
 class Reach:
-    """How far each kind of attention sees, in columns, and from which distance on all distances are one."""
+    """How many columns each kind of attention sees, and the distance from which all distances are equal (`clip`)."""
 
     encoder: int
     decoder: int
@@ -43,18 +43,20 @@ class Reach:
 
     @property
     def below(self) -> int:
-        """Columns under p in view; the digits written just before belong to columns of their own."""
+        """Visible columns below p, including those whose digits were written just before."""
         return max(self.cross + self.encoder, self.decoder + 1)
 
     @property
     def general(self) -> int:
-        """From this column on, where a column stands makes no difference any more."""
+        """From this column on, contexts no longer depend on the column's index."""
         return max(self.clip + self.cross, self.below + 1)
 
 
 @dataclass(frozen=True)
 class Place:
-    """The contexts of one column p, or of all from `reach.general` on, with one carry into the lowest in view."""
+    """The contexts of one column p, or of all columns from `reach.general` on, for one carry into the lowest visible
+    column.
+    """
 
     reach: Reach
     column: int
@@ -70,7 +72,7 @@ class Place:
 
     @property
     def units(self) -> bool:
-        """Whether the lowest column in view is, or may be, that of the units."""
+        """Whether the lowest visible column can be the units."""
         return self.lowest == 1 and self.carry == 0
 
     @property
@@ -82,7 +84,7 @@ class Place:
 
 
 def places(reach: Reach) -> list[Place]:
-    """Every kind of place: each low column for itself, then all others at once."""
+    """One entry for each low column, and one for all higher columns together."""
     found = []
     for column in range(1, reach.general + 1):
         place = Place(reach, column, 0)
@@ -94,9 +96,9 @@ def places(reach: Reach) -> list[Place]:
 
 @lru_cache(maxsize=2)
 def may_follow(*, units: bool) -> Bool[np.ndarray, "column next"]:
-    """Whether a column may have a next one above it; a number of two digits or more does not end in 0.
+    """Whether a column may have the next one above it; a number of two or more digits has no leading 0.
 
-    `units`: the lower column may be that of the units, where a number may be 0.
+    `units`: the lower column may be the units, where a number may be 0.
     """
     low = STATES[:, 0]
     one_nonzero = np.asarray((STATES > 0).any(1) | units)
@@ -113,9 +115,9 @@ def may_follow(*, units: bool) -> Bool[np.ndarray, "column next"]:
 
 @dataclass(frozen=True)
 class Group:
-    """Contexts of a place that share the digits written just before: every lower row with every upper row it allows.
+    """Contexts that share the digits written just before: every lower row with every upper row that may follow it.
 
-    `lower` are the columns under p, `carry` what comes into p, `written` the digits before p, oldest first.
+    `lower` are the columns below p, `carry` is the carry into p, `written` are the digits before p, oldest first.
     """
 
     place: Place
@@ -125,26 +127,26 @@ class Group:
 
     @cached_property
     def upper(self) -> States:
-        """The columns from p upwards in view."""
+        """The visible columns from p upwards."""
         first = not self.place.n_below
         return _rows(self.place.reach.above + 1, units=self.place.units and first, only_units=first)
 
     @cached_property
     def joins(self) -> Bool[np.ndarray, "state upper"]:
-        """Which upper rows may stand above a column of each state."""
+        """Which upper rows may follow a column of each state."""
         if not self.place.n_below:
             return np.ones((N_STATES, len(self.upper)), dtype=bool)
         return may_follow(units=self.place.units and self.place.n_below == 1)[:, self.upper[:, 0]]
 
     @cached_property
     def size(self) -> int:
-        """How many contexts these are."""
+        """The number of contexts."""
         if not self.place.n_below:
             return len(self.upper)
         return int(self.joins.sum(1)[self.lower[:, -1]].sum())
 
     def contexts(self, device: torch.device, most: int) -> Iterator["Contexts"]:
-        """All contexts, about so many at once (at least those of one lower row)."""
+        """All contexts in batches of about `most` (at least one lower row)."""
         lower, upper, carry, joins = (
             torch.as_tensor(x, device=device) for x in (self.lower, self.upper, self.carry, self.joins)
         )
@@ -160,7 +162,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Contexts:
-    """Some contexts: the columns in view from the lowest on, the carry into column p, and the digits before it."""
+    """A batch of contexts: the visible columns from the lowest on, the carry into p, and the digits before it."""
 
     place: Place
     states: Int[Tensor, "context column"]
@@ -168,7 +170,7 @@ class Contexts:
     written: tuple[int, ...]
 
     def right(self, eos: int) -> Int[Tensor, " context"]:
-        """The token that is to be written: the column's digit, the last carry, or the end."""
+        """The right next token: the column's digit, the final carry, or EOS."""
         here = self.states[:, self.place.n_below]
         digit = (torch.as_tensor(TOTAL, device=here.device)[here] + self.carry) % 10
         return torch.where(here == EMPTY, torch.where(self.carry == 1, 1, eos), digit)
@@ -180,34 +182,34 @@ class Contexts:
 
 @dataclass(frozen=True)
 class Context:
-    """One context: the states of the columns in view from the lowest on, and the carry into column p."""
+    """One context: the states of the visible columns from the lowest on, and the carry into column p."""
 
     place: Place
     states: tuple[int, ...]
     carry: int
 
     def describe(self) -> str:
-        """In words, the highest column first: `column 3 and above: columns 3 [9+9] 1+4 with carry 0 into ...`."""
+        """A description, highest column first: `column 3 and above: columns 3 [9+9] 1+4 with carry 0 into ...`."""
         columns = ["+".join(str(digit) for digit in STATES[state] if digit >= 0) or "-" for state in self.states]
         columns[self.place.n_below] = f"[{columns[self.place.n_below]}]"
         shown = " ".join(reversed(columns))
         return f"{self.place.describe()}: columns {shown} with carry {self.carry} into the one in brackets"
 
     def numbers(self) -> tuple[list[int], list[int]]:
-        """Two numbers, their units first, in which this context occurs; as short as they can be."""
+        """The shortest two numbers (units first) in which this context occurs."""
         below = self.place.lowest - 1
         if below == 0 and (self.place.carry or not IS_PAIR[self.states[0]]):
             below = 1  # a column that carries, or in which both numbers have a digit
         columns = [(1, 1)] * (below - 1) + [(5, 6) if self.place.carry else (1, 1)] * (below > 0)
         columns += [(int(low), int(high)) for low, high in STATES[list(self.states)] if low >= 0]
         last = self.states[-1]
-        if last != EMPTY and not may_follow(units=False)[last, EMPTY]:  # a number would end in 0
+        if last != EMPTY and not may_follow(units=False)[last, EMPTY]:  # a number would have a leading 0
             columns.append((1, 1 if IS_PAIR[last] else -1))
         return _in_rows(columns)
 
 
 def _in_rows(columns: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Columns of unordered digits as two numbers; the one that ends first has the larger digit there, so no 0."""
+    """Two numbers with these columns of unordered digits. The one that ends first gets the larger digit there."""
     first, second = [], []
     for index, (low, high) in enumerate(columns):
         if high < 0:
@@ -220,14 +222,14 @@ def _in_rows(columns: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 
 def groups(place: Place) -> list[Group]:
-    """The contexts of a place by the digits written before; only those in which something is still to be written."""
+    """The contexts of a column, grouped by the digits written before; only those with a token still to write."""
     lower = _rows(place.n_below, units=place.units, only_units=not place.everywhere and place.lowest == 1)
     carry = np.full(len(lower), place.carry)
     if not place.n_below:
         return [Group(place, lower, carry, ())]
     asked, digits = np.ones(len(lower), dtype=bool), []
     for column in lower.T:
-        asked &= (column != EMPTY) | (carry == 1)  # else the answer has ended before
+        asked &= (column != EMPTY) | (carry == 1)  # otherwise the answer has already ended
         digits.append((TOTAL[column] + carry) % 10)
         carry = (TOTAL[column] + carry) // 10
     seen = np.stack(digits[-(place.reach.decoder + 1) :], axis=1)[asked]
@@ -241,9 +243,9 @@ def groups(place: Place) -> list[Group]:
 
 @lru_cache(maxsize=16)
 def _rows(width: int, *, units: bool, only_units: bool) -> States:
-    """Every row of so many columns in which each may follow the one before.
+    """Every row of `width` columns in which each column may follow the one below it.
 
-    `units`: the first may be the column of the units; `only_units`: it must be, so it holds a pair.
+    `units`: the first column may be the units; `only_units`: it must be, so it holds a pair.
     """
     rows = np.zeros((1, 0), dtype=np.int64)
     for index in range(width):
@@ -257,7 +259,7 @@ _CODES = {(int(low), int(high)): code for code, (low, high) in enumerate(STATES)
 
 
 def contexts_of(reach: Reach, a: Sequence[int], b: Sequence[int]) -> list[tuple[Context, tuple[int, ...]]]:
-    """The contexts that a sum meets, one for each token to be written, each with the digits written before it."""
+    """The contexts of one sum, one for each token of the answer, each with the digits written before it."""
     longest = max(len(a), len(b))
     states = [EMPTY] * (longest + reach.above + 2)
     for column in range(longest):

@@ -1,9 +1,9 @@
-"""How far the logits of a local model of sums can be from the proof's, to first order in the roundings.
+"""First-order bounds of the difference between a model's fp32 logits and the proof's float64 logits, for sums.
 
-Every operation of the model is off by at most a known amount (`rounding.py`). What such an error does to a logit is its
-derivative, computed backwards from the logit for each context; the sum over all operations of |derivative| times the
-largest error bounds the difference to first order. Terms of higher order are the square of errors of about 1e-5;
-`HIGHER_ORDERS` doubles the bound for them.
+Every operation of the model has a known largest rounding error (`rounding.py`). The effect of such an error on a logit
+is its derivative, computed by backpropagation for each context. The sum over all operations of |derivative| times the
+largest error bounds the difference to first order. Higher-order terms are products of errors of about 1e-5;
+`HIGHER_ORDERS` doubles the bound to cover them.
 """
 
 import math
@@ -19,16 +19,16 @@ from headway.proofs.rounding import ARGUMENT, EXPONENTIAL, SQUARE_ROOT, UNIT, ga
 HIGHER_ORDERS = 2.0
 """Factor on the first-order bound."""
 KINK = 1e-3
-"""A ReLU whose input is closer to 0 than this may be on either side of it: its whole output counts as an error."""
+"""A ReLU input closer to 0 than this may have either sign, so its whole output counts as error."""
 
 Parts = Float[Tensor, "..."]
-"""What keys add to an attention, `... head part`: see `key_parts`."""
+"""The contributions of keys to an attention sum, `... head part`: see `key_parts`."""
 Cotangent = Float[Tensor, "#row out d_model"]
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """Float64 values, and how far each of the model's fp32 numbers can be from them."""
+    """Float64 values, each with a bound of its difference from the model's fp32 number."""
 
     value: Float[Tensor, "*any"]
     error: Float[Tensor, "*any"]
@@ -42,12 +42,12 @@ class Bounded:
 
 
 def exact(value: Tensor) -> Bounded:
-    """Numbers that the model holds as they are, such as embeddings."""
+    """Numbers without rounding error, such as embeddings."""
     return Bounded(value, torch.zeros_like(value))
 
 
 def linear(x: Bounded, layer: nn.Linear) -> Bounded:
-    """A linear layer: the input's errors, and a share of the sum of absolute products."""
+    """A linear layer: the propagated input errors, and gamma times the sum of absolute products."""
     value, own = _linear(layer, x.value)
     return Bounded(value, own + x.error @ layer.weight.abs().T)
 
@@ -65,7 +65,7 @@ def scores(query: Bounded, key: Bounded, bias: Tensor) -> Bounded:
 
 
 def key_parts(score: Bounded, value: Bounded, centre: Tensor) -> Parts:
-    """What one key adds for each row: weighted values, their errors, what errors of the score do, and weights.
+    """What one key adds for each row: weighted values, their errors, effects of score errors, and weights.
 
     With w = exp(score) and E the error of log w: w v, w e, w E |v - centre|, w E, w. An error E of log w moves the
     output by w E (v - output), whose size is at most w E (|v - centre| + |output - centre|), whatever the centre.
@@ -79,19 +79,21 @@ def key_parts(score: Bounded, value: Bounded, centre: Tensor) -> Parts:
 
 
 def attended(parts: Parts, keys: int, centre: Tensor) -> Bounded:
-    """The output of attention, heads side by side, from the sum of all parts; `keys` are the most that are seen."""
+    """The attention output, heads concatenated, from the sum of all parts; `keys` is the largest number of visible
+    keys.
+    """
     width = (parts.shape[-1] - 2) // 3
     summed, errors, moved, shift, weight = torch.split(parts, [width, width, width, 1, 1], dim=-1)
     found = summed / weight
     error = (errors + moved + (found - centre).abs() * shift) / weight
-    # The sums' own roundings: a share of the mean absolute value that is mixed.
+    # Rounding of the sums: gamma times the mean absolute value.
     error = error + gamma(4 * keys + 16) * (found.abs() + centre.abs() + moved / shift)
     return Bounded(found.flatten(-2), error.flatten(-2))
 
 
 @dataclass(frozen=True)
 class Normed:
-    """The output of a layer norm, and its roundings: all coordinates scaled alike, moved alike, and each by itself."""
+    """The output of a layer norm and its roundings: a common scale error, a common shift, errors per coordinate."""
 
     value: Tensor
     scaled: Tensor
@@ -101,14 +103,14 @@ class Normed:
     own: Tensor
 
     def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
-        """What the roundings do to linear functions of the output."""
+        """The effect of the roundings on linear functions of the output."""
         scaled = (cotangent @ self.scaled[..., None])[..., 0].abs() * self.scale_error
         moved = (cotangent @ self.moved).abs() * self.move_error
         return scaled + moved + weighed(cotangent, self.own)
 
 
 def normed(norm: nn.LayerNorm, x: Tensor) -> Normed:
-    """A layer norm; `rounding.layer_norm` derives the sizes of its roundings."""
+    """A layer norm; the sizes of its roundings are derived in `rounding.layer_norm`."""
     n = x.shape[-1]
     spread = _spread(norm, x)
     scaled = (x - x.mean(-1, keepdim=True)) / spread * norm.weight
@@ -119,7 +121,7 @@ def normed(norm: nn.LayerNorm, x: Tensor) -> Normed:
 
 
 def normed_linear(x: Bounded, norm: nn.LayerNorm, layer: nn.Linear) -> Bounded:
-    """A layer norm and a linear layer behind it, as one step."""
+    """A layer norm followed by a linear layer."""
     read, cotangent = normed(norm, x.value), layer.weight[None]
     value, own = _linear(layer, read.value)
     carried = weighed(_back_through_norm(norm, x.value, cotangent), x.error)
@@ -128,7 +130,7 @@ def normed_linear(x: Bounded, norm: nn.LayerNorm, layer: nn.Linear) -> Bounded:
 
 @dataclass(frozen=True)
 class Tail:
-    """The layers behind an attention: output projection, feed-forward, norm, and what reads it."""
+    """The layers after an attention: output projection, feed-forward, norm, and the linear layers after it."""
 
     output: nn.Linear
     block: Block
@@ -140,7 +142,7 @@ class Tail:
         return torch.cat([reader.weight for reader in self.readers])
 
     def forward(self, x: Bounded, heads: Bounded) -> "Passed":
-        """The values from the stream `x` and the heads' outputs on, each with its own roundings."""
+        """The forward pass from the residual stream `x` and the head outputs, with the roundings of each operation."""
         branch, branch_own = _linear(self.output, heads.value)
         middle = x.value + branch
         middle_own = UNIT * (x.value.abs() + branch.abs()) + branch_own + x.error
@@ -157,7 +159,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Passed:
-    """A forward pass through a tail, and the roundings of each of its operations."""
+    """A forward pass through a `Tail`, with the roundings of each of its operations."""
 
     tail: Tail
     heads: Bounded
@@ -173,7 +175,9 @@ class Passed:
     values_own: Float[Tensor, "row out"]
 
     def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
-        """Bounds for linear functions of the last norm, given by their derivatives; without the readers' roundings."""
+        """Error bounds of linear functions of the final norm, given by their derivatives; without the readers'
+        roundings.
+        """
         block = self.tail.block
         bound = self.ready.errors(cotangent)
         stream = _back_through_norm(self.tail.norm, self.last, cotangent)
@@ -190,11 +194,11 @@ class Passed:
         return bound + weighed(stream @ self.tail.output.weight, self.heads.error)
 
     def value_errors(self) -> Float[Tensor, "row out"]:
-        """Bounds for the values themselves."""
+        """Error bounds of the values."""
         return self.errors(self.tail.weight[None]) + self.values_own
 
     def difference_errors(self, right: Int[Tensor, " row"]) -> Float[Tensor, "row out"]:
-        """Bounds for the differences of the right value and each of the others."""
+        """Error bounds of the differences between the right value and each other value."""
         weight = self.tail.weight
         own = self.values_own.gather(1, right[:, None]) + self.values_own
         return HIGHER_ORDERS * (self.errors(weight[right][:, None] - weight) + own)

@@ -1,9 +1,9 @@
-"""What a local model of sums computes in every context, tabulated column by column in float64.
+"""Tables of what a model with windowed attention computes for sums, in every context, in float64.
 
-Attention is a sum over keys, divided by another: `sum of exp(score) value` by `sum of exp(score)`. Each column in view
-adds its part to both, and that part depends on the column and its own neighbours alone. So the parts are tabulated, and
-a context costs a few additions and one feed-forward layer instead of a pass over its tokens. Beside every number
-stands a bound of how far the model's own fp32 number can be from it.
+Attention is a quotient of two sums over keys: `sum of exp(score) value` over `sum of exp(score)`. Each visible column
+adds a part to both sums, which depends only on the column and its neighbours. These parts are tabulated, so that a
+context costs a few additions and one feed-forward layer instead of a pass over its tokens. Every number has a bound of
+its difference from the model's fp32 number.
 """
 
 import copy
@@ -34,13 +34,13 @@ from headway.tasks.addition_text import CHARACTERS
 
 DIGITS = 10
 AROUND = tuple(CHARACTERS.index(character) for character in " +  = ")
-"""The tokens around the numbers: always the same, and they see only each other."""
+"""The tokens around the numbers. They are always the same and see only each other."""
 AT_ONCE = 1 << 16
-"""Neighbourhoods of a column that are encoded at once."""
+"""Neighbourhoods of a column that are encoded in one batch."""
 
 
 class Tables:
-    """A model of one encoder and one decoder layer whose attention reaches a few columns, as tables over contexts."""
+    """Tables over contexts of a model with one encoder layer and one decoder layer of windowed attention."""
 
     def __init__(self, model: Transformer, reach: Reach, bos: int):
         self.model, self.reach, self.bos = copy.deepcopy(model).double().eval().requires_grad_(False), reach, bos
@@ -54,7 +54,7 @@ class Tables:
         self._memories: dict[int, tuple[Bounded, Bounded]] = {}
 
     def _bias(self, kind: str, ahead: int) -> Tensor:
-        """The bias of each head for a key so many columns ahead of its query."""
+        """Each head's bias for a key `ahead` columns ahead of its query."""
         clip = self.reach.clip
         table = self.model.encoding.tables[kind].weight  # type: ignore[index, union-attr]
         return table[max(-clip, min(clip, ahead)) + clip]
@@ -69,19 +69,20 @@ class Tables:
         return _heads(self.encoder.own, self._embedded(tokens), self.encoder.own_norm)
 
     def _encoder_parts(self, query: Bounded, key: Bounded, value: Bounded, ahead: int) -> Parts:
-        """`query x key`: what each key so many columns ahead adds for each query."""
+        """`query x key`: the attention parts of each key `ahead` columns ahead, for each query."""
         score = scores(_rows(query), key, self._bias("encoder", ahead))
         return key_parts(score, _repeated(value, len(query.value)), self._encoder_centre())
 
     def _encoder_centre(self) -> Tensor:
-        """The mean value of all tokens of a question, from which errors of weights are counted."""
+        """The mean value over all tokens of a question, used as the centre of error bounds."""
         return self._encoder_heads([*range(DIGITS), *AROUND])[2].value.mean(0)
 
     def memory(self, column_class: int) -> tuple[Bounded, Bounded]:
         """Keys and values for cross-attention of both digits of a column, in every neighbourhood.
 
-        A neighbourhood is a row of states from `encoder` columns below to as many above, read as a number in base 66.
-        `column_class` is the column, or `clip` for all from there on: how far the tokens around the numbers are.
+        A neighbourhood is a row of states from `encoder` columns below to `encoder` columns above, read as a number in
+        base 66. `column_class` is the column, or `clip` for all columns from `clip` on; it sets the distance to the
+        tokens around the numbers.
         """
         if column_class not in self._memories:
             self._memories[column_class] = self._encode_digits(column_class)
@@ -105,7 +106,7 @@ class Tables:
         return self._as_memory(encoded, 2)
 
     def _by_state(self, parts: Parts) -> Parts:
-        """What the digits of a column add, for each state of the column."""
+        """The attention parts of a column's digits, for each state of the column."""
         present = (self.digits[:, :, None] == torch.arange(DIGITS, device=self.device)).sum(1).double()
         return torch.einsum("qdhp,sd->qshp", parts, present)
 
@@ -116,7 +117,7 @@ class Tables:
         return self._as_memory([self._finish_encoder(self._embedded(list(AROUND)), parts)], 1)
 
     def _finish_encoder(self, x: Bounded, parts: Parts) -> Bounded:
-        """Keys and values, side by side, that cross-attention reads of the encoder's output."""
+        """Keys and values, concatenated, that cross-attention computes from the encoder's output."""
         assert isinstance(self.model.encoder_norm, nn.LayerNorm)
         readers = (self.cross.key, self.cross.value)
         tail = Tail(self.encoder.own.output, self.encoder, self.model.encoder_norm, readers)
@@ -136,11 +137,11 @@ class Tables:
     # The decoder at one column.
 
     def _cross_centre(self) -> Tensor:
-        """The mean value of what cross-attention reads at a digit, from which errors of weights are counted."""
+        """The mean cross-attention value at a digit, used as the centre of error bounds."""
         return self.memory(self.reach.clip)[1].value.mean((0, 1))
 
     def writer(self, place: Place, written: tuple[int, ...]) -> Callable[[Contexts], Passed]:
-        """Contexts of a place in which these digits were written before -> the pass that gives the next token."""
+        """A function that computes the next token for contexts of a column with these digits written before."""
         x = self._after_self_attention(place, written)
         assert self.decoder.cross_norm is not None and isinstance(self.model.decoder_norm, nn.LayerNorm)
         query = _split(self.cross, normed_linear(x, self.decoder.cross_norm, self.cross.query))
@@ -169,20 +170,20 @@ class Tables:
         return add(x[-1:], linear(attended(parts, len(tokens), centre), own.output))
 
     def view(self, place: Place, written: tuple[int, ...]) -> list[int]:
-        """The tokens of the answer that the query sees: the digits written before, after BOS where it is in view."""
+        """The answer tokens that the query sees: the digits written before, and BOS if it is in the window."""
         begins = place.column - self.reach.decoder <= 1
         digits = written[-(self.reach.decoder + 1 - begins) :] if self.reach.decoder + 1 > begins else ()
         return [self.bos] * begins + list(digits)
 
     def _column_parts(self, query: Bounded, column: int, ahead: int) -> Parts:
-        """What a column so far ahead adds to cross-attention, in every neighbourhood."""
+        """The cross-attention parts of a column `ahead` columns ahead, in every neighbourhood."""
         key, value = self.memory(min(column, self.reach.clip))
         parts = key_parts(scores(query, key, self._bias("cross", ahead)), value, self._cross_centre())
         middle = torch.arange(len(parts), device=self.device) // N_STATES**self.reach.encoder % N_STATES
         return (parts * (self.digits[middle] >= 0)[..., None, None]).sum(1)
 
     def _neighbourhoods(self, contexts: Contexts, offsets: list[int]) -> dict[int, Int[Tensor, " context"]]:
-        """The code of each column's neighbourhood; what lies below the units or above the view is empty."""
+        """The code of each column's neighbourhood; columns below the units or above the visible ones are empty."""
         states, at, reach = contexts.states, contexts.place.n_below, self.reach.encoder
 
         def state(column: int) -> Tensor:

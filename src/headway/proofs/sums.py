@@ -1,7 +1,8 @@
-"""Addition of two numbers of any length, proved: the next token is right in every context, so by induction all are.
+"""Proof of addition of two numbers of any length: the next token is right in every context, so the answer is right.
 
-At the units nothing was written. If every digit up to a column is right, the query of the next one stands in one of
-the contexts; if the model is right in all of them, it writes the right token there too, up to the end.
+The proof is by induction over columns. At the units nothing is written yet. If every digit up to a column is right, the
+query of the next digit is in one of the enumerated contexts. If the model is right in all of them, it writes the right
+token there too, until the end.
 """
 
 import math
@@ -29,25 +30,25 @@ from headway.tasks.addition_text import AdditionText
 from headway.tasks.links import explorer_link
 
 AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
-"""Contexts that are computed at once."""
+"""Contexts per batch."""
 BOUNDED_AT_ONCE = {"cpu": 1 << 9, "cuda": 1 << 18}
-"""Contexts whose roundings are bounded at once: sixteen derivatives each."""
+"""Contexts per batch when rounding errors are bounded, which needs sixteen derivatives for each."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
-"""Contexts that one proof may have: more would take hours."""
+"""Largest number of contexts in one proof: more would take hours."""
 LOW = 4.0
-"""Margins below this are counted; an allowance for rounding that is larger proves nothing."""
+"""Margins below this are counted; a larger rounding allowance proves nothing."""
 KEPT, KEPT_AT_ONCE = 2_000, 20
-"""Failing contexts that are made into sums and run through the model, at most: in all, and of those at once."""
+"""Failing contexts that are turned into sums and run through the model: in all, and per batch."""
 MEASURED, LONGEST_MEASURED = 60, 40
-"""Random sums that are computed both ways, and the digits of the longest number among them."""
+"""Random sums whose margins are computed both ways, and the digits of the longest number among them."""
 ROWS = 200
-"""Sums that are run at once."""
+"""Sums per batch."""
 SHOWN = 5
 SCOPE = "every sum of two numbers, of any lengths"
 
 
 def prove(trained: Trained, progress: OnProgress) -> Proof:
-    """Compute the model in every context, and run the sums of those that fail."""
+    """Compute the margin of every context by tables, and run the sums of failing contexts through the model."""
     began = time.perf_counter()
     task, reach = reach_of(trained)
     every = [group for place in places(reach) for group in groups(place)]
@@ -62,7 +63,7 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
         seed=trained.config.seed,
         answer="undecided",
         scope=SCOPE,
-        method=f"every context of {reach.below + reach.above + 1} columns and the digits written before, by tables",
+        method=f"tables over every context of {reach.below + reach.above + 1} columns and the digits written before",
         contexts=total,
         contexts_by_kind=margins.counts,
         smallest_margin=margins.smallest,
@@ -74,19 +75,19 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
 
 
 def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
-    """Find a proof's claims again by real sums; a certificate with too many contexts for that is not accepted."""
+    """Verify a proof by real sums; a certificate with more than `MOST` contexts is rejected."""
     _, reach = reach_of(trained)
     if proof.scope != SCOPE:
         reasons = (f"it claims {proof.scope!r}; this method proves {SCOPE!r}",)
         return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
     if proof.contexts > MOST:
-        reasons = (f"{proof.contexts:,} contexts are too many to be asked one by one ({MOST:,})",)
+        reasons = (f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})",)
         return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
     return check_sums(trained, proof, reach, progress)
 
 
 def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
-    """The task and how far attention reaches; a model of another kind is refused by name."""
+    """The task and the reach of its attention; raises for a model that cannot be proved."""
     task, config = trained.task, trained.config.model
     assert isinstance(task, AdditionText)
     for wrong, name, needed in (
@@ -100,11 +101,11 @@ def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
         (config.log_length_scale, "model.log_length_scale = true", "false"),
     ):
         if wrong:
-            raise InputError(f"{name}: a proof needs {needed}; contexts are not finite otherwise")
+            raise InputError(f"{name}: a proof needs {needed}, so that the number of contexts is finite")
     layers = (config.encoder_layers, config.decoder_layers)
     if layers != (1, 1):
         raise InputError(
-            f"{layers[0]} + {layers[1]} layers: a proof needs 1 + 1; one layer more has thousands of times the contexts"
+            f"{layers[0]} + {layers[1]} layers: a proof needs 1 + 1; another layer multiplies the contexts by thousands"
         )
     encoder, decoder, cross = (_window(config, kind) for kind in ("encoder", "decoder", "cross"))
     return task, Reach(encoder, decoder, cross, config.encoding.options["clip"])
@@ -121,12 +122,12 @@ def _check_size(total: int, reach: Reach, device: torch.device) -> None:
     if total > MOST_CONTEXTS[device.type]:
         raise InputError(
             f"{total:,} contexts of {reach.below + reach.above + 1} columns are too many for this device "
-            f"({MOST_CONTEXTS[device.type]:,}); smaller windows or a GPU needed"
+            f"(at most {MOST_CONTEXTS[device.type]:,}); use smaller windows or a GPU"
         )
 
 
 class Margins:
-    """Margins of a model over contexts: the smallest, where it is, and the low ones."""
+    """Margins over contexts: the smallest, its context, and the margins below `LOW`."""
 
     def __init__(self, trained: Trained, task: AdditionText, reach: Reach):
         bos, eos = task.vocabulary.bos, task.vocabulary.eos
@@ -142,7 +143,7 @@ class Margins:
 
     @torch.inference_mode()
     def add(self, group: Group, report: Callable[[int], None]) -> None:
-        """Compute all contexts of a group."""
+        """Compute the margins of all contexts of a group."""
         write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
             margin = margins_of(write(contexts).values, contexts.right(self.eos))
@@ -154,7 +155,7 @@ class Margins:
 
     @torch.inference_mode()
     def bound(self, group: Group, report: Callable[[int], None]) -> None:
-        """Compute how far rounding can move the margins of a group."""
+        """Bound how far rounding can move the margins of a group."""
         write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, BOUNDED_AT_ONCE[self.device.type]):
             errors = write(contexts).difference_errors(contexts.right(self.eos))
@@ -173,7 +174,7 @@ class Margins:
             self.failing += kept
 
     def at_most(self, level: float) -> int:
-        """How many contexts have a margin of at most this (below `LOW`)."""
+        """The number of contexts with a margin of at most `level` (which is below `LOW`)."""
         return sum(int((margins <= level).sum()) for margins in self.low)
 
 
@@ -187,7 +188,7 @@ def margins_of(logits: Float[Tensor, "row token"], right: Int[Tensor, " row"]) -
 def _judged(
     trained: Trained, margins: Margins, proof: Proof, every: Sequence[Group], report: Callable[[int], None]
 ) -> Proof:
-    """The answer: wrong sums, if the model answers some wrongly; a proof, if no margin is within the allowance."""
+    """The answer: counterexample if the model answers sums wrongly, proved if all margins exceed the allowance."""
     found, searched = wrong_sums(trained, [context for _, context in sorted(margins.failing, key=_shortest)[:KEPT]])
     if found:
         return replace(proof, answer="counterexample", counterexamples=found[:SHOWN], searched=searched)
@@ -212,7 +213,7 @@ def _shortest(failing: tuple[float, Context]) -> tuple[int, float]:
 
 
 def wrong_sums(trained: Trained, contexts: Sequence[Context]) -> tuple[tuple[Counterexample, ...], int]:
-    """The sums of contexts that the model itself answers wrongly, the shortest first, and how many were asked."""
+    """The sums of contexts that the model itself answers wrongly, shortest first, and the number of sums run."""
     numbers = sorted({(len(a), tuple(a), tuple(b)) for a, b in (context.numbers() for context in contexts)})
     found = []
     for start in range(0, len(numbers), ROWS):
@@ -242,7 +243,7 @@ def _counterexample(
 
 
 def sums_of(trained: Trained, numbers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Examples:
-    """Sums as the task writes them; numbers have their units first."""
+    """Sums as the task writes them, from numbers with their units first."""
     assert isinstance(trained.task, AdditionText)
     lengths = np.array([[len(a), len(b)] for a, b in numbers]).T
     rows = np.zeros((2, len(numbers), int(lengths.max())), dtype=np.int64)
@@ -254,13 +255,13 @@ def sums_of(trained: Trained, numbers: Sequence[tuple[Sequence[int], Sequence[in
 
 @torch.inference_mode()
 def teacher_forced(trained: Trained, examples: Examples) -> tuple[Float[Tensor, "row place token"], Tensor]:
-    """Logits of the model itself after each right prefix, and the right tokens."""
+    """The model's logits after each right prefix, and the right tokens."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     return trained.model(batch.inputs), batch.target
 
 
 def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
-    """The largest difference between margins of the model itself and of the tables, at a token of each random sum."""
+    """The largest difference between margins of the model and of the tables, at one token of each random sum."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, LONGEST_MEASURED + 1, size=(MEASURED, 2))
     numbers = [(_random_number(random, a), _random_number(random, b)) for a, b in lengths.tolist()]
@@ -275,7 +276,7 @@ def measured_difference(trained: Trained, tables: Tables) -> tuple[float, int]:
 
 
 def _random_number(random: np.random.Generator, length: int) -> list[int]:
-    """Digits, the units first; the last is 0 only if it is the first."""
+    """Random digits, units first, without a leading 0 unless the number has one digit."""
     digits = random.integers(0, 10, size=length)
     digits[-1] = digits[-1] if length == 1 else random.integers(1, 10)
     return [int(digit) for digit in digits]
@@ -283,7 +284,7 @@ def _random_number(random: np.random.Generator, length: int) -> list[int]:
 
 @torch.inference_mode()
 def margin_at(tables: Tables, context: Context, written: tuple[int, ...], right: Tensor) -> float:
-    """The margin of one context by the tables."""
+    """The margin of one context in the tables."""
     states = torch.tensor([context.states], device=tables.device)
     one = Contexts(context.place, states, torch.tensor([context.carry], device=tables.device), written)
     return float(margins_of(tables.writer(context.place, written)(one).values, right[None]))

@@ -1,4 +1,4 @@
-"""Every interval and test used anywhere in headway."""
+"""All intervals and tests of headway."""
 
 from headway.statistics.families import holm, holm_at_once
 from headway.statistics.means import (

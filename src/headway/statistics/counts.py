@@ -1,4 +1,4 @@
-"""What counts and shares may be."""
+"""Types and checks of counts and shares."""
 
 import numpy as np
 

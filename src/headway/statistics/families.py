@@ -1,4 +1,4 @@
-"""Many claims at once: p-values corrected over their family."""
+"""Correction of p-values over a family of tests."""
 
 from collections.abc import Sequence
 
@@ -29,8 +29,9 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 def holm_at_once(p: Sequence[float] | np.ndarray, true_at_once: int, frees: Sequence[bool] | np.ndarray) -> np.ndarray:
     """Holm's adjusted p-values where at most `true_at_once` of the hypotheses can be true together (Shaffer 1986).
 
-    Each one marked in `frees` that is rejected lowers that number by one. The k-th smallest becomes the largest of
-    m_j p_(j) over j ≤ k, with m_j the number that is left before step j. If all can be true and all free, it is `holm`.
+    Each rejected hypothesis that is marked in `frees` lowers that number by one. The k-th smallest becomes the largest
+    of m_j p_(j) over j ≤ k, with m_j the number left before step j. If all can be true and all are marked, it is
+    `holm`.
 
     >>> holm_at_once([0.01, 0.04, 0.03, 0.005], 2, [True, False, False, False])
     array([0.02, 0.04, 0.03, 0.01])

@@ -1,4 +1,4 @@
-"""Means of many examples: their intervals, differences and ratios, and whether they are 0."""
+"""Intervals and tests for means over many examples, their differences and ratios."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,14 +9,14 @@ from scipy.stats import t as student
 from headway.statistics.counts import Counts, Shares, as_counts
 
 SIZES = np.arange(-2, 3)
-"""What `mean_is_zero` counts."""
+"""The values that `mean_is_zero` counts."""
 
 
 def mean_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
     """Student's t interval for the mean of many examples; (-inf, inf) for fewer than two.
 
     The ends are mean ± t s / √m, with s the standard deviation of the m values (divisor m - 1) and t the quantile of
-    Student's distribution with m - 1 degrees of freedom. Not for a few seeds: `median_interval` is.
+    Student's distribution with m - 1 degrees of freedom. For a few seeds use `median_interval`.
 
     >>> [round(end, 4) for end in mean_interval([0.90, 0.92, 0.97])]
     [0.8404, 1.0196]
@@ -35,11 +35,12 @@ def mean_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95
 def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Interval of the mean of paired differences, along the last axis, for differences of size about 1.
 
-    A difference of 1 and one of -1 are added before mean and spread are taken, as Bonett and Price (2012) do for
-    paired proportions, so that examples which all agree do not make it certain.
+    One difference of 1 and one of -1 are added first, as Bonett and Price (2012) do for paired proportions, so that the
+    interval has a width even if all differences are 0.
 
     >>> [round(float(end), 4) for end in difference_interval(np.zeros(98))]
     [-0.0279, 0.0279]
+
     """
     values = np.asarray(differences, dtype=np.float64)
     ends = np.ones((*values.shape[:-1], 1))
@@ -52,15 +53,16 @@ def ratio_interval(before: np.ndarray, after: np.ndarray, confidence: float = 0.
     """Interval for the ratio of two means over the same examples, mean(after) / mean(before); None if either is 0.
 
     The delta method on the logarithm: its standard error is that of the mean of after / mean(after) - before /
-    mean(before), so that what an example adds to both means cancels. It takes the means for nearly normal. Where a few
-    rare examples hold most of a mean, a sample may lack them, and the interval covers less than it says.
+    mean(before), so that contributions of an example to both means cancel. It assumes nearly normal means. If a few
+    rare examples contribute most of a mean, a sample may lack them, and the interval covers less than its confidence.
 
     >>> [round(end, 3) for end in ratio_interval(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 5.0, 5.0, 9.0]))]
     [1.759, 2.507]
+
     """
     before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     if before.shape != after.shape or before.ndim != 1 or len(before) < 2:
-        raise ValueError(f"two lists of the same length from 2 up needed, got {before.shape} and {after.shape}")
+        raise ValueError(f"needs two lists of the same length, at least 2, got {before.shape} and {after.shape}")
     if not (before.mean() > 0 and after.mean() > 0):
         return None
     spread = np.std(after / after.mean() - before / before.mean(), ddof=1) / np.sqrt(len(before))
@@ -89,7 +91,7 @@ def differs_by_more(difference: Shares, errors: Sequence[Shares], sizes: Sequenc
     """P-value of "two means differ by more than the margin", either way, against "by at most that" (Welch's test).
 
     With d the difference, e and the degrees of freedom as in `welch_interval`, it is
-    P(T > (|d| - margin) / e) + P(T > (|d| + margin) / e). Samples that do not vary leave no doubt: 0 or 1.
+    P(T > (|d| - margin) / e) + P(T > (|d| + margin) / e). For samples without variance it is 0 or 1.
 
     >>> differs_by_more(np.array([0.1, 0.5, -0.5]), (0.1, 0.1), (11, 11), 0.1).round(4)
     array([0.5863, 0.0054, 0.0054])
@@ -103,7 +105,7 @@ def differs_by_more(difference: Shares, errors: Sequence[Shares], sizes: Sequenc
 
 
 def _welch(errors: Sequence[Shares], sizes: Sequence[Counts]) -> tuple[np.ndarray, np.ndarray]:
-    """The standard error of a difference of means and its degrees of freedom; a normal's where nothing varies."""
+    """The standard error of a difference of means and its degrees of freedom; infinite if nothing varies."""
     squares = [np.square(np.asarray(error, dtype=float)) for error in errors]
     for size in sizes:
         if np.less(size, 2).any():
@@ -115,13 +117,15 @@ def _welch(errors: Sequence[Shares], sizes: Sequence[Counts]) -> tuple[np.ndarra
 
 
 def flip_test(sums: Counts, ones: Counts, twos: Counts) -> np.ndarray:
-    """Two-sided p-value of "the mean of numbers in -2..2 is 0", from their sum and how many are of size 1 and 2.
+    """Two-sided p-value of "the mean of numbers in -2..2 is 0", from their sum and the numbers of absolute values 1 and
+    2.
 
-    It is P(|S| ≥ |sum|) where S adds up the sizes, each with a sign thrown like a coin: exact where a value is as
-    likely as its negative. Where all sizes are 1 it is the sign test, `mcnemar`.
+    It is P(|S| ≥ |sum|), where S sums the absolute values with random signs. It is exact if each value is as likely as
+    its negative. If all absolute values are 1, it is the sign test, `mcnemar`.
 
     >>> flip_test(np.array([6, 8, 8]), np.array([6, 12, 4]), np.array([0, 0, 2])).round(4)
     array([0.0312, 0.0386, 0.0312])
+
     """
     sums, ones, twos = as_counts(sums=np.abs(sums), ones=ones, twos=twos)
     shape = sums.shape
@@ -134,14 +138,15 @@ def flip_test(sums: Counts, ones: Counts, twos: Counts) -> np.ndarray:
 
 
 def mean_is_zero(counts: np.ndarray) -> np.ndarray:
-    """Two-sided p-value of "the mean is 0" of numbers in -2..2, from how many are -2, -1, 0, 1 and 2 (the last axis).
+    """Two-sided p-value of "the mean is 0" of numbers in -2..2, from the counts of -2, -1, 0, 1 and 2 (last axis).
 
-    It is the larger of two. `flip_test` is exact where a value is as likely as its negative, and takes its tails to be
-    alike. Where there are numbers of both signs, twice the tail of the sum is taken too if each value had the chance
-    p_j = counts_j / (n (1 + λ j)), which is the most likely one with mean 0; that knows a few 2 from many -1.
+    It is the larger of two p-values. `flip_test` is exact if each value is as likely as its negative. With numbers of
+    both signs, the second is twice the tail of the sum under the probabilities p_j = counts_j / (n (1 + λ j)), the
+    maximum-likelihood distribution with mean 0, which allows for skew.
 
     >>> mean_is_zero(np.array([[0, 10, 80, 2, 0], [0, 16, 76, 0, 8]])).round(4)
     array([0.0386, 1.    ])
+
     """
     table = np.asarray(counts, dtype=float)
     rows = table.reshape(-1, len(SIZES))
@@ -154,7 +159,7 @@ def mean_is_zero(counts: np.ndarray) -> np.ndarray:
 
 
 def _balanced_tail(rows: np.ndarray) -> np.ndarray:
-    """P(sum at least that of the counts) under the most likely chances with mean 0, as `_saddlepoint_tail` has it."""
+    """P(sum at least that of the counts) under the maximum-likelihood distribution with mean 0, by a saddlepoint."""
     n, x = rows.sum(1), rows @ SIZES / rows.sum(1)
     ends = -1 / np.where(rows[:, 4] > 0, 2.0, 1.0), 1 / np.where(rows[:, 0] > 0, 2.0, 1.0)
 
@@ -177,7 +182,7 @@ def _balanced_tail(rows: np.ndarray) -> np.ndarray:
 
 
 def _falls_to_zero(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Where a function that falls from above 0 at `low` to below it at `high` is 0, by halving."""
+    """The root of a decreasing function between `low` and `high`, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
         above = function(middle) > 0

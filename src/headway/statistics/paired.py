@@ -1,7 +1,8 @@
 """Two models on the same n questions.
 
-`lost` are those that only the first answers, `gained` those that only the second does. The drop of accuracy is
-P(lost) - P(gained), estimated by (lost - gained) / n. Counts may be integers or arrays, which broadcast.
+`lost` counts the questions that only the first model answers correctly, `gained` those that only the second does. The
+drop of accuracy is P(lost) - P(gained), estimated by (lost - gained) / n. Counts may be integers or arrays, which
+broadcast.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.stats import binom, norm
 from headway.statistics.counts import Counts, Shares, as_counts, check_share
 
 MOST_SUMMED = 100
-"""Expected changes up to which a tail is summed term by term; beyond, a saddlepoint gives it to 1 part in 1,000."""
+"""Expected changes up to which a tail is summed exactly; beyond it, a saddlepoint has a relative error of 1/1,000."""
 
 
 def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
@@ -26,12 +27,12 @@ def mcnemar(lost: Counts, gained: Counts) -> np.ndarray:
 
 
 def paired_interval(lost: Counts, gained: Counts, n: Counts, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Tango's (1998) score interval for the drop of accuracy; (-1, 1) where nothing was counted.
+    """Tango's (1998) score interval for the drop of accuracy; (-1, 1) for n = 0.
 
     It is {δ: |T(δ)| ≤ z}, with z the normal quantile and the score
     T(δ) = (lost - gained - n δ) / √(n (2q + δ (1 - δ))). There q = (√(B² - 4AC) - B) / 2A is the maximum-likelihood
     estimate of P(gained) when the drop is δ: A = 2n, B = (2n - lost + gained) δ - lost - gained, C = -gained δ (1 - δ).
-    It needs no discordant pair: with none the ends are ±z² / (n + z²). With none gained the upper end is Wilson's.
+    Without discordant pairs the ends are ±z² / (n + z²). With gained = 0 the upper end is Wilson's.
 
     >>> low, high = paired_interval(np.array([0, 12, 40]), np.array([0, 2, 0]), np.array([2000, 50, 2000]))
     >>> np.stack([low, high]).round(4)
@@ -48,18 +49,19 @@ def paired_interval(lost: Counts, gained: Counts, n: Counts, confidence: float =
 def drop_above(lost: Counts, gained: Counts, n: Counts, threshold: Shares) -> np.ndarray:
     """One-sided p-value of "the drop is above the threshold" against "it is at most that".
 
-    It is P(L - G ≥ lost - gained) where L and G count what n questions lose and gain, if P(lost) - P(gained) is the
-    threshold and P(gained) is the maximum-likelihood estimate q of `paired_interval`. Where q is 0 that is the exact
-    binomial tail. The score T of the interval has a normal's tails: with 20 losses expected, p-values below 0.0003,
-    which a family of 192 asks for, would come nearly 3 times as often as they say.
+    It is P(L - G ≥ lost - gained) where L and G are the random counts of lost and gained, P(lost) - P(gained) is the
+    threshold, and P(gained) is the maximum-likelihood estimate q of `paired_interval`. For q = 0 that is the exact
+    binomial tail. The interval's score T is not used, because its normal tails are too light: with 20 expected losses,
+    p-values below 0.0003, as a family of 192 needs, would be nearly 3 times too frequent.
 
     >>> drop_above(np.array([2, 12, 40]), 0, 2000, 0.005).round(4)
     array([0.9995, 0.3029, 0.    ])
+
     """
     lost, gained, n = _pairs(lost, gained, n)
     check_share("threshold", threshold, -1)
     lost, gained, n, threshold = np.broadcast_arrays(lost, gained, n, np.asarray(threshold, dtype=float))
-    # Sweeps hold the same counts again and again; each is worked out once.
+    # Sweeps repeat the same counts; each combination is computed once.
     cases, where = np.unique(np.stack([x.ravel() for x in (lost, gained, n, threshold)]), axis=1, return_inverse=True)
     swapped = cases[3] < 0
     first, second = np.where(swapped, cases[1], cases[0]), np.where(swapped, cases[0], cases[1])
@@ -72,7 +74,7 @@ def drop_above(lost: Counts, gained: Counts, n: Counts, threshold: Shares) -> np
 def equivalence(lost: Counts, gained: Counts, n: Counts, margin: Shares) -> np.ndarray:
     """P-value of "the drop lies inside (-margin, margin)": the larger of two one-sided p-values (TOST).
 
-    They are those of "the drop is above -margin" and "the drop is below margin".
+    The two hypotheses are "the drop is above -margin" and "the drop is below margin".
 
     >>> equivalence(np.array([0, 2, 12]), 0, 2000, 0.005).round(4)
     array([0.    , 0.0027, 0.792 ])
@@ -94,7 +96,7 @@ def _lower_end(lost: np.ndarray, gained: np.ndarray, n: np.ndarray, z: float) ->
 
 
 def _score(lost: np.ndarray, gained: np.ndarray, n: np.ndarray, drop: Shares) -> np.ndarray:
-    """Tango's score T of a drop, as `paired_interval` has it; 0 where it is 0/0."""
+    """Tango's score T of a drop, as in `paired_interval`; 0 where it is 0/0."""
     # Negating the drop swaps lost and gained and negates T. With δ ≥ 0, C ≤ 0: q is real and not negative.
     swapped = np.less(drop, 0)
     lost, gained = np.where(swapped, gained, lost), np.where(swapped, lost, gained)
@@ -112,12 +114,12 @@ def _smaller_share(lost: np.ndarray, gained: np.ndarray, n: np.ndarray, delta: S
     c = -gained * delta * (1 - delta)
     root = np.sqrt(b * b - 8 * n * c)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Two ways to write one root; each is used where it does not subtract nearly equal numbers.
+        # Two forms of one root, each used where it does not subtract nearly equal numbers.
         return np.where(b > 0, -2 * c / (b + root), (root - b) / (4 * n))
 
 
 def _tail(difference: np.ndarray, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """P(L - G ≥ difference) where n questions are each lost with chance `first`, gained with `second`; one axis."""
+    """P(L - G ≥ difference) for n questions that are lost with probability `first` and gained with `second`."""
     first, second = np.nan_to_num(first), np.nan_to_num(second)
     expected = n * (first + second)
     found = np.empty(len(n))
@@ -128,19 +130,20 @@ def _tail(difference: np.ndarray, n: np.ndarray, first: np.ndarray, second: np.n
 
 
 def _summed_tail(difference: np.ndarray, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The sum over how many change, K ~ Binomial(n, first + second), of which Binomial(K, first's share) are lost."""
+    """Sum over the number of changes K ~ Binomial(n, first + second), of which Binomial(K, share of first) are lost."""
     changing = np.minimum(first + second, 1)
     most = min(MOST_SUMMED + 12 * MOST_SUMMED**0.5 + 40, float(n.max(initial=0)))
     k = np.arange(int(most) + 1)
     share = np.divide(first, changing, out=np.zeros(len(n)), where=changing > 0)[:, None]
     fewest = np.ceil((k + difference[:, None]) / 2)
     tails = binom.pmf(k, n[:, None], changing[:, None]) * binom.sf(fewest - 1, k, share)
-    # What lies beyond the last k is less than 1e-12, and counts as if it were all in the tail.
+    # The probability beyond the last k is below 1e-12 and is added to the tail.
     return np.asarray(tails.sum(1) + binom.sf(k[-1], n, changing))
 
 
 def _saddlepoint_tail(difference: np.ndarray, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Lugannani and Rice's (1980) approximation for whole numbers; from 100 changes on right to 1 part in 1,000.
+    """Lugannani and Rice's (1980) approximation for integers; its relative error is below 1/1,000 from 100
+    changes on.
 
     With M(t) = 1 - first - second + first e^t + second e^-t and M'/M = x = difference / n at t:
     w = sign(t) √(2n (t x - log M)), v = (1 - e^-t) √(n (log M)''), and the tail is 1 - Φ(w) + φ(w) (1 / v - 1 / w).
@@ -157,12 +160,12 @@ def _saddlepoint_tail(difference: np.ndarray, n: np.ndarray, first: np.ndarray, 
         # Near the mean 1 / v - 1 / w is 0/0; there it is (1 / 2 - skewness / 6) in units of the spread.
         limit = (1 / 2 - (mean - 3 * both * mean + 2 * mean**3) / (6 * variance)) / np.sqrt(n * variance)
         found = norm.sf(w) + norm.pdf(w) * np.where(np.abs(w) < 0.05, limit, 1 / v - 1 / w)
-    # Without a saddlepoint nothing is gained, and at least so much is lost always (no difference asked) or never.
+    # Without a saddlepoint gained is 0, and the difference is reached always (if none is asked for) or never.
     return np.where(np.isfinite(found), found, np.where(difference <= n * (first - second), 1.0, 0.0))
 
 
 def _pairs(lost: Counts, gained: Counts, n: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Paired counts as arrays of one shape, refused where lost + gained > n."""
+    """Paired counts as arrays of one shape; raises if lost + gained > n."""
     lost, gained, n = as_counts(lost=lost, gained=gained, n=n)
     if (bad := lost + gained > n).any():
         shown = [int(count[bad][0]) for count in (lost, gained, n)]

@@ -1,4 +1,4 @@
-"""Shares of examples: their intervals, and how likely a count is."""
+"""Intervals and tests for proportions."""
 
 from scipy.stats import beta, binom, norm
 
@@ -6,7 +6,7 @@ from headway.statistics.counts import check_share, check_successes
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval for a proportion; (0, 1) when nothing was counted.
+    """Wilson score interval for a proportion; (0, 1) for n = 0.
 
     With z the normal quantile and p = successes / n, the ends are
     (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n).
@@ -29,10 +29,10 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
 
 
 def clopper_pearson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact interval for a proportion, which covers it at least as often as `confidence` says.
+    """Clopper and Pearson's exact interval for a proportion; its coverage is at least `confidence`.
 
     With α = 1 - confidence, the ends are the α/2 quantile of Beta(successes, n - successes + 1) and the
-    1 - α/2 quantile of Beta(successes + 1, n - successes); (0, 1) when nothing was counted.
+    1 - α/2 quantile of Beta(successes + 1, n - successes); (0, 1) for n = 0.
 
     >>> [round(end, 4) for end in clopper_pearson(95, 100)]
     [0.8872, 0.9836]
@@ -50,8 +50,8 @@ def newcombe_interval(
     """Newcombe's (1998) score interval for the difference of two independent proportions, the first less the other.
 
     With (l, u) the Wilson interval of p = successes / n, and (l', u') that of the other, the ends are
-    p - p' - √((p - l)² + (u' - p')²) and p - p' + √((u - p)² + (p' - l')²); (-1, 1) where either has counted nothing.
-    Two proportions are equivalent within a margin at 5 % (two one-sided tests) where the 90 % interval lies inside it.
+    p - p' - √((p - l)² + (u' - p')²) and p - p' + √((u - p)² + (p' - l')²); (-1, 1) if either n is 0.
+    Two proportions are equivalent within a margin at 5 % (two one-sided tests) if the 90 % interval lies inside it.
 
     >>> [round(end, 4) for end in newcombe_interval(56, 70, 48, 80)]
     [0.0524, 0.3339]
@@ -67,7 +67,7 @@ def newcombe_interval(
 
 
 def binomial_between(low: int, high: int, n: int, share: float) -> float:
-    """P(low ≤ X ≤ high) for X ~ Binomial(n, share): how often a guesser's count of right answers falls there.
+    """P(low ≤ X ≤ high) for X ~ Binomial(n, share), such as the number of right guesses.
 
     >>> round(binomial_between(50, 50, 100, 0.5), 4), binomial_between(0, 100, 100, 0.5)
     (0.0796, 1.0)
