@@ -6,10 +6,11 @@ from pathlib import Path
 import headway
 
 ROOT = Path(headway.__file__).parent
-BASE = {"callbacks", "errors", "registry", "randomness", "results"}
+BASE = {"bounded_files", "callbacks", "errors", "registry", "randomness", "results"}
 """Words and tools that every room may use."""
 
 MAY_IMPORT: dict[str, set[str]] = {
+    "bounded_files": {"errors"},
     "callbacks": set(),
     "errors": set(),
     "registry": {"errors"},
@@ -22,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "origin": {"errors"},
     "processes": set(),
     "runs": BASE | {"config", "origin", "results", "storage"},
-    "tasks": BASE | {"config"},
+    "tasks": BASE | {"config", "storage"},
     "model": BASE | {"config"},
     "attachment": BASE | {"config", "model", "storage"},
     "testing": BASE | {"config", "tasks"},

@@ -321,3 +321,21 @@ def test_everything_in_a_run_is_safetensors_or_json(run: RunDirectory) -> None:
         json.loads(path.read_text())
     suffixes = {path.suffix for path in run.path.rglob("*") if path.is_file() and path.name != "MANIFEST"}
     assert suffixes == {".json", ".safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"step": 2, "loss": "text"}', "loss at step 2 is 'text'; a number needed"),
+        ('{"step": 2, "loss": NaN}', "loss at step 2 is nan; a number needed"),
+        ('{"step": [2]}', r"step is \[2\]; a number needed"),
+        ('{"step": 2, "validation": {"loss": 1}}', "validation.accuracy at step 2 is None; a number needed"),
+        ('{"step": 2, "validation": 3}', "validation is 3; an object needed"),
+        ('{"resumed_at": null}', "resumed_at is None; a number needed"),
+    ],
+)
+def test_metrics_that_headway_never_writes_are_refused(run: RunDirectory, line: str, message: str) -> None:
+    with (run.path / "metrics.jsonl").open("a") as handle:
+        handle.write(line + "\n")
+    with pytest.raises(InputError, match=f"metrics.jsonl: {message}"):
+        run.metrics()

@@ -102,7 +102,7 @@ def _choose_checkpoint(directory: RunDirectory, wanted: str) -> tuple[Any, list[
     steps = directory.checkpoint_steps()
     if wanted not in ("best", "last"):
         digits = wanted.removeprefix("step-")
-        if not digits.isdecimal() or int(digits) not in steps:
+        if not digits.isdecimal() or len(digits) > 20 or int(digits) not in steps:
             raise InputError(f"no checkpoint {wanted!r} in {directory.path}; there are: best, last, {steps}")
         try:
             return directory.read_checkpoint(int(digits)), []

@@ -42,7 +42,7 @@ def held_for_writing(folder: Path) -> Iterator[None]:
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -121,9 +121,9 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         write_synced(beside, content)
         os.replace(beside, path)
-    except OSError:
+    except OSError as error:
         beside.unlink(missing_ok=True)
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write_synced(path: Path, content: bytes) -> None:

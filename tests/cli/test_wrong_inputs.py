@@ -108,6 +108,8 @@ CASES = {
     "resume with another seed": ("train tiny.toml --out run --resume --seed 9", "seed: 0 and 9"),
     "resume with files after none": ("train tiny.toml --out run --resume --data data", "data.files"),
     "resume of an unreadable run": ("train tiny.toml --out unreadable --resume", "config.json cannot be read"),
+    "resume of no run": ("train tiny.toml --out new --resume", "--resume: no run at new"),
+    "setting with a line break": (f"{TRAIN} 'train.lr=0.1\ntrain.steps=2'", "a line break"),
     "missing data directory": ("train tiny.toml --out new --data nowhere", "no data directory at nowhere"),
     "data directory without files": ("train tiny.toml --out new --data empty", "train.json: no such file"),
     "data that is not JSON": ("train tiny.toml --out new --data broken-data", "val.json is not JSON"),
@@ -128,6 +130,7 @@ CASES = {
     "whole domain that cannot be listed": ("evaluate sort-run --split all", "too large to list"),
     "training set of fresh examples": ("evaluate fresh-run --split train", "no training set"),
     "unknown checkpoint": ("evaluate run --checkpoint nonsense", "no checkpoint 'nonsense'"),
+    "checkpoint of 5,000 digits": (f"evaluate run --checkpoint {'9' * 5000}", "no checkpoint '999"),
     "step without a checkpoint": ("evaluate run --checkpoint 3", "no checkpoint '3'"),
     "damaged checkpoint by its step": ("evaluate damaged --checkpoint step-4", "step-000004 is damaged"),
     "unknown device to evaluate on": ("evaluate run --device tpu", "auto, cpu, cuda"),
@@ -162,6 +165,7 @@ CASES = {
         "model.encoding.max_offset = 300",
     ),
     "one argument too many": ("evaluate run run", "run"),
+    "missing folder of runs": ("runs nowhere", "no folder at nowhere"),
     "file for a folder of runs": ("runs a-file", "a-file is not a directory"),
 }
 

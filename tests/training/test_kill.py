@@ -18,7 +18,8 @@ OPERATIONS = 60
 def train(commands: Commands, recipe: Path, run: Path, *, steps: int = STEPS, **fault: object) -> tuple[int, float]:
     """Start the run, or continue it; its exit code and how long it took."""
     settings = ("--set", f"train.steps={steps}", "--set", f"train.validate_every={steps // 10}")
-    command = ("train", str(recipe), "--out", str(run), "--resume", "--quiet", *settings)
+    again = ["--resume"] if run.exists() else []
+    command = ("train", str(recipe), "--out", str(run), *again, "--quiet", *settings)
     ended = commands.run(run.parent, *command, **fault)
     assert ended.code in (0, -signal.SIGKILL), ended.printed
     return ended.code, ended.seconds

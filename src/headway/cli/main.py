@@ -25,6 +25,9 @@ from headway.cli.sweep import sweep
 from headway.cli.train import train
 from headway.errors import InputError, InstrumentError, Interrupted, RunStopped, is_out_of_memory
 
+LONGEST_WORD = 200
+"""Characters of one argument that an error message repeats."""
+
 app = typer.Typer(
     name="headway",
     help="A laboratory for small transformers: which heads a model needs, and how far past its training it holds.",
@@ -126,5 +129,10 @@ def _end_of_reading(error: BrokenPipeError) -> int:
 
 
 def _fail(error: object, code: int) -> int:
-    say("headway: " + " ".join(str(error).split()))
+    say("headway: " + " ".join(_short(word) for word in str(error).split()))
     return code
+
+
+def _short(word: str) -> str:
+    """A word as an error message shows it: the middle of one with more than 200 characters is left out."""
+    return word if len(word) <= LONGEST_WORD else f"{word[:40]}[{len(word) - 50:,} characters]{word[-10:]}"

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from headway.runs import RunDirectory
 
 
+DEFAULT = Path("runs")
+
+
 def runs(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to look in.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to look in.")] = DEFAULT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -25,8 +28,8 @@ def runs(
     """
     from headway.runs import list_runs
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a directory")
+    if not folder.is_dir() and (folder.exists() or folder != DEFAULT):
+        raise InputError(f"{folder} is not a directory" if folder.exists() else f"no folder at {folder}")
     found = [describe(run) for run in list_runs(folder)]
     rows = [[row["run"], row["task"], row["state"], whole(row["steps"]), str(row["accuracy"])] for row in found]
     lines = table([["run", "task", "state", "steps", "validation accuracy"], *rows], 3).lines()

@@ -51,6 +51,8 @@ def train(
         folder = Path("runs") if out is None else out
         configs.append(config)
         places.append(folder / default_run(path, config.seed).name if seeds is not None or out is None else out)
+    if resume and not any(place.exists() for place in places):
+        raise InputError(f"--resume: no run at {places[0]}; without --resume it starts")
     results: list[dict[str, Any]] = []
     if dry_run:
         described = zip(configs, places, strict=True)

@@ -23,6 +23,8 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
             continue
         key, equals, value = text.partition("=")
         path = key.strip().split(".")
+        if "\n" in text or "\r" in text:
+            raise InputError(f"--set {text!r}: a line break; use --set once for each setting")
         if not equals or not all(path):
             raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
         try:

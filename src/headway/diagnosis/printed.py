@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+from headway.bounded_files import LARGEST_EXPONENT, lines_of, parse_json
 from headway.diagnosis.frames import scalars
 from headway.diagnosis.rows import TEXTS, not_json, rows_of_csv
 from headway.errors import InputError
@@ -41,6 +42,8 @@ def content_of(path: Path, text: str) -> Any:
     suffix, tag = path.suffix.lower(), path.stem.rpartition("tag-")[2]
     if not text.strip():
         raise InputError(f"{path.name} is empty")
+    if (digits := re.search(r"[0-9]{400,}", text)) is not None:
+        raise InputError(f"{path.name}: a number of {len(digits[0]):,} digits ({digits[0][:20]}...) is no result")
     if suffix in (".csv", ".tsv"):
         rows = [{key: _plain(value) for key, value in row.items()} for row in rows_of_csv(path.name, text)]
         return scalars(_decimal_commas(rows), tag)
@@ -55,7 +58,7 @@ def content_of(path: Path, text: str) -> Any:
     if suffix in TEXTS:
         return _printed(text)
     if suffix in (".jsonl", ".ndjson"):
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in lines_of(text) if line.strip()]
         return [_json(f"{path.name} line {number}", line, text) for number, line in enumerate(lines, 1)]
     if suffix not in (".json", "") and not text.lstrip().startswith(("{", "[")):
         return _printed(text)
@@ -64,8 +67,8 @@ def content_of(path: Path, text: str) -> Any:
 
 def _json(name: str, text: str, whole: str) -> Any:
     try:
-        return json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, decimals=True)
+    except ValueError as error:
         raise not_json(name, whole, error) from None
 
 
@@ -221,4 +224,4 @@ def as_number(value: Any) -> Decimal | None:
         number = Decimal(SPREAD.sub(r"\1", str(value)).strip().removesuffix("%").replace("\u2212", "-").strip())
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    return number if number.is_finite() and abs(number.adjusted()) <= LARGEST_EXPONENT else None

@@ -8,7 +8,6 @@ predictions.json                    {"inputs": [...], "targets": [...], "predict
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from headway.bounded_files import lines_of, parse_json, read_bytes
 from headway.diagnosis.frames import as_object, rows_of_frame, rows_of_lines
 from headway.errors import InputError
 
@@ -114,7 +114,7 @@ def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]
     if suffix in ARRAYS:
         return _arrays(path, name), False
     text = read_text(path)
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines_of(text) if line.strip()]
     if not lines:
         if predictions:
             return [], False
@@ -150,10 +150,7 @@ def _listed(array: np.ndarray) -> Any:
 
 def read_text(path: Path) -> str:
     """A file's text, without a byte-order mark."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+    content = read_bytes(path)
     if b"\0" in content[:4096] and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError(f"{path.name} is no text; save it as CSV or JSON")
     for encoding in ("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "latin-1"):
@@ -181,19 +178,19 @@ def _merge_mark(name: str, text: str, mark: re.Match[str]) -> InputError:
 
 def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
     """The JSON of a file, and whether it is one object a line."""
-    objects = [line for line in text.splitlines() if line.strip()]
+    objects = [line for line in lines_of(text) if line.strip()]
     if path.suffix.lower() not in (".jsonl", ".ndjson") or not objects:
         try:
-            return json.loads(text), False
-        except (ValueError, RecursionError) as error:
+            return parse_json(text), False
+        except ValueError as error:
             if len(objects) < 1 or path.suffix.lower() == ".json" or MERGE.search(text):
                 raise not_json(name, text, error) from None
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
+                rows.append(parse_json(line))
+            except ValueError as error:
                 if MERGE.search(text):
                     raise not_json(name, text, error) from None
                 raise InputError(f"{name} line {number} is not JSON: {error}") from None
@@ -207,7 +204,7 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
     rows = []
-    for row in reader:
+    for row in _rows_of(reader, name):
         if None in row.values() or any(row.get(None, ())):
             extra = row.get(None, ())
             cells = sum(isinstance(value, str) for value in row.values()) + len(extra)
@@ -215,6 +212,13 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
             raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line {wanted}")
         rows.append(row)
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
+
+
+def _rows_of(reader: "csv.DictReader[str]", name: str) -> Iterator[dict[Any, Any]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"{name} line {reader.line_num} cannot be read: {error}") from None
 
 
 def _without_notes(text: str) -> str:

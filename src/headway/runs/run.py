@@ -11,6 +11,7 @@ from typing import Any, cast
 from headway.callbacks import MetricsRow
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
 from headway.storage import end_last_line, read_json, read_lines, sync_directory, write_json
 
@@ -89,10 +90,24 @@ class RunDirectory(Analyses):
         """What was recorded, in order; what a continuation did again replaces the first try."""
         records: list[MetricsRow] = []
         for record in read_lines(self.path / "metrics.jsonl"):
+            _check_metrics(record, self.path / "metrics.jsonl")
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
             records.append(cast(MetricsRow, record))
         return records
+
+
+def _check_metrics(record: Mapping[str, Any], path: Path) -> None:
+    """Refuse a line of metrics.jsonl in which a number is missing, text or not finite; headway writes none such."""
+    validation = record.get("validation")
+    if "validation" in record and not isinstance(validation, Mapping):
+        raise InputError(f"{path}: validation is {validation!r:.40}; an object needed")
+    measured = {f"validation.{key}": (validation or {}).get(key) for key in ("loss", "accuracy") if validation}
+    numbers = {key: record[key] for key in ("step", "loss", "lr", "gradient", "resumed_at") if key in record}
+    for key, value in {**numbers, **measured}.items():
+        if not is_number(value):
+            at = f" at step {record['step']}" if key != "step" and "step" in record else ""
+            raise InputError(f"{path}: {key}{at} is {value!r:.40}; a number needed")
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from headway.bounded_files import parse_json, read_bytes
 from headway.config import DataConfig
 from headway.errors import InputError
+from headway.storage import replace_file
 from headway.tasks.base import Examples, Task, pad_to_widest
 from headway.tasks.splits import SPLITS, Split, fixed_split, overlaps
 
@@ -50,7 +52,7 @@ def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]
     for name, examples in contents.items():
         rows = [task.to_record(s, t) for s, t in zip(examples.source, examples.target, strict=True)]
         lines = ",\n".join(json.dumps(row) for row in rows)
-        (directory / name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        replace_file(directory / name, f"[\n{lines}\n]\n".encode())
     return {name: len(examples) for name, examples in contents.items()}
 
 
@@ -89,13 +91,12 @@ def read_file(task: Task, path: Path) -> Examples:
 
 
 def _read_list(path: Path) -> list[Any]:
+    if not path.exists():
+        raise InputError(f"{path.name}: no such file in {path.parent}; {', '.join(FILE_NAMES.values())} needed")
+    content_bytes = read_bytes(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.name}: no such file in {path.parent}; {', '.join(FILE_NAMES.values())} needed"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
+        content = parse_json(content_bytes.decode())
+    except ValueError as error:
         raise InputError(f"{path.name} is not JSON: {error}") from None
     if not isinstance(content, list):
         raise InputError(f"{path.name}: a list of examples needed, got {type(content).__name__}")
