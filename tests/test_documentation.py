@@ -109,6 +109,22 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings have on GitHub."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")]), ids=lambda path: path.name)
+def test_every_anchor_is_a_heading_of_its_page(page: Path) -> None:
+    links = ANCHOR.findall(page.read_text())
+    broken = [link for link in links if link[1] not in anchors(page.parent / link[0] if link[0] else page)]
+    assert broken == []
+
+
 @pytest.mark.parametrize(
     "module",
     [
