@@ -29,7 +29,7 @@ OVERFITTED = 0.05
 
 
 def constant_answer(seen: Examination) -> Verdict | None:
-    """Answers depend on the question."""
+    """Answers depend on the input."""
     if seen.answers is None or len(seen.sample) < FEWEST:
         return None
     given, wanted = (Counter(_keys(rows)) for rows in (seen.answers, seen.target))
@@ -94,7 +94,7 @@ def no_better_than_guessing(seen: Examination) -> Verdict | None:
 
 
 def never_emits(seen: Examination) -> Verdict | None:
-    """Every token that targets need is written by some answer."""
+    """Every token that targets need occurs in some answer."""
     if seen.answers is None or seen.is_class or len(seen.sample) < FEWEST:
         return None
     wanted = Counter(seen.target[seen.target != seen.task.vocabulary.pad].tolist())
@@ -131,7 +131,7 @@ def _truly_right(seen: Examination) -> np.ndarray:
 
 
 def never_ends(seen: Examination) -> Verdict | None:
-    """Every answer comes to an end."""
+    """Every answer ends."""
     eos = seen.task.vocabulary.eos
     if seen.answers is None or seen.is_class or eos is None or not (seen.target == eos).any():
         return None
@@ -228,7 +228,7 @@ def _follows_classes(seen: Examination, rule: SimpleRule) -> Verdict:
 
 
 def ignores_an_operand(seen: Examination) -> Verdict | None:
-    """Another number in place of either operand changes the answer."""
+    """Replacing either operand changes the answer."""
     decode, others = seen.subject.decode, seen.task.with_other_parts(seen.few.source)
     if decode is None or not others or len(seen.sample) < FEWEST:
         return None

@@ -26,7 +26,7 @@ ELSEWHERE = 0.15
 
 
 def another_seed(seen: Examination) -> Verdict | None:
-    """The weights of step 0 are those that the run's seed gives, and its provenance names that seed."""
+    """The weights of step 0 are those of the run's seed, and its provenance names that seed."""
     subject = seen.subject
     if subject.seed is None:
         return None
@@ -65,7 +65,7 @@ def _same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 
 
 def another_step(seen: Examination) -> Verdict | None:
-    """A checkpoint's own record names the step under which it lies."""
+    """A checkpoint's own record names the step of its folder."""
     step, recorded = seen.subject.step, seen.subject.recorded_step
     if step is None or recorded is None:
         return None
@@ -80,7 +80,7 @@ def another_step(seen: Examination) -> Verdict | None:
 
 
 def weights_of_another_run(seen: Examination) -> Verdict | None:
-    """Weights still resemble the initial ones that they grew out of."""
+    """The weights still correlate with the initial weights they were trained from."""
     now, before = seen.subject.weights, seen.subject.initial
     if now is None or before is None or not seen.subject.step:
         return None
@@ -107,7 +107,7 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
 
 
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
-    """heads.json, lengths.json and attack.json speak of this run, of a step that it validated, in a form read here."""
+    """heads.json, lengths.json and attack.json belong to this run and to a step that it validated."""
     heads, lengths, attack, best = seen.subject.heads, seen.subject.lengths, seen.subject.attack, seen.subject.best
     there = {"heads.json": heads, "lengths.json": lengths, "attack.json": attack}
     files = [name for name, found in there.items() if found is not None]

@@ -20,7 +20,7 @@ KIND = "zero"
 
 
 def drop_inside_noise(seen: Examination) -> Verdict | None:
-    """Every head has a verdict: its drop is surely large, or surely small."""
+    """Every head has a verdict: its drop is shown to be large or shown to be small."""
     document = seen.subject.heads
     if document is None:
         return None
@@ -43,7 +43,7 @@ def _holds_nothing(interval: Sequence[float]) -> bool:
 
 
 def ranking_unsupported(seen: Examination) -> Verdict | None:
-    """The head that matters most is surely ahead of the next."""
+    """The most important head is significantly ahead of the next."""
     document = seen.subject.heads
     if document is None or len(document.heads) < 2:
         return None
@@ -80,7 +80,7 @@ def curve_chosen_on_test(seen: Examination) -> Verdict | None:
 
 
 def one_answer_at_lengths(seen: Examination) -> Verdict | None:
-    """At every length the answers depend on the question."""
+    """At every length the answers depend on the input."""
     found = seen.subject.lengths
     if found is None or not found.is_class:
         return None
@@ -98,7 +98,7 @@ def one_answer_at_lengths(seen: Examination) -> Verdict | None:
 
 
 def held_but_broken(seen: Examination) -> Verdict | None:
-    """No input is known to fail at a length that lengths.json says is held, nor at a shorter one."""
+    """No input is known to fail at a length that lengths.json calls held, or at a shorter one."""
     attack, lengths = seen.subject.attack, seen.subject.lengths
     if attack is None:
         return None
@@ -139,7 +139,7 @@ def fails(seen: Examination, one: FailingInput) -> bool:
 
 
 def one_seed(seen: Examination) -> Verdict | None:
-    """Claims about a recipe rest on six seeds or more."""
+    """Claims about a recipe rest on at least six seeds."""
     if seen.subject.heads is None and seen.subject.lengths is None:
         return None
     return warning(

@@ -65,7 +65,7 @@ def _rows_with(examples: Examples, token: int) -> tuple[int, int]:
 
 
 def split_overlap(seen: Examination) -> Verdict | None:
-    """No problem of one split stands in another."""
+    """No problem is in two splits."""
     splits = seen.subject.splits
     if len(splits) < 2:
         return None
@@ -120,7 +120,7 @@ def _alike(one: np.ndarray, other: np.ndarray, pad: int) -> tuple[np.ndarray, np
 
 
 def duplicates(seen: Examination) -> Verdict | None:
-    """No split holds the same source twice."""
+    """No split contains the same source twice."""
     repeats = {}
     for name, examples in seen.subject.splits.items():
         keys = Counter(bare_rows(seen.task, examples.source))
@@ -177,7 +177,7 @@ def _guessing(seen: Examination, examples: Examples) -> tuple[float, float, int]
 
 
 def sorted_sample(seen: Examination) -> Verdict | None:
-    """No split is a part of the data in sorted order."""
+    """No split is an excerpt of the data in sorted order."""
     found = {name: _in_order(seen, some) for name, some in seen.subject.splits.items() if len(some) >= FEWEST_SORTED}
     if not found:
         return None

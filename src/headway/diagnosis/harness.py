@@ -31,7 +31,7 @@ def _columns(seen: Examination, width: int) -> list[str]:
 
 
 def position_never_trained(seen: Examination) -> Verdict | None:
-    """The loss looks at every token of every target."""
+    """The loss covers every token of every target."""
     look = seen.subject.loss_positions
     if look is None or seen.is_class:
         return None
@@ -66,7 +66,7 @@ def position_never_trained(seen: Examination) -> Verdict | None:
 
 
 def position_never_scored(seen: Examination) -> Verdict | None:
-    """An answer with one wrong token is scored as wrong, wherever the token stands and whatever it should be."""
+    """An answer with one wrong token is scored as wrong, at every position and for every token."""
     target, score = seen.sample.target, seen.subject.score
     if seen.is_class:
         accepted = int(score((target + 1) % seen.task.n_classes, target).sum())
@@ -148,7 +148,7 @@ def dropout_on(seen: Examination) -> Verdict | None:
 
 
 def sees_the_future(seen: Examination) -> Verdict | None:
-    """What a model predicts for a token does not depend on that token or a later one."""
+    """The prediction of a token does not depend on that token or a later one."""
     forward = seen.subject.forward
     if forward is None or seen.is_class:
         return None
@@ -190,7 +190,7 @@ def _other_future(seen: Examination, examples: Examples, column: int) -> Example
 
 
 def padding_changes_output(seen: Examination) -> Verdict | None:
-    """A row gives the same numbers alone and beside longer ones."""
+    """A row gives the same numbers alone and in a batch with longer rows."""
     forward = seen.subject.forward
     if forward is None:
         return None
@@ -299,7 +299,7 @@ def greedy_differs(seen: Examination) -> Verdict | None:
 
 
 def answers_shifted(seen: Examination) -> Verdict | None:
-    """Each token foreseen is that of its own place, not of the place before or after."""
+    """Each predicted token belongs to its own position, not to the one before or after."""
     if seen.foreseen is None or seen.is_class or seen.sample.target.shape[1] < 3:
         return None
     target, pad = seen.sample.target, seen.task.vocabulary.pad

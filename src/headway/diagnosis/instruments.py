@@ -30,7 +30,7 @@ def hook_silent(seen: Examination) -> Verdict | None:
 
 
 def weights_off_one(seen: Examination) -> Verdict | None:
-    """The attention weights of every query are shares: none below 0, and they add up to 1."""
+    """The attention weights of every query are non-negative and sum to 1."""
     if seen.subject.attention is None:
         return None
     worst, where, lowest = 0.0, "", 0.0
@@ -54,7 +54,7 @@ def weights_off_one(seen: Examination) -> Verdict | None:
 
 
 def walk_differs(seen: Examination) -> Verdict | None:
-    """With every head kept, the instruments' pass is the model's own."""
+    """With every head kept, the instruments' forward pass equals the model's."""
     if seen.subject.walked is None or seen.subject.forward is None:
         return None
     moved = apart(seen.subject.forward(seen.few), seen.subject.walked(seen.few))
@@ -69,17 +69,17 @@ def walk_differs(seen: Examination) -> Verdict | None:
 
 
 def hook_misplaced(seen: Examination) -> Verdict | None:
-    """A hook at a head silences that very head."""
+    """A hook at a head ablates that head."""
     return _against_route(seen, seen.subject.hooked, "the hook", "Look up the module of the site that is asked for.")
 
 
 def sweep_misplaced(seen: Examination) -> Verdict | None:
-    """The sweep silences that very head for which it reports a drop."""
+    """The sweep ablates the head for which it reports a drop."""
     return _against_route(seen, seen.subject.masked, "the sweep", "Count the heads of each site in the plan's order.")
 
 
 def pruned_differs(seen: Examination) -> Verdict | None:
-    """A model without a head gives the logits of the whole model with that head silenced."""
+    """A model pruned of a head gives the logits of the whole model with that head zeroed."""
     fix = "Cut the rows of query, key and value and the columns of the output that belong to the same head."
     return _against_route(seen, seen.subject.pruned, "cutting it out", fix)
 
@@ -141,7 +141,7 @@ def map_misplaced(seen: Examination) -> Verdict | None:
 
 
 def checks_failed(seen: Examination) -> Verdict | None:
-    """The instruments' own checks that stand in heads.json were passed."""
+    """The instruments' own checks in heads.json passed."""
     document = seen.subject.heads
     if document is None:
         return None

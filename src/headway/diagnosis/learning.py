@@ -51,7 +51,7 @@ def _unmoved(seen: Examination) -> list[str] | None:
 
 
 def weights_unmoved(seen: Examination) -> Verdict | None:
-    """Training moved every parameter away from its initial value."""
+    """Training changed every parameter."""
     unmoved = _unmoved(seen)
     if unmoved is None:
         return None
@@ -92,7 +92,7 @@ def _nothing_moved(seen: Examination, numbers: Mapping[str, Any]) -> Verdict:
 
 
 def positions_unmoved(seen: Examination) -> Verdict | None:
-    """A trained table of positions moved from its initial values."""
+    """A trained table of positions differs from its initial values."""
     unmoved = _unmoved(seen)
     if unmoved is None or seen.subject.weights is None or not seen.subject.step:
         return None
@@ -139,7 +139,7 @@ def not_converged(seen: Examination) -> Verdict | None:
 
 
 def loss_exploded(seen: Examination) -> Verdict | None:
-    """The training loss never rose to a multiple of what it had been."""
+    """The training loss never rose to a multiple of its lowest value."""
     losses = np.array([row["loss"] for row in seen.subject.metrics if "loss" in row], dtype=np.float64)
     if len(losses) < 50:
         return None
@@ -167,7 +167,7 @@ def loss_exploded(seen: Examination) -> Verdict | None:
 
 
 def idle_heads(seen: Examination) -> Verdict | None:
-    """Every head looks somewhere, and not at one fixed place only."""
+    """Every head attends selectively, and not to one fixed position only."""
     if seen.subject.attention is None:
         return None
     examples = seen.few
@@ -255,7 +255,7 @@ def _are_twins(one: Tensor, other: Tensor) -> bool:
 
 
 def loss_not_explained(seen: Examination) -> Verdict | None:
-    """The training loss is what the weights give on the very batches that training took."""
+    """The recorded training loss is reproduced by the weights on the same batches."""
     again, step = seen.subject.training_loss, seen.subject.step
     losses = {row["step"] - 1: float(row["loss"]) for row in seen.subject.metrics if "loss" in row}
     if again is None or not step or len(losses) < 2 * BATCHES:

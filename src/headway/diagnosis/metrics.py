@@ -23,7 +23,7 @@ MEMORY_SHOWS = 0.1
 
 
 def checkpoint_mismatch(seen: Examination) -> Verdict | None:
-    """At this checkpoint, validation loss and accuracy are what the metrics say of its step."""
+    """Validation loss and accuracy of this checkpoint are those recorded in the metrics."""
     forward, step, metrics = seen.subject.forward, seen.subject.step, seen.subject.metrics
     examples = seen.subject.splits.get("validation")
     if forward is None or step is None or examples is None or not any("validation" in row for row in metrics):
@@ -53,7 +53,7 @@ def checkpoint_mismatch(seen: Examination) -> Verdict | None:
 
 
 def measured_on_training(seen: Examination) -> Verdict | None:
-    """The validation numbers of the metrics are of validation examples, not of training ones."""
+    """The validation numbers of the metrics were measured on validation examples, not on training examples."""
     told, forward = _told(seen), seen.subject.forward
     splits = seen.subject.splits
     if told is None or forward is None or not {"train", "validation"} <= set(splits):

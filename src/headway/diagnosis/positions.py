@@ -16,7 +16,7 @@ EXAMPLES = 8
 
 
 def rows_untrained(seen: Examination) -> Verdict | None:
-    """Every row of a position table that is read at a tested length was trained.
+    """Every row of a position table that a tested length uses was trained.
 
     A row is untrained where it is number for number that of step 0: no gradient reached it.
     """

@@ -22,7 +22,7 @@ BY_CHANCE = 1e-4
 
 
 def tokens_exchanged(seen: Examination) -> Verdict | None:
-    """No two symbols are answered better when they are exchanged."""
+    """Exchanging two symbols does not improve the answers."""
     forward = seen.subject.forward
     if forward is None or seen.foreseen is None or len(seen.sample) < FEWEST_EXCHANGED:
         return None
