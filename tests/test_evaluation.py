@@ -126,6 +126,23 @@ def test_a_disagreement_counts_only_after_a_right_prefix() -> None:
     assert apart.tolist() == [[False] * 4, [False, True, True, False], [False] * 4, [False] * 4]
 
 
+def test_the_first_wrong_token_is_still_compared() -> None:
+    """Both passes have read a right prefix there; only what follows a wrong token may differ."""
+    target, predicted, written = torch.tensor([[1, 2, 3]]), torch.tensor([[1, 7, 3]]), torch.tensor([[1, 8, 8]])
+    assert disagreeing(written, predicted, target, 9).tolist() == [[False, True, False]]
+
+
+def test_every_decoded_part_is_compared_with_its_own_predictions(
+    half_trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With small batches the sample is decoded in several parts, each of which answers other sums."""
+    trained = load(half_trained, device="cpu")
+    examples = trained.examples("test")
+    monkeypatch.setitem(evaluation.TOKENS_A_BATCH, "cpu", 40 * (examples.source.shape[1] + examples.target.shape[1]))
+    found = evaluate(trained, "test")
+    assert (found.decoded_n, found.decoded_wrong, found.disagreements) == (found.n, found.wrong, 0)
+
+
 def test_the_whole_domain_is_counted_once(tmp_path: Path) -> None:
     trained = untrained(ADDITION, tmp_path)
     found = evaluate(trained, "all", decoded=30)

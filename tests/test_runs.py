@@ -57,6 +57,41 @@ def test_a_checkpoint_comes_back_as_it_was_written(run: RunDirectory) -> None:
     assert run.checkpoint_steps() == [2, 4]
 
 
+@pytest.fixture
+def operations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is synced to disk and what is renamed, in order, by the file's name."""
+    seen: list[tuple[str, str]] = []
+    fsync, rename, replace = os.fsync, os.rename, os.replace
+
+    def record(kind: str, path: str, *arguments: object) -> None:
+        seen.append((kind, Path(path).name))
+        {"rename": rename, "replace": replace}[kind](path, *arguments)
+
+    def synced(handle: int) -> None:
+        seen.append(("fsync", Path(f"/proc/self/fd/{handle}").readlink().name))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", lambda *paths: record("rename", *paths))
+    monkeypatch.setattr(os, "replace", lambda *paths: record("replace", *paths))
+    return seen
+
+
+def test_a_checkpoint_is_on_disk_with_its_manifest_before_it_is_renamed(
+    run: RunDirectory, operations: list[tuple[str, str]]
+) -> None:
+    run.write_checkpoint(checkpoint(6))
+    files = [("fsync", name) for name in (*FILES, "MANIFEST")]
+    beside = "writing-step-000006"
+    assert operations == [*files, ("fsync", beside), ("rename", beside), ("fsync", "checkpoints")]
+
+
+def test_a_document_is_on_disk_before_it_takes_its_place(tmp_path: Path, operations: list[tuple[str, str]]) -> None:
+    write_json(tmp_path / "a.json", {"a": 1})
+    beside = f"a.json.writing-{os.getpid()}"
+    assert operations == [("fsync", beside), ("replace", beside), ("fsync", tmp_path.name)]
+
+
 def test_a_checkpoint_replaces_one_of_the_same_step(run: RunDirectory) -> None:
     (run.checkpoint_path(4) / "MANIFEST").unlink()
     run.write_checkpoint(checkpoint(4))

@@ -121,6 +121,7 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         write_synced(beside, content)
         os.replace(beside, path)
+        sync_directory(path.parent)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None

@@ -15,6 +15,7 @@ from headway.head_analysis.handles import intervene
 from headway.head_analysis.joint_ablation import (
     LIMITS,
     AblationContext,
+    _smallest,
     all_subsets,
     eliminate,
     largest_removable,
@@ -147,6 +148,18 @@ def test_exact_values_of_an_additive_game_are_what_each_head_costs() -> None:
     assert smallest.heads == ("enc0.self.h1", "enc0.self.h2", "enc0.self.h3")
     assert (smallest.accuracy, smallest.drop) == (1.0, 0.0)
     assert smallest.interval == wilson_interval(50, 50)
+
+
+def test_the_smallest_sufficient_set_is_chosen_on_other_examples_than_it_is_reported_on() -> None:
+    """Heads 0 and 1 serve the even examples alone, which choose; the odd ones, which are reported, need head 2."""
+    players = additive([0, 0, 0]).heads
+    subsets = all_subsets(3)
+    right = np.ones((8, 100), dtype=bool)
+    right[:, ::2] = subsets[:, :1]
+    right[:, 1::2] = subsets[:, 2:]
+    found = _smallest(players, subsets, right)
+    assert found.heads == (str(players[0]),)
+    assert (found.accuracy, found.drop) == (0.0, 100.0)
 
 
 def test_players_that_are_some_of_the_heads_leave_the_others_in_place() -> None:

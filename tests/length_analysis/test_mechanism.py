@@ -37,7 +37,7 @@ from headway.model.sites import Head
 from headway.narration.mechanism import tell
 from headway.results.mechanism import Equivalence, HeadAcrossLengths, Mechanism, ModelAtLength, Repair, Sham
 from headway.results.schema import read
-from headway.statistics import newcombe_interval
+from headway.statistics import holm, newcombe_interval
 from tests.head_analysis.small import SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.length_analysis.planted import CULPRIT, LAST, Fault, plant
 from tests.results.made_up import rise_of
@@ -272,6 +272,23 @@ def test_the_earliest_change_comes_first_and_attention_before_effects() -> None:
     ordered = sorted((change for change in both if has_changed(change)), key=lambda change: -size_of(change))
     assert ordered[0].about == "effect", "the larger of the two"
     assert [change.about for change in in_order(both)] == ["attention", "effect", "effect"]
+
+
+def test_the_changes_of_all_lengths_are_one_family() -> None:
+    """Corrected within a length, each p-value would count half as many tests."""
+    random = np.random.default_rng(0)
+
+    def noisy(length: int, diagonal: float) -> Behaviour:
+        seen = observed(length, 0.5, 0.2)
+        score = behaviour.AttentionScore(sample_of(diagonal + random.normal(0, 0.05, 60)), diagonal, 0.1)
+        return replace(seen, attention={**seen.attention, "a": {"diagonal": score}})
+
+    changes = find_changes(in_a_row(noisy(16, 0.5), noisy(32, 0.63), noisy(64, 0.63)))
+    expected = holm([change.p for change in changes])
+    smallest = min(changes, key=lambda change: change.p)
+    assert 0 < smallest.p < 0.05
+    assert smallest.p_holm == pytest.approx(min(1.0, smallest.p * len(changes)))
+    assert [change.p_holm for change in changes] == pytest.approx(expected)
 
 
 def test_only_a_length_that_is_worse_than_training_fails() -> None:

@@ -169,6 +169,17 @@ def test_fire_is_the_papers_formula_where_attention_is_causal() -> None:
             torch.testing.assert_close(bias[0, :, row, column], expected, rtol=1e-5, atol=1e-6)
 
 
+def test_fire_divides_by_the_larger_of_query_and_key_where_attention_sees_both_sides() -> None:
+    encoding = make("fire")
+    curve = encoding.curves["encoder"]
+    with torch.no_grad():
+        curve.threshold.value.fill_(4.0)
+        curve.steepness.value.fill_(0.7)
+    bias = encoding.bias(torch.tensor([[3]]), torch.tensor([[50]]), "encoder")
+    share = -math.log(0.7 * 47 + 1) / math.log(0.7 * 50 + 1)
+    torch.testing.assert_close(bias[0, :, 0, 0], curve.network(torch.tensor([share])), rtol=1e-5, atol=1e-6)
+
+
 def test_randomized_positions_are_ordered_different_and_inside_the_range() -> None:
     encoding = make("randomized", max_position=40).train()
     lengths = torch.tensor([[9], [5], [40]])

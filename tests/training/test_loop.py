@@ -258,6 +258,18 @@ def test_the_checkpoint_that_counts_after_mastery_has_reached_the_gate(tmp_path:
     assert seed_run.state.best == {"step": 20, "loss": 0.4, "accuracy": 0.96}
 
 
+def test_low_losses_must_be_in_a_row_to_stop_a_run(tmp_path: Path) -> None:
+    settings = config(ADDITION, train={"stop_below": 0.5, "stop_for": 2})
+    with RunDirectory(tmp_path / "run").lock():
+        seed_run = SeedRun(settings, RunDirectory(tmp_path / "run"), torch.device("cpu"), lambda event: None)
+        stopped = []
+        for step, loss in ((4, 0.4), (8, 0.6), (12, 0.4), (16, 0.3)):
+            seed_run.state.step = step
+            seed_run.note_validation(loss, 0.5)
+            stopped.append(seed_run.state.stopped_early)
+    assert stopped == [False, False, False, True]
+
+
 def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     settings = config(ADDITION, train={"steps": 40, "validate_every": 4})
     result = train(settings, tmp_path / "run", device="cpu")

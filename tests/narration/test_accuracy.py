@@ -1,0 +1,17 @@
+"""Which examples fail, in words."""
+
+from headway.narration.accuracy import hardest
+from headway.results.error_analysis import ByValue, ErrorAnalysis
+from headway.results.schema import blank
+from headway.statistics import wilson_interval
+
+
+def group(value: int, wrong: int) -> ByValue:
+    right = 100 - wrong
+    return ByValue(value=value, n=100, wrong=wrong, accuracy=right / 100, interval=wilson_interval(right, 100))
+
+
+def test_the_group_with_the_lowest_accuracy_is_named_before_the_one_with_the_highest() -> None:
+    found = blank(ErrorAnalysis, n=300, wrong=65, by_feature={"carries": (group(0, 5), group(1, 20), group(2, 40))})
+    sentences = [str(sentence) for sentence in hardest(found, "run")]
+    assert sentences[1] == ("By carries the lowest accuracy is 60 % (at 2, 100 examples), the highest 95 % (at 0).")
