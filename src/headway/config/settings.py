@@ -29,19 +29,21 @@ class DataConfig:
 class ModelConfig:
     """One transformer: encoder-decoder, encoder with pooling, or decoder-only."""
 
-    shape: Literal["encoder-decoder", "encoder", "decoder"] = setting("encoder-decoder", "which stacks there are")
+    shape: Literal["encoder-decoder", "encoder", "decoder"] = setting(
+        "encoder-decoder", "encoder and decoder, or only one of them"
+    )
     d_model: int = setting(128, "width of the residual stream", low=1, high=16_384)
-    n_heads: int = setting(4, "heads of each attention", low=1, high=1_024)
+    n_heads: int = setting(4, "heads of each attention module", low=1, high=1_024)
     d_head: int | None = setting(None, "width of one head; d_model / n_heads when left out", low=1, high=16_384)
     d_ff: int = setting(512, "width of the feed-forward layer", low=1, high=131_072)
     encoder_layers: int | None = setting(None, "layers of the encoder; 2 when left out", low=0, high=256)
     decoder_layers: int | None = setting(None, "layers of the decoder; 2 when left out", low=0, high=256)
     dropout: float = setting(
-        0.0, "dropout on embeddings, attention weights, hidden units and branches", low=0, high=0.95
+        0.0, "dropout on embeddings, attention weights, hidden units and sublayer outputs", low=0, high=0.95
     )
-    norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each branch")
+    norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each sublayer")
     activation: Literal["relu", "gelu"] = setting("gelu", "non-linearity of the feed-forward layer")
-    causal_encoder: bool = setting(False, "the encoder sees only what came before")
+    causal_encoder: bool = setting(False, "causal mask in the encoder")
     log_length_scale: bool = setting(False, "multiply attention logits by the log of the number of visible keys")
     window: int | None = setting(
         None, "attention reaches positions at most this far away, and tokens that are not digits", low=0
@@ -54,7 +56,9 @@ class ModelConfig:
         metadata={"help": "positional encoding: name and its options"},
     )
     pooling: Choice | None = setting(None, "pooling of an encoder: name and its options; mean when left out")
-    kept_heads: tuple[str, ...] | None = setting(None, "heads that are there, such as dec1.cross.h2; all when left out")
+    kept_heads: tuple[str, ...] | None = setting(
+        None, "heads that pruning kept, such as dec1.cross.h2; all when left out"
+    )
 
     def __post_init__(self) -> None:
         if self.d_head is None:
@@ -114,14 +118,14 @@ class TrainConfig:
     batch_size: int = setting(128, "examples a step", low=1, high=1_000_000)
     lr: float = setting(1e-3, "highest learning rate", above=0, high=10)
     schedule: Literal["cosine", "linear", "constant"] = setting("cosine", "decay after the warm-up, to lr_end x lr")
-    warmup: float = setting(0.1, "share of the steps in which the rate rises from 0", low=0, high=1)
-    lr_end: float = setting(0.0, "share of lr towards which the rate falls", low=0, high=1)
-    beta1: float = setting(0.9, "AdamW: memory of the gradient", low=0, high=0.9999)
-    beta2: float = setting(0.999, "AdamW: memory of its square", low=0, high=0.99999)
+    warmup: float = setting(0.1, "share of the steps with a linear warm-up from 0", low=0, high=1)
+    lr_end: float = setting(0.0, "final learning rate, as a share of lr", low=0, high=1)
+    beta1: float = setting(0.9, "AdamW: decay rate of the first moment", low=0, high=0.9999)
+    beta2: float = setting(0.999, "AdamW: decay rate of the second moment", low=0, high=0.99999)
     weight_decay: float = setting(0.0, "AdamW: decay of matrices (not of norms, biases, embeddings)", low=0, high=10)
-    clip: float = setting(1.0, "largest norm of the gradient", above=0)
+    clip: float = setting(1.0, "gradients are clipped to this norm", above=0)
     stack_precision: Literal["tf32", "bf16"] = setting(
-        "tf32", "a stack on a GPU: products in TF32, or everything but AdamW's own numbers in bf16"
+        "tf32", "precision of a stack on a GPU: matrix products in TF32, or all but AdamW's state in bf16"
     )
     label_smoothing: float = setting(0.0, "share of the target spread over all tokens", low=0, high=0.9)
     validate_every: int = setting(200, "steps between validations, each with a checkpoint", low=1)

@@ -57,10 +57,10 @@ class AdditionOptions:
     )
     sampling: Literal["uniform", "carry-chains", "ripples"] = setting(
         "uniform",
-        "all pairs alike, equally many of each longest carry chain, or a third of the columns sum to base - 1",
+        "uniform pairs, equally many of each longest carry chain, or a third of the columns sum to base - 1",
         formerly={"balanced": "carry-chains", "propagating": "ripples"},
     )
-    swap: bool = setting(False, "training shows a + b as b + a half of the time")
+    swap: bool = setting(False, "augmentation: half of the training sums a + b become b + a")
     leading_zeros: bool = setting(False, "operands may begin with 0 (0-999 instead of 100-999)")
 
 

@@ -38,7 +38,7 @@ LONGEST_LISTED = 20
 class ParityOptions:
     min_length: int = setting(2, "shortest sequence", low=1, high=65_536)
     max_length: int = setting(12, "longest sequence", low=1, high=65_536)
-    test_lengths: tuple[int, ...] = setting((16, 24, 48), "lengths with a test set of their own", low=1, high=65_536)
+    test_lengths: tuple[int, ...] = setting((16, 24, 48), "lengths that have their own test set", low=1, high=65_536)
 
 
 class Parity(SequenceTask):

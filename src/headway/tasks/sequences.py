@@ -73,7 +73,7 @@ class SequenceOptions:
     min_length: int = setting(4, "shortest sequence", low=1, high=65_536)
     max_length: int = setting(16, "longest sequence", low=1, high=65_536)
     values: int = setting(10, "elements are 0 to values - 1", low=2, high=65_536)
-    test_lengths: tuple[int, ...] = setting((32, 64, 128), "lengths with a test set of their own", low=1, high=65_536)
+    test_lengths: tuple[int, ...] = setting((32, 64, 128), "lengths that have their own test set", low=1, high=65_536)
 
 
 class SequenceTask(Task):

@@ -49,10 +49,10 @@ class SortednessOptions:
     )
     spread: Literal["whole", "bands"] = setting(
         "whole",
-        "values come from all of them, or in half of the sequences from a band of random width: ties and small gaps",
+        "values from the whole range, or in half of the sequences from a random band (ties, small gaps)",
     )
     test_lengths: tuple[int, ...] = setting(
-        (32, 64, 128, 256), "lengths with a test set of their own", low=2, high=65_536
+        (32, 64, 128, 256), "lengths that have their own test set", low=2, high=65_536
     )
 
 

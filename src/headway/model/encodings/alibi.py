@@ -14,7 +14,7 @@ from headway.model.encodings.base import Encoding
 @dataclass(frozen=True, kw_only=True)
 class AlibiOptions:
     direction: Literal["symmetric", "directional"] = setting(
-        "symmetric", "both sides alike, or half of the heads for each side (where nothing is causal)"
+        "symmetric", "the same on both sides, or half of the heads for each side (without a causal mask)"
     )
 
 

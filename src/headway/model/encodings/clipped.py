@@ -12,9 +12,9 @@ from headway.model.encodings.base import Encoding, PositionKind, Sizes
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedOptions:
-    clip: int = setting(16, "largest distance with a number of its own", low=1, high=65_536)
+    clip: int = setting(16, "largest distance with its own bias", low=1, high=65_536)
     positions: PositionKind = setting(
-        "index", "what distances are counted in: places in the text, coupled or abacus places of digits"
+        "index", "distances between text positions, coupled positions or Abacus indices of digits"
     )
 
 

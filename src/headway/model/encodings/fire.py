@@ -14,7 +14,9 @@ from headway.model.encodings.base import Encoding, Sizes
 @dataclass(frozen=True, kw_only=True)
 class FireOptions:
     width: int = setting(32, "hidden units of the network", low=1, high=4_096)
-    threshold: float = setting(64.0, "start of the trained length below which distances are not rescaled", above=0)
+    threshold: float = setting(
+        64.0, "initial length threshold (trained) below which distances are not rescaled", above=0
+    )
 
 
 class Fire(Encoding):

@@ -20,7 +20,7 @@ from headway.model.encodings.base import Encoding, Positions, Sizes, for_rows
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetOptions:
-    table_size: int = setting(256, "rows of the table; a place past it takes the last row", low=2, high=1_000_000)
+    table_size: int = setting(256, "rows of the table; positions beyond it use the last row", low=2, high=1_000_000)
     max_offset: int = setting(128, "training shifts all digits of an example by up to this much", low=0, high=1_000_000)
 
 

@@ -15,7 +15,7 @@ from headway.model.encodings.base import Encoding, Heads, Positions, Sizes, for_
 @dataclass(frozen=True, kw_only=True)
 class RandomizedOptions:
     max_position: int = setting(4_096, "positions are drawn from 0 to max_position - 1", low=2, high=10_000_000)
-    over: str = setting("sinusoidal", "the encoding that sees the drawn positions, with its own defaults")
+    over: str = setting("sinusoidal", "the encoding applied to the drawn positions, with its own defaults")
 
 
 class Randomized(Encoding):

@@ -14,9 +14,9 @@ from headway.model.poolings.simple import highest
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorOptions:
-    detectors: int = setting(8, "numbers that are read off every place", low=1, high=16_384)
+    detectors: int = setting(8, "number of detectors", low=1, high=16_384)
     readout: Literal["linear", "sum"] = setting(
-        "linear", "passed on: each detector's highest response, or the highest sum of detectors above 0 at one place"
+        "linear", "output: the maximum of each detector, or the maximum sum of positive detectors at one position"
     )
 
 
