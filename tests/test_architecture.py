@@ -95,6 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "length_analysis",
         "proofs",
         "reports",
+        "runs",
         "studies",
         "sweeps",
     },

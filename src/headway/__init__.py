@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headway.length_analysis.measure import measure_lengths as lengths
     from headway.proofs.prove import prove
     from headway.reports.writing import report
+    from headway.runs.verify import verify
     from headway.studies.study import study
     from headway.sweeps.compare import compare
 
@@ -50,6 +51,7 @@ _PUBLIC = {
     "sweep": "headway.api:sweep",
     "compare": "headway.sweeps.compare:compare",
     "study": "headway.studies.study:study",
+    "verify": "headway.runs.verify:verify",
 }
 """Each public function, imported when it is first asked for: torch takes seconds."""
 
@@ -70,6 +72,7 @@ __all__ = [
     "study",
     "sweep",
     "train",
+    "verify",
 ]
 
 

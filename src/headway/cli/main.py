@@ -23,6 +23,7 @@ from headway.cli.runs import runs
 from headway.cli.study import study
 from headway.cli.sweep import sweep
 from headway.cli.train import train
+from headway.cli.verify import verify
 from headway.errors import InputError, InstrumentError, Interrupted, RunStopped, is_out_of_memory
 
 LONGEST_WORD = 200
@@ -51,6 +52,7 @@ for command in (
     compare,
     data,
     runs,
+    verify,
     new,
 ):
     app.command()(command)

@@ -9,6 +9,7 @@ from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, StudyHealth
 from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy
+from headway.results.integrity import Integrity
 from headway.results.lengths import Lengths
 from headway.results.proof import Check, Proof
 from headway.results.schema import described
@@ -23,6 +24,7 @@ FILES: dict[str, type] = {
     "headway prove --check FILE --json": Check,
     "runs/NAME/analysis/doctor.json": Diagnosis,
     "headway doctor RUN RUN --json": Diagnoses,
+    "headway verify RUN --json": Integrity,
     "headway doctor --specimens --json": Exhibit,
     "studies/NAME/analysis/heads.json": HeadsStudy,
     "studies/NAME/analysis/lengths.json": LengthStudy,

@@ -1,0 +1,98 @@
+"""`hw.verify`: is a run's directory as headway wrote it?
+
+`verify` reads config.json, provenance.json and metrics.jsonl, compares every checkpoint with the SHA-256 sums of its
+manifest, and checks that every analysis can be read and was made from a checkpoint that the run has.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from headway.errors import InputError
+from headway.origin import OtherOrigin, origins_in
+from headway.results.attack import Attack
+from headway.results.doctor import Diagnosis
+from headway.results.evaluation import Evaluations
+from headway.results.heads import HeadAnalysis
+from headway.results.integrity import CheckedFile, Integrity, State
+from headway.results.lengths import Lengths
+from headway.results.proof import Proof
+from headway.runs.checkpoints import DamagedCheckpoint
+from headway.runs.run import RunDirectory
+from headway.storage import is_cut_off, parse_json, read_document
+
+ANALYSES: dict[str, type] = {
+    "evaluation": Evaluations,
+    "heads": HeadAnalysis,
+    "lengths": Lengths,
+    "attack": Attack,
+    "proof": Proof,
+    "doctor": Diagnosis,
+}
+"""The documents of a run, and the type that each is read as."""
+
+
+def verify(run: str | Path | RunDirectory) -> Integrity:
+    """Check every file of a run; nothing is changed.
+
+    >>> hw.verify("addition-seed0").faults   # doctest: +SKIP
+    []
+    """
+    directory = run if isinstance(run, RunDirectory) else RunDirectory.find(str(run))
+    checkpoints = [_checkpoint(directory, step) for step in directory.checkpoint_steps()]
+    files = (*_plain_files(directory), *checkpoints, *_analyses(directory))
+    usable = [one.step for one in checkpoints if one.state == "whole" and one.step is not None]
+    return Integrity(run=str(directory.path), files=files, usable_step=max(usable, default=None))
+
+
+def _checked(file: str, check: Callable[[], object], step: int | None = None) -> CheckedFile:
+    """What a check says of a file: whole if it raises nothing."""
+    state: State = "whole"
+    detail = ""
+    try:
+        check()
+    except OtherOrigin as problem:
+        state, detail = "other-origin", str(problem)
+    except (InputError, DamagedCheckpoint) as problem:
+        state, detail = "damaged", str(problem)
+    return CheckedFile(file=file, state=state, step=step, detail=detail)
+
+
+def _plain_files(directory: RunDirectory) -> Iterator[CheckedFile]:
+    yield _checked("config.json", directory.config)
+    yield _checked("provenance.json", directory.provenance)
+    if (directory.path / "metrics.jsonl").exists():
+        yield _checked("metrics.jsonl", lambda: _check_metrics(directory))
+
+
+def _check_metrics(directory: RunDirectory) -> None:
+    """Refuse lines that are no JSON, except one that a kill cut off, and numbers that headway never writes."""
+    path = directory.path / "metrics.jsonl"
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if line.strip() and not is_cut_off(line):
+            parse_json(line, f"{path}: line {number}")
+    directory.metrics()
+
+
+def _checkpoint(directory: RunDirectory, step: int) -> CheckedFile:
+    name = f"checkpoints/{directory.checkpoint_path(step).name}"
+    return _checked(name, lambda: directory.read_checkpoint(step), step)
+
+
+def _analyses(directory: RunDirectory) -> Iterator[CheckedFile]:
+    for name, kind in ANALYSES.items():
+        path = directory.analysis(name)
+        if path.exists():
+            step = _step_of(path)
+            file = f"analysis/{path.name}"
+            yield _checked(file, partial(directory.read_result, kind, name, step), step)
+
+
+def _step_of(path: Path) -> int | None:
+    """The step that a document says it was made from; None where it says none or several."""
+    try:
+        steps = {origin.get("step") for origin in origins_in(read_document(path) or {})}
+    except InputError:
+        return None
+    found = steps.pop() if len(steps) == 1 else None
+    return found if isinstance(found, int) else None
