@@ -34,7 +34,6 @@ RETIRED = {
 }
 """Regular expression -> what is said instead (docs/glossary.md)."""
 EXCEPTIONS = {
-    ("docs/glossary.md", r"whole or not at all"): "defines the atomic write",
     ("src/headway/head_analysis/ablation.py", "donors"): "a name that random numbers are derived from",
 }
 
