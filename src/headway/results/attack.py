@@ -24,11 +24,11 @@ class FailingInput:
     )
     length: int | None = fact(LENGTH, unit="the document's unit", default=None)
     family: str = fact("family in which it was found")
-    climbed: bool = fact("whether it was found by changing tokens of inputs with small margins")
+    climbed: bool = fact("whether hill climbing found it")
     tried: int = count("inputs tried when it was found")
     found_as: str | None = fact("the input as it was found, where it was longer or less simple", default=None)
     record: Mapping[str, Any] = fact("the input with its right answer, as it stands in a data file", default={})
-    link: str | None = fact("what to put behind the address of the explorer's page to open it", default=None)
+    link: str | None = fact("fragment to append to the address of the explorer page", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class FamilyRow:
 
     length: int | None = fact(LENGTH, unit="the document's unit", default=None)
     family: str = fact("name of the family")
-    about: str = fact("what its inputs are")
+    about: str = fact("description of its inputs")
     drawn: int = count("inputs of the family that were tried")
     whole: bool = fact("whether every member of the family was tried", default=False)
     climbed: int = count("changes of its worst inputs that were tried")
-    found: int = count("failing inputs among both")
+    found: int = count("failing inputs of both kinds")
     smallest_margin: float | None = fact("smallest margin; null where nothing was tried", unit="logits", default=None)
 
 
@@ -53,7 +53,7 @@ class MarginFall:
     margin: float = fact("the margin", unit="logits")
     length: int | None = fact(LENGTH, unit="the document's unit", default=None)
     family: str = fact("family of the input")
-    climbed: bool = fact("whether it came of changing tokens")
+    climbed: bool = fact("whether hill climbing found it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +68,17 @@ class Attack:
     unit: str | None = fact("what a length counts; null where the task has one length", default=None)
     lengths: tuple[int, ...] = fact("lengths that were attacked; none where the task has one length", default=())
     attack_seed: int = fact("seed of the search")
-    seconds: float = count("time that was given", unit="seconds")
-    most_tries: int | None = fact(
-        "inputs that it was allowed to try; null for as many as the time allows", default=None
-    )
-    took: float = count("time that it took", unit="seconds")
+    seconds: float = count("time limit", unit="seconds")
+    most_tries: int | None = fact("limit of inputs tried; null for no limit", default=None)
+    took: float = count("time used", unit="seconds")
     ended: Ended = fact("why it ended: time or tries spent, enough failures, no new inputs, or interrupted")
     tried: int = count("different inputs that were tried")
     found: int = count("those that the model gets wrong, by the teacher-forced pass")
-    unconfirmed: int = count("failing inputs that were right when they were asked alone: a tie of logits", default=0)
+    unconfirmed: int = count("failing inputs that are right when run alone: a tie of logits", default=0)
     smallest_margin: float | None = fact("smallest margin; null where nothing was tried", unit="logits")
     counterexamples: tuple[FailingInput, ...] = fact("failing inputs, confirmed one by one, the shortest first")
-    families: tuple[FamilyRow, ...] = fact("what was tried of each family at each length")
-    trace: tuple[MarginFall, ...] = fact("how the smallest margin fell")
+    families: tuple[FamilyRow, ...] = fact("inputs tried of each family at each length")
+    trace: tuple[MarginFall, ...] = fact("history of the smallest margin")
 
     @property
     def broken(self) -> bool:

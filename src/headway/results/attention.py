@@ -35,7 +35,9 @@ class MeanAttention(Attention):
     """The mean over the examples of the commonest layout."""
 
     n: int = fact("examples")
-    alike: str | None = fact("what the examples have in common, where not all of the split have it", default=None)
+    alike: str | None = fact(
+        "what the averaged examples have in common, if they are only a part of the split", default=None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,6 @@ class Capture:
     """Captured attention; examples too long to show are left out."""
 
     decimals: int = fact("decimals of the weights")
-    class_names: tuple[str, ...] | None = fact("what each class is called", optional=True)
+    class_names: tuple[str, ...] | None = fact("names of the classes", optional=True)
     examples: tuple[ExampleAttention, ...] = fact("a few examples")
     mean: MeanAttention | None = fact("mean over examples; null if they are too long to show")

@@ -23,9 +23,9 @@ class Checks(Finding):
         "largest difference between the sweep with all heads kept and the model's own forward pass", unit="logits"
     )
     decoded: int = count("ablated answers that were decoded token by token with a hook at the head")
-    disagreements: int = count("decoded answers that are not what the sweep predicted")
+    disagreements: int = count("decoded answers that differ from the sweep's prediction")
     real_disagreements: int = count("disagreements that rounding cannot explain")
-    weights_off_one: float = fact("how far the attention weights of a query are from adding up to 1, at most")
+    weights_off_one: float = fact("largest deviation of a query's attention weights from a sum of 1")
     misplaced: tuple[str, ...] = fact(
         "instruments and heads that an independent route contradicts, such as `sweep enc0.self.h1`", default=()
     )

@@ -27,7 +27,7 @@ class Finding:
     level: Level = fact("error, warning or fine")
     about: About = fact("what it is about: data, harness, model, instruments or claims")
     evidence: str = fact("what was seen")
-    numbers: Mapping[str, Any] = fact("the numbers in the evidence, by names of the check's own", default={})
+    numbers: Mapping[str, Any] = fact("the numbers in the evidence, by name", default={})
     fix: str = fact("what to do; empty where nothing is wrong", default="")
 
 
@@ -53,9 +53,9 @@ class Diagnosis:
     run: str = fact("run directory, or path of the files that were examined")
     task: str = fact("name of the task")
     step: int | None = fact("step of the checkpoint; null without a model")
-    findings: tuple[Finding, ...] = fact("one record a check that had something to see")
+    findings: tuple[Finding, ...] = fact("one record for each check that ran")
     checked: int = fact("number of findings", default=0)
-    seen: Seen | None = fact("what it rests on, where a study made it", optional=True)
+    seen: Seen | None = fact("inputs of the diagnosis, if a study made it", optional=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "checked", len(self.findings))
@@ -167,7 +167,7 @@ class SpecimenDiagnosis:
     expected: str = fact("check that must be its first error")
     follows: tuple[str, ...] = fact("checks whose errors may follow from the defect")
     right: bool = fact("whether it was diagnosed as it should be", default=False)
-    findings: tuple[Finding, ...] = fact("one record a check that had something to see")
+    findings: tuple[Finding, ...] = fact("one record for each check that ran")
 
     def __post_init__(self) -> None:
         errors = [finding.check for finding in at_level(self.findings, "error")]

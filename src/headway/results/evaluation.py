@@ -21,7 +21,7 @@ class Disagreement:
 
     example: str = fact("the example with its right answer")
     token: int = fact("first answer token that differs, from 0")
-    gap: float = fact("how far the two best tokens are apart there; near 0, rounding decided", unit="logits")
+    gap: float = fact("logit difference of the two best tokens there; near 0 rounding decides", unit="logits")
 
 
 @dataclass(frozen=True, kw_only=True)

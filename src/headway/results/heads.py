@@ -27,10 +27,10 @@ FORM = 1
 class Settings:
     """What an analysis depends on beside the run; an analysis with the same settings is not made again."""
 
-    split: str = fact("split that the examples are of")
+    split: str = fact("split of the examples")
     examples: int = count("examples asked for")
-    thorough: bool = fact("whether the joint parts take ten times as many examples")
-    maps: int | None = fact("examples whose attention is kept, where it is not 3", optional=True)
+    thorough: bool = fact("whether joint ablations use ten times as many examples")
+    maps: int | None = fact("examples whose attention is stored, if not 3", optional=True)
     step: int = count("step of the checkpoint")
     device: str = fact("cpu or cuda")
     rules: int = fact("version of the rules by which verdicts and tests are made", default=1)
@@ -41,7 +41,7 @@ class Sizes:
     """How many examples each part uses: fixed by the model's size, the device and `thorough`."""
 
     examples: int = count("examples of scores, single ablations and error analysis")
-    permutations: int = count("orders in which sampled Shapley values put heads back")
+    permutations: int = count("random orders of sampled Shapley values")
     decoded: int = count("examples on which the instruments are checked by greedy decoding")
     elimination: int = count("examples of each half of the elimination")
     shapley: int = count("examples of Shapley values by kind of attention")
@@ -100,14 +100,14 @@ class Drop:
     p_important_holm: float | None = fraction("corrected p-value of a drop of at most 1 point", optional=True)
     p_harmful_holm: float | None = fraction("corrected p-value of a drop of at least -1 point", optional=True)
     verdict: str = fact("critical, important, redundant, harmful or undecided, by this ablation alone")
-    n_to_decide: int | None = fact("examples that would decide, if the rates stayed as they are; null if none would")
+    n_to_decide: int | None = fact("examples needed for a verdict at the same rates; null if no number is enough")
     accuracy: float = fraction("accuracy after the change", key="exact_match", formerly=("accuracy",))
     token_accuracy: float = fraction("share of answer tokens that are right after the change")
     by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token after the change")
     loss: float = fact("mean cross-entropy of an answer token after the change", unit="nats")
     loss_change: float | None = fact("change of the mean loss; null where it was 0", unit="%")
     loss_change_interval: Interval | None = fact(
-        "95 % interval of the change; of a model without errors it covers too little", unit="%", default=None
+        "95 % interval of the change; too narrow for a model without errors", unit="%", default=None
     )
     margin: float | None = fact("mean margin after the change", unit="logits", optional=True)
     margin_change: float | None = fact("change of the mean margin", unit="logits", optional=True)
@@ -124,14 +124,14 @@ class Head:
     site: str = fact("attention module of the model: `decoder.1.cross`")
     kind: str = fact("kind of attention: encoder, decoder or cross")
     layer: int = fact("layer, from 0")
-    causal: bool = fact("whether a query sees only itself and what stands before it")
+    causal: bool = fact("whether a query attends to itself and earlier positions only")
     index: int = fact("index within the site, from 0")
     verdict: str = fact("verdict over all kinds of ablation")
     role: str = fact("kind of attention, and the part that the head favours most over uniform attention")
     scores: Mapping[str, float | None] = fact("mean over examples of each score; null where it does not apply")
     deviations: Mapping[str, float | None] = fact("standard deviation over examples of each score")
-    uniform: Mapping[str, float | None] = fact("what uniform attention would score on each part", key="even")
-    ablation: Mapping[str, Drop] = fact("what is lost without the head, by kind of ablation: zero, mean, ...")
+    uniform: Mapping[str, float | None] = fact("score of uniform attention on each part", key="even")
+    ablation: Mapping[str, Drop] = fact("effect of ablating the head, by kind of ablation: zero, mean, ...")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,40 +142,40 @@ class Prunable:
     under_1_point_interval: Interval | None = fraction("95 % interval of the share", optional=True)
     under_5_points: float = fraction("share of heads with a drop under 5 points")
     under_5_points_interval: Interval | None = fraction("95 % interval of the share", optional=True)
-    under_1_percent_of_loss: float = fraction("share of heads without which the loss rises by less than 1 %")
+    under_1_percent_of_loss: float = fraction("share of heads whose ablation raises the loss by less than 1 %")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HeadAnalysis:
     """Everything that was found about the heads of a run; `hw.heads(run)` makes it."""
 
-    settings: Settings | None = fact("how the analysis was asked for", optional=True)
+    settings: Settings | None = fact("options of the analysis", optional=True)
     form: int = fact("version of this document", default=FORM)
     run: str = fact("run directory")
     step: int = count("step of the checkpoint")
     task: str = fact("name of the task")
     seed: int = fact("seed of the run")
-    split: str = fact("split that the examples are of")
+    split: str = fact("split of the examples")
     device: str = fact("cpu or cuda")
     n: int = count("examples analysed")
     sizes: Sizes = fact("examples of each part")
     seconds: Mapping[str, float] = fact("time of each part", unit="s")
-    warnings: tuple[str, ...] = fact("what to know before believing a verdict")
+    warnings: tuple[str, ...] = fact("remarks on the verdicts")
     unit_of_drops: str = fact("unit of drops", default="points of whole-answer accuracy (100 = everything)")
-    baseline: Baseline = fact("the model as it is")
+    baseline: Baseline = fact("the model without ablation")
     definitions: Mapping[str, str] = fact("meaning, formula and worked example of each score")
-    family: int = count("claims that the verdicts of single ablations are corrected for")
+    family: int = count("number of claims in the correction of the single-ablation verdicts")
     without_source: int = count(
-        "examples that no other has the lengths of, so that resample ablation leaves them", key="without_donor"
+        "examples without another of the same lengths, which resample ablation leaves unchanged", key="without_donor"
     )
     heads: tuple[Head, ...] = fact("every head")
-    prunable: Mapping[str, Prunable] = fact("heads that can go one at a time, by kind of ablation")
+    prunable: Mapping[str, Prunable] = fact("heads that can be removed one at a time, by kind of ablation")
     joint: JointAblation = fact("heads ablated together")
     interventions: Patching = fact("activation patching between examples that differ in one thing")
     error_analysis: ErrorAnalysis = fact("which examples fail", key="anatomy")
     parts: Mapping[str, Finding] = fact("what the other analyses found", default={}, further=further)
     capture: Capture = fact("attention weights on a few examples and on average")
-    checks: Checks = fact("the instruments' checks of themselves")
+    checks: Checks = fact("self-checks of the instruments")
 
     def __repr__(self) -> str:
         return f"HeadAnalysis({self.run!r}, {len(self.heads)} heads, n={self.n})"

@@ -16,7 +16,7 @@ class OverSeeds:
     mean: float = fact("mean over seeds")
     median: float | None = fact("median over seeds; null in documents of earlier versions", default=None)
     interval: Interval | None = fact("95 % interval of the median; null under six seeds")
-    errors: tuple[str, ...] | None = fact("errors that the interval keeps: of seeds, and of examples", default=None)
+    errors: tuple[str, ...] | None = fact("sources of error that the interval covers: seeds, examples", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +36,14 @@ class PrunableOverSeeds:
 
     under_1_point: OverSeeds = fact("share of heads with a drop under 1 point")
     under_5_points: OverSeeds = fact("share of heads with a drop under 5 points")
-    under_1_percent_of_loss: OverSeeds = fact("share of heads without which the loss rises by less than 1 %")
+    under_1_percent_of_loss: OverSeeds = fact("share of heads whose ablation raises the loss by less than 1 %")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleOverSeeds:
     """Heads with one role."""
 
-    heads: OverSeeds = fact("how many heads of a seed have it")
+    heads: OverSeeds = fact("number of heads with this role in a seed")
     drop: OverSeeds = fact("mean drop of these heads, in the seeds that have any", unit="points")
 
 
@@ -52,26 +52,26 @@ class SetOverSeeds:
     """Heads that were chosen one at a time, and what they cost together."""
 
     heads: OverSeeds = fact("how many there are")
-    drop_together: OverSeeds = fact("what is lost without all of them", unit="points")
+    drop_together: OverSeeds = fact("joint drop of all of them", unit="points")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemovableOverSeeds:
     """The largest removable sets of every seed."""
 
-    limit: float = fact("drop under which sets were sought", unit="points")
+    limit: float = fact("limit of the drop", unit="points")
     heads: OverSeeds = fact("heads in the set")
-    drop: OverSeeds = fact("what is lost without them, on examples that did not choose them", unit="points")
-    sum_of_single_drops: OverSeeds = fact("single drops of the set added up", unit="points")
+    drop: OverSeeds = fact("their joint drop on examples not used for choosing", unit="points")
+    sum_of_single_drops: OverSeeds = fact("sum of the single drops of the set", unit="points")
     alone_under_limit: SetOverSeeds = fact("all heads whose own drop is under the limit")
-    adding_up: SetOverSeeds = fact("the most heads whose own drops add up to less than the limit")
+    adding_up: SetOverSeeds = fact("the largest set whose single drops sum to less than the limit")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlOverSeeds:
     """The control of one group of heads."""
 
-    changed: RatesOverSeeds = fact("how often the answer token changes, which it should not")
+    changed: RatesOverSeeds = fact("share in which the answer token changes although it should not")
     digits: RatesOverSeeds = fact("how often the digits move")
     readings: Mapping[str, int] = count("seeds with each reading")
 
@@ -111,14 +111,14 @@ class HeadsTogether:
     verdicts: Mapping[str, Mapping[str, OverSeeds]] = fact(
         "heads of each verdict: `overall`, and by each kind of ablation"
     )
-    prunable: Mapping[str, PrunableOverSeeds] = fact("heads that can go one at a time, by kind of ablation")
+    prunable: Mapping[str, PrunableOverSeeds] = fact("heads that can be removed one at a time, by kind of ablation")
     by_rank: Mapping[str, tuple[OverSeeds, ...]] = fact(
         "drop of the head that costs most, the next, ... of each kind of attention (zero ablation)", unit="points"
     )
     by_role: Mapping[str, RoleOverSeeds] = fact("heads of each role")
     by_layer: Mapping[str, OverSeeds] = fact("largest drop at each site (zero ablation)", unit="points")
     removable: tuple[RemovableOverSeeds, ...] = fact("the largest removable sets for each limit")
-    sufficient: OverSeeds = fact("heads that the smallest limit leaves")
+    sufficient: OverSeeds = fact("heads left at the smallest limit")
     interventions: tuple[ContrastOverSeeds, ...] = fact("activation patching")
     correlations: Correlations = fact(
         "Spearman's correlation of each score with the zero-ablation drop; under `within`, by kind of attention"
@@ -129,13 +129,13 @@ class HeadsTogether:
 class Removed:
     """The largest set that was chosen to go together for the smallest limit."""
 
-    limit: float = fact("drop under which it was sought", unit="points")
-    n: int = count("examples that the drop is of")
+    limit: float = fact("limit of the drop", unit="points")
+    n: int = count("examples on which the drop is measured")
     heads: tuple[str, ...] = fact("names of the heads")
     drop: float = fact("accuracy lost", unit="points")
     drop_interval: Interval = fact("95 % interval of the drop", unit="points")
     alone: int = count("heads whose own drop is under the limit")
-    alone_drop: float = fact("what these cost together", unit="points")
+    alone_drop: float = fact("their joint drop", unit="points")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class Mover:
     """A head that moves a carry when it is patched."""
 
     head: str = fact("name of the head")
-    rate: float = fraction("how often it does")
+    rate: float = fraction("rate")
     interval: Interval = fraction("95 % interval of the rate")
     control: Control | None = fact("its control, where there is one", optional=True)
 
@@ -153,8 +153,8 @@ class MovedCarry:
     """A carry, and the single heads that move it most often."""
 
     name: str = fact("which carry")
-    n: int = count("pairs that the rates are of")
-    chosen_on_n: int | None = count("other pairs, that the heads were chosen on", optional=True)
+    n: int = count("pairs on which the rates are measured")
+    chosen_on_n: int | None = count("other pairs, on which the heads were chosen", optional=True)
     heads: tuple[Mover, ...] = fact("the heads")
 
 
@@ -166,12 +166,12 @@ class RunHeads:
     n: int = count("examples analysed")
     accuracy: float = fraction("accuracy of the whole model", key="exact_match", formerly=("accuracy",))
     heads: int = count("heads of the model")
-    verdicts: Mapping[str, int] = count("heads of each verdict that there is")
-    removable: Removed = fact("what was chosen to go together")
-    sufficient: tuple[str, ...] = fact("heads that are enough for all but the smallest limit")
-    carry: tuple[MovedCarry, ...] = fact("who moves each carry")
-    real_disagreements: int = count("checks of the instruments that rounding cannot explain")
-    failed_checks: tuple[str, ...] = fact("what failed of the instruments' checks, in words", default=())
+    verdicts: Mapping[str, int] = count("number of heads of each verdict")
+    removable: Removed = fact("sets chosen for joint removal")
+    sufficient: tuple[str, ...] = fact("heads that are sufficient at the smallest limit")
+    carry: tuple[MovedCarry, ...] = fact("heads that move each carry")
+    real_disagreements: int = count("failed instrument checks that rounding cannot explain")
+    failed_checks: tuple[str, ...] = fact("failed instrument checks, in words", default=())
 
 
 @dataclass(frozen=True, kw_only=True)

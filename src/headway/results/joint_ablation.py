@@ -34,8 +34,8 @@ class Step(Comparison):
 
     left: int = count("heads left")
     removed: str | None = fact("head removed last; null before the first step")
-    accuracy_when_chosen: float = fraction("accuracy on the half that chose the order", key="chosen_on")
-    sum_of_single_drops: float = fact("single drops of the removed heads added up", unit="points", key="promised")
+    accuracy_when_chosen: float = fraction("accuracy on the half used for choosing the order", key="chosen_on")
+    sum_of_single_drops: float = fact("sum of the single drops of the removed heads", unit="points", key="promised")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Elimination:
 
     kind: str = fact("kind of ablation")
     n_chosen_on: int = count("examples that the order was chosen on")
-    n_reported_on: int = count("other examples, that accuracies and drops are of")
+    n_reported_on: int = count("other examples, on which accuracies and drops are measured")
     steps: tuple[Step, ...] = fact("from all heads to none")
 
 
@@ -52,10 +52,10 @@ class Elimination:
 class Removable(HeadSet):
     """The largest set of the elimination order whose drop was under a limit where it was chosen."""
 
-    limit: float = fact("drop under which sets were sought", unit="points")
-    sum_of_single_drops: float = fact("single drops of the set added up", unit="points")
+    limit: float = fact("limit of the drop", unit="points")
+    sum_of_single_drops: float = fact("sum of the single drops of the set", unit="points")
     alone_under_limit: HeadSet = fact("all heads whose own drop is under the limit, ablated together")
-    adding_up: HeadSet = fact("the most heads whose own drops add up to less than the limit, ablated together")
+    adding_up: HeadSet = fact("the largest set whose single drops sum to less than the limit, ablated together")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ class Shapley:
     n: int = count("examples")
     values: tuple[Credit, ...] = fact("one value a head")
     smallest_sufficient: HeadSet | None = fact(
-        "the fewest of these heads that lose less than a point, where every subset was run; chosen on every other "
-        "example, reported on those between",
+        "the smallest set of these heads that loses less than a point, if every subset was run; chosen on every other "
+        "example, measured on the rest",
         optional=True,
     )
 
@@ -116,7 +116,7 @@ class JointAblation(Finding):
 
     elimination: Elimination = fact("backward elimination")
     removable: tuple[Removable, ...] = fact("the largest removable set for each limit")
-    sufficient: HeadSet = fact("the heads that the smallest limit leaves, and what is lost without all others")
+    sufficient: HeadSet = fact("the heads left at the smallest limit, and the drop when all others are ablated")
     shapley: Mapping[str, Shapley] = fact("Shapley values by kind of attention, and over `all` heads")
     pairs: Pairs = fact("interactions of pairs")
 

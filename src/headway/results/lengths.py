@@ -52,7 +52,7 @@ class LengthRow:
     answer_shares: Mapping[str, float] | None = fraction("share of each answer given; null for sequences", default=None)
     target_shares: Mapping[str, float] | None = fraction("share of each right answer; null for sequences", default=None)
     one_class: bool = fact("whether one class is right for every example", default=False)
-    constant: str | None = fact("the only answer given, where questions have more", default=None)
+    constant: str | None = fact("the only answer given, although the right answers differ", default=None)
     decoded: Decoding | None = fact("check by decoding; null for classifiers", default=None)
     wrong_examples: tuple[WrongExample, ...] = fact("the first wrong answers", default=())
     by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by what makes an example hard", default={})
@@ -79,7 +79,7 @@ class ConstantAnswer:
     """One answer whatever is asked."""
 
     answer: str = fact("the answer")
-    start: int = fact("tested length from which on it is the only one", key="from")
+    start: int = fact("tested length from which on this is the only answer", key="from")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +98,18 @@ class Lengths:
     training: TrainingRange = fact("training lengths")
     asked: tuple[int, ...] | None = fact("lengths asked for; null for the task's own", key="at", default=None)
     n: int = count("examples asked for, of each set at each length")
-    whole: int | None = fact("sets of at most so many members are measured whole", default=None)
-    threshold: float = fraction("accuracy that a length must surely have to be held")
+    whole: int | None = fact("sets with at most this many members are measured whole", default=None)
+    threshold: float = fraction("accuracy that the lower end of the interval must reach for a length to be held")
     confidence: float = fraction("confidence of the intervals", default=0.95)
     rows: tuple[LengthRow, ...] = fact("accuracy of each set at each length", key="lengths", some=True)
     held: Mapping[str, int] = fact("length held on each set", formerly=("certified",), some=True)
     not_held: Mapping[str, tuple[int, ...]] = fact("shorter tested lengths that are not held, by set", default={})
     length_held: int = count("smallest length held over the sets", formerly=("certified_length",))
-    certified: Mapping[str, int] = fact("largest length up to which every tested one is held, by set", default={})
+    certified: Mapping[str, int] = fact("largest length up to which every tested length is held, by set", default={})
     certified_length: int | None = fact("smallest of these", default=None)
     constant: ConstantAnswer | None = fact("the one answer of a model that gives only one", default=None)
     positions: Positions | None = fact("what the positional encoding has learned", default=None)
-    mechanism: Mechanism | None = fact("heads compared across lengths, where that was asked", default=None)
+    mechanism: Mechanism | None = fact("heads compared across lengths, if requested", default=None)
 
     @property
     def sets(self) -> list[str]:
@@ -209,7 +209,7 @@ class SeedSummary:
     n_seeds: int = count("number of seeds")
     seeds: tuple[int, ...] = fact("the seeds")
     descriptive: bool = fact("whether there are too few seeds for an interval")
-    constant_seeds: int = count("seeds that give one answer whatever is asked")
+    constant_seeds: int = count("seeds that give one answer to everything")
     length_held: HeldOverSeeds = fact("smallest length held over the sets", formerly=("certified_length",))
     sets: Mapping[str, SetOverSeeds] = fact("length held on each set")
     rows: tuple[RowOverSeeds, ...] = fact("accuracy of each set at each length", key="lengths")

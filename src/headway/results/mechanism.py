@@ -54,7 +54,7 @@ class ModelAtLength(Counted):
     margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
     n_attention: int = count("examples whose attention was recorded")
     crops: Crops | None = fact(
-        "crops of the reference length; null where a crop is no example", key="pieces", default=None
+        "crops of the reference length; null if a crop is not a valid example", key="pieces", default=None
     )
 
 
@@ -62,11 +62,11 @@ class ModelAtLength(Counted):
 class Compared:
     """One number of one head at one length, and its change against the reference."""
 
-    value: float = fact("mean over examples, in a form that length alone does not move")
+    value: float = fact("mean over examples, normalised for length")
     interval: Interval = fact("95 % interval of the mean")
     n: int = count("examples that have the number")
     before: float | None = fact("the number at the reference; null at the reference itself")
-    change: float | None = fact("distance from what length alone explains")
+    change: float | None = fact("change that length alone does not explain")
     change_interval: Interval | None = fact("95 % interval of the change")
     p_holm: float | None = fraction("Holm-adjusted p of a change larger than the limit")
     changed: bool = fact("whether it has changed significantly by more than the limit")
@@ -77,9 +77,9 @@ class Score(Compared):
     """Where a head attends."""
 
     share: float = fact("attention on the part; for entropy its share of the largest possible")
-    even: float | None = fact("that share under even attention; null for entropy")
+    even: float | None = fact("the same share for uniform attention; null for entropy")
     share_before: float | None = fact("the share at the reference")
-    even_before: float | None = fact("the even share at the reference")
+    even_before: float | None = fact("the uniform share at the reference")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Change:
     length: int = fact("length", unit="the document's unit")
     before: float = fact("value at the reference")
     after: float = fact("value at the length")
-    change: float = fact("distance from what length alone explains")
+    change: float = fact("change that length alone does not explain")
     interval: Interval = fact("95 % interval of the change")
     p: float = fraction("p of a change larger than the limit")
     p_holm: float = fraction("the same, Holm-adjusted over all comparisons", default=1.0)
@@ -128,7 +128,7 @@ class Limits:
 class Sham(Rise):
     """A sham repair: it takes as much away from the same heads without restoring where they attend."""
 
-    repair_above: float = fact("accuracy of the repair above the sham", unit="points")
+    repair_above: float = fact("accuracy of the repair minus that of the sham", unit="points")
     repair_above_interval: Interval = fact("its interval", unit="points")
 
 
@@ -163,7 +163,7 @@ class Check:
     length: int = fact("the failing length", unit="the document's unit")
     looking_elsewhere: tuple[str, ...] = fact("heads whose attention changed up to that length", default=())
     confidence: float = fact("confidence of the intervals, over all repairs", default=0.95)
-    helps: float = fact("gain from which on a repair helps", unit="points", default=1.0)
+    helps: float = fact("smallest gain that counts as helping", unit="points", default=1.0)
     equivalent_within: float = fact("margin of the equivalence test", unit="points", default=2.0)
     repairs: tuple[Repair, ...] = fact("the repairs tried")
 
@@ -178,7 +178,7 @@ class Mechanism:
     reference: int = fact("longest training length", unit="the document's unit")
     large: Limits = fact("smallest changes that count")
     alpha: float = fact("level of the tests", default=0.05)
-    family: int = count("comparisons that Holm's correction is over")
+    family: int = count("number of comparisons in Holm's correction")
     definitions: Mapping[str, str] = fact("what each score means")
     lengths: tuple[ModelAtLength, ...] = fact("the whole model at each length")
     heads: tuple[HeadAcrossLengths, ...] = fact("every head at each length")

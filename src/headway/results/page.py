@@ -45,15 +45,15 @@ SAME = {
 """Parts whose fields stand elsewhere on the page."""
 LEAD = """# Result files
 
-What every field of a result file means. This page is made from the types in `src/headway/results/` by
-`python -m headway.results.page > docs/result-files.md`, and a test holds it to them. From Python the same fields are
-attributes, `hw.heads(run).heads[0].ablation["zero"].drop`; where an attribute has another name, its meaning says so.
-Files are written by the commands; `hw.heads(run)`, `hw.lengths(run)`, `hw.attack(run)` and `hw.doctor(run)` return the
-same and write nothing.
+The meaning of every field of a result file. This page is generated from the types in `src/headway/results/` by
+`python -m headway.results.page > docs/result-files.md`, and a test compares the two. In Python the same fields are
+attributes: `hw.heads(run).heads[0].ablation["zero"].drop`. If an attribute has another name, the table says so.
+Commands write the files; `hw.heads(run)`, `hw.lengths(run)`, `hw.attack(run)` and `hw.doctor(run)` return the same
+documents and write nothing.
 
-`[]` is an item of a list, `.NAME` a key that depends on the run: a head, a set, a kind of ablation. Every file that a
-run keeps also has `made_from`: the step, and the SHA-256 of weights, config and data that it was made from; a reader
-refuses what was made from others.
+`[]` is an item of a list, `.NAME` a key that depends on the run: a head, a set, a kind of ablation. Every file in a run
+directory also has `made_from`: the step, and the SHA-256 of weights, config and data. A reader refuses a file that was
+made from others.
 """
 
 

@@ -15,7 +15,7 @@ SHOWN_CARRIERS = 24
 class Rate:
     """How often something happens."""
 
-    flips: int = count("pairs in which it happens")
+    flips: int = count("pairs with the event")
     rate: float = fraction("share of the usable pairs")
     interval: Interval = fraction("95 % interval of the share (Wilson)")
 
@@ -30,7 +30,7 @@ class Patched(Rate):
     who: str = fact("a head, a site, or all heads of a kind of attention")
     heads: tuple[str, ...] = fact("names of the heads")
     rate_each_way: tuple[float, float] = fraction(
-        "rate where the source has what the contrast is about, and where the base has it", default=(0.0, 0.0)
+        "rate when the source has the contrasted property, and when the base has it", default=(0.0, 0.0)
     )
 
     @property
@@ -51,10 +51,10 @@ class Difference:
 class Control:
     """The same heads, patched from a source that differs in the same place with the same carry."""
 
-    changed: int = count("pairs in which the answer token changes, which it should not")
+    changed: int = count("pairs in which the answer token changes although it should not")
     rate: float = fraction("share of the usable pairs")
     interval: Interval = fraction("95 % interval of the share (Wilson)")
-    digits: Rate = fact("how often the token in which base and control source differ becomes the source's")
+    digits: Rate = fact("share in which the token that differs between base and control source becomes the source's")
     difference: Difference = fact("the patch against its control")
     reading: str = fact("carry alone, carry and digits, unspecific, not moved, or undecided")
 
@@ -81,8 +81,8 @@ class Strongest(Rate):
     """The head with the most flips on one half of the pairs, measured on the other half."""
 
     head: str = fact("name of the head")
-    n: int = count("pairs that it is measured on")
-    chosen_on_n: int = count("other pairs, that it was chosen on")
+    n: int = count("pairs on which it is measured")
+    chosen_on_n: int = count("other pairs, on which it was chosen")
     chosen_on_rate: float = fraction("its rate on those")
     control: Control | None = fact("its control, where the contrast has one", optional=True)
 
@@ -93,7 +93,7 @@ class Contrast:
 
     name: str = fact("what differs")
     about: str = fact("carry or digits")
-    token: str = fact("answer token that must follow")
+    token: str = fact("answer token that should become the source's")
     n: int = count("pairs drawn")
     usable: int = count("pairs that the model gets right on both sides, and whose token differs")
     rows: tuple[Patched, ...] = fact("every group of heads")

@@ -12,9 +12,9 @@ class LearnedTable:
 
     rows: int = fact("rows of the table")
     coordinates: int = fact("coordinates of a row")
-    past: str = fact("what becomes of positions past the table")
+    past: str = fact("treatment of positions beyond the table")
     moved: tuple[float, ...] | None = fact("root mean square distance of each row from step 0; null if not known")
-    untrained_rows: int | None = fact("rows as they were at step 0; null if not known")
+    untrained_rows: int | None = fact("rows equal to step 0; null if not known")
     values: tuple[tuple[float, ...], ...] = fact("the first rows and coordinates")
 
 
@@ -34,7 +34,9 @@ class Rotation:
 
     shift: int = fact("positions between the rows of a pair")
     pairs: int = fact("pairs of rows")
-    residual_share: float = fact("variance of held-out rows that the best map leaves; 1 is no better than the mean")
+    residual_share: float = fact(
+        "share of the variance of held-out rows left by the best map; 1 is no better than the mean"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,10 @@ class Products:
     """Dot products of all pairs of rows p < q, by distance q - p."""
 
     pairs: int = fact("pairs of rows")
-    within_share: float = fact("share of the variance between pairs of one distance; 0 where distance decides")
-    unrelated: float = fact("that share for products that have nothing to do with the distance")
+    within_share: float = fact(
+        "share of the variance between pairs of one distance; 0 if the distance determines the product"
+    )
+    unrelated: float = fact("the same share for products that do not depend on the distance")
     distances: tuple[int, ...] = fact("distances")
     mean: tuple[float, ...] = fact("mean product at each distance")
     low: tuple[float, ...] = fact("smallest product at each distance")
@@ -88,7 +92,7 @@ class Pattern:
     """One encoding before training."""
 
     encoding: str = fact("name of the encoding")
-    hook: str = fact("hook that does something: embed, rotate, bias or none")
+    hook: str = fact("hook that the encoding uses: embed, rotate, bias or none")
     columns: str = fact("what the columns of the picture are")
     words: str = fact("what is shown")
     values: tuple[tuple[float, ...], ...] = fact("a row for each position; empty if the encoding does nothing")

@@ -20,7 +20,7 @@ class Counterexample:
     margin: float = fact(
         "logit of the right answer less that of the best wrong one, where it goes wrong", unit="logits"
     )
-    link: str | None = fact("what to put behind the address of the explorer's page to open it", default=None)
+    link: str | None = fact("fragment to append to the address of the explorer page", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Rounding:
     """How far the model's own fp32 arithmetic can be from the proof's."""
 
     allowance: float = fact("subtracted from the smallest margin", unit="logits")
-    measured: float = fact("largest difference seen on inputs that were computed both ways", unit="logits")
+    measured: float = fact("largest observed difference on inputs computed both ways", unit="logits")
     inputs: int = count("inputs that were computed both ways")
 
 
@@ -44,7 +44,7 @@ class Proof:
     run: str = fact("the run directory")
     seed: int = fact("seed of the run")
     answer: Answer = fact("proved, counterexample or undecided")
-    scope: str = fact("the inputs that the answer is about, in words")
+    scope: str = fact("scope of the answer: the inputs it covers, in words")
     method: str = fact("how contexts were enumerated and bounded, in words")
     contexts: int = count("local contexts that were examined, one by one or by a bound")
     contexts_by_kind: Mapping[str, int] = fact("the same by kind of context", default={})
@@ -56,8 +56,8 @@ class Proof:
         "allowance for the model's own arithmetic; null where nothing is proved", default=None
     )
     arithmetic: str = fact("the proof's arithmetic", default="float64")
-    open_contexts: int = count("contexts that no bound closed", default=0)
-    missing: str | None = fact("what was missing for an answer, in words", default=None)
+    open_contexts: int = count("contexts that no bound decided", default=0)
+    missing: str | None = fact("why there is no answer, in words", default=None)
     searched: int = count("inputs built from open contexts and run through the model", default=0)
     counterexamples: tuple[Counterexample, ...] = fact("inputs that the model answers wrongly", default=())
     seconds: float = fact("time taken", unit="seconds")
@@ -72,7 +72,7 @@ class Check:
     """What `headway prove --check` found about a certificate."""
 
     certificate: str = fact("the file that was checked")
-    holds: bool = fact("whether every claim of the certificate was found again")
+    holds: bool = fact("whether every claim of the certificate was confirmed")
     reasons: tuple[str, ...] = fact("why not", default=())
     contexts: int = count("contexts that the check covered")
     smallest_margin: float | None = fact("smallest margin that the check saw", unit="logits", default=None)

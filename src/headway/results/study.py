@@ -16,11 +16,11 @@ from headway.results.schema import fact
 class Mastery:
     """Whether a run mastered its training lengths."""
 
-    gate: float = fact("validation accuracy from which on a run has mastered")
+    gate: float = fact("validation accuracy required for mastery")
     stops: bool = fact("whether training stopped at the gate", default=False)
     mastered: bool = fact("whether the run reached it")
     step: int | None = fact("step that reached it", unit="steps")
-    accuracy: float = fact("validation accuracy of the checkpoint that counts")
+    accuracy: float = fact("validation accuracy of the best checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class Training:
 
     run: str = fact("directory of the run")
     steps: int = fact("steps trained", unit="steps")
-    seconds: float = fact("time; seeds of one stack took theirs together", unit="seconds")
-    metrics: BestValidation | None = fact("validation of the checkpoint that counts", default=None)
+    seconds: float = fact("time; the seeds of a stack share one time", unit="seconds")
+    metrics: BestValidation | None = fact("validation of the best checkpoint", default=None)
     stopped_early: bool = fact("whether training stopped before its last step", default=False)
     mastery: Mastery | None = fact("the gate; null in documents of earlier versions", default=None)
     device: str | None = fact("GPU, or device", default=None)
@@ -92,8 +92,8 @@ class StudyCell:
     pooling: str | None = fact("pooling of a classifier", default=None)
     planned: int | None = fact("runs planned", default=None)
     failed: Mapping[str, str] = fact("why runs failed, by name", default={})
-    training: tuple[Training, ...] = fact("what training took, a run each")
-    together: SeedSummary | None = fact("what the seeds say together; null without runs")
+    training: tuple[Training, ...] = fact("training of each run")
+    together: SeedSummary | None = fact("summary over seeds; null without runs")
     runs: tuple[MeasuredRun, ...] = fact("each run's measurement")
 
     @property
@@ -117,7 +117,7 @@ class Shares:
 
     encoding: tuple[float, ...] = fact("explained by the encoding")
     pooling: tuple[float, ...] = fact("explained by the pooling")
-    together: tuple[float, ...] = fact("explained by the two in combination only")
+    together: tuple[float, ...] = fact("explained by their interaction")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class Decision:
 
     arm: str = fact("name of the arm")
     set_name: str = fact("set of examples", key="set")
-    gate: float = fact("accuracy at training lengths from which on a run has mastered the set")
+    gate: float = fact("accuracy at training lengths required for mastery of the set")
     runs: int = fact("runs measured past training")
     mastered: int = fact("those that mastered the set")
     best_at_training: float | None = fact("best accuracy at training lengths")
@@ -167,7 +167,7 @@ Topic = Literal["gate", "furthest", "decision", "nothing decides", "constant", "
 class Sentence:
     """A sentence of the answer, with what it is about."""
 
-    kind: Topic = fact("what the sentence is about")
+    kind: Topic = fact("topic of the sentence")
     set_name: str | None = fact("the set that it is about, if one", key="set", default=None)
     text: str = fact("the sentence")
 
@@ -201,7 +201,7 @@ class LengthStudy:
     cells: tuple[StudyCell, ...] = fact("one record a combination")
     decisions: tuple[Decision, ...] = fact("encoding against pooling", default=())
     costs: tuple[Cost, ...] = fact("what training took", default=())
-    answer: tuple[Sentence, ...] = fact("the answer, a sentence each")
+    answer: tuple[Sentence, ...] = fact("the answer, one sentence in each record")
     patterns: Patterns | None = fact("pictures of every encoding", default=None)
 
 
