@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import json
 import re
 from dataclasses import fields
@@ -230,3 +231,18 @@ def test_the_findings_in_the_readme_are_those_of_the_committed_results(in_words)
 
 def test_the_readme_counts_the_planted_mistakes() -> None:
     assert f"[{len(SPECIMENS)} planted mistakes]" in (ROOT / "README.md").read_text()
+
+
+def test_the_figures_of_results_are_drawn_from_the_committed_numbers() -> None:
+    spec = importlib.util.spec_from_file_location("draw_results", DOCS / "tools/draw_results.py")
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    grid = tool.sortedness(tool.read("sortedness-grid")["cells"], 1000)
+    rotary = next(group for group in grid if group.name == "rotary, multi-feature")
+    assert len(grid) == 30 and len(rotary.runs) == 5
+    assert rotary.runs[0].at(1024, "swaps").accuracy == 1.0
+    assert next(group for group in grid if group.name == "rotary, mean").runs[0].at(64, "swaps").constant == "0"
+    texts = tool.text_encodings(tool.read("text-encodings")["runs"])
+    assert [group.runs[3].at(64, "sums").wrong for group in texts if group.name == "abacus"] == [711]
+    assert next(group for group in texts if group.name == "none").masters == 0
