@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headway.api import prune, sweep, train
     from headway.attachment.attached import attach
+    from headway.attachment.contexts import ablated, captured, patched
     from headway.attacks.attack import attack
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
@@ -42,6 +43,9 @@ _PUBLIC = {
     "heads": "headway.head_analysis.analysis:analyse",
     "prune": "headway.api:prune",
     "attach": "headway.attachment.attached:attach",
+    "ablated": "headway.attachment.contexts:ablated",
+    "patched": "headway.attachment.contexts:patched",
+    "captured": "headway.attachment.contexts:captured",
     "lengths": "headway.length_analysis.measure:measure_lengths",
     "attack": "headway.attacks.attack:attack",
     "prove": "headway.proofs.prove:prove",
@@ -57,8 +61,10 @@ _PUBLIC = {
 
 __all__ = [
     "__version__",
+    "ablated",
     "attach",
     "attack",
+    "captured",
     "compare",
     "doctor",
     "evaluate",
@@ -66,6 +72,7 @@ __all__ = [
     "heads",
     "lengths",
     "load",
+    "patched",
     "prove",
     "prune",
     "report",

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor, nn
 
 import headway as hw
+from headway.batches import make_batch
 from headway.errors import InputError, InstrumentError
+from headway.head_analysis.handles import intervene
+from headway.head_analysis.variants import heads_of
+from tests.head_analysis.small import SHAPES, untrained
 
 WIDTH, HEADS, BATCH, LENGTH, ANSWER = 24, 4, 3, 7, 5
 
@@ -168,6 +172,30 @@ def test_what_was_found_is_a_table() -> None:
         "enc0.self  encoder  4      6       4                layers.0.attn.W_o",
         "enc1.self  encoder  4      6       4                layers.1.attn.W_o",
     ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_headway_s_own_model_has_its_own_names_weights_and_handles(shape: str) -> None:
+    trained = untrained(SHAPES[shape])
+    batch = make_batch(trained.task, trained.model, trained.examples("test").take(slice(0, 5)), trained.device).inputs
+    attached = hw.attach(trained.model, example=batch)
+    assert [str(head) for head in attached.heads] == [str(head) for head in heads_of(trained)]
+    record: dict[str, Tensor] = {}
+    with torch.no_grad():
+        trained.model(batch, record)
+    found = attached.attention(batch)
+    assert list(found) == [f"{name[:3]}{name.split('.', 1)[1]}" for name in record]
+    assert all(torch.equal(a, b) for a, b in zip(found.values(), record.values(), strict=True))
+    site = trained.model.sites[-1].name
+    with intervene(trained.model, {site: lambda heads: heads * 0}), torch.no_grad():
+        wanted = trained.model(batch)
+    with hw.ablated(attached, [str(head) for head in trained.model.sites[-1].heads]):
+        torch.testing.assert_close(attached.logits(batch), wanted, rtol=0, atol=0)
+    masks = attached.key_mask(batch)
+    assert all(masks[name].shape == (5, weights.shape[3]) for name, weights in found.items())
+    assert all(
+        float(weights[~masks[name][:, None, None].expand_as(weights)].sum()) == 0 for name, weights in found.items()
+    )
 
 
 WRONG = {

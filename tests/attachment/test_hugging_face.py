@@ -1,11 +1,15 @@
 """`hw.attach` on Hugging Face models of thirteen architectures, against what the library itself computes."""
 
+import copy
+import warnings
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 import headway as hw
 from headway.attachment.attached import Attached
+from headway.errors import InputError, InstrumentError
 from tests.attachment.small_models import ANSWER, ARCHITECTURES, BATCH, LENGTH, PADDED, made
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:transformers", "ignore::DeprecationWarning")
@@ -109,3 +113,201 @@ def test_head_outputs_are_what_the_projection_reads(case: tuple[Attached, dict[s
         attached.model.get_submodule(site.path)._forward_pre_hooks.clear()
         assert found[site.name].shape[2:] == (site.n_heads, site.d_head)
         assert torch.equal(found[site.name].flatten(2), seen[site.name])
+
+
+def count_hooks(model: nn.Module) -> int:
+    """Hooks on all modules; the library leaves some of its own behind when it is asked for weights."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
+    return sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
+
+
+GENERATORS = ["gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma2", "t5", "bart"]
+
+
+def generated(model: nn.Module, batch: dict[str, Tensor], **how: object) -> tuple[Tensor, Tensor]:
+    """Greedy tokens and the logits of every step."""
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    settings = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
+    found = model.generate(**inputs, **settings, return_dict_in_generate=True, output_logits=True, **how)
+    return found.sequences, torch.stack(found.logits)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("kind", ["zero", "mean", "resample"])
+def test_generation_under_ablation_is_the_same_with_and_without_cache(name: str, kind: str) -> None:
+    """Logits are equal up to the rounding of float32, as those of the whole model are."""
+    model, batch = made(name)
+    attached = hw.attach(model, example=batch)
+    hooks = count_hooks(model)
+    heads = [str(attached.sites[-1].heads[1]), str(attached.sites[0].heads[0])]
+    over = None if kind == "zero" else [batch]
+    with hw.ablated(attached, heads, kind=kind, over=over):
+        with_cache, without = (generated(model, batch, use_cache=cache) for cache in (True, False))
+    torch.testing.assert_close(with_cache[1], without[1], rtol=1e-4, atol=1e-4)
+    assert torch.equal(with_cache[0], without[0])
+    assert float((generated(model, batch, use_cache=True)[1] - with_cache[1]).abs().max()) > 1e-3
+    assert count_hooks(model) == hooks
+
+
+@pytest.mark.parametrize("name", ["bert", "llama", "bart"])
+@torch.no_grad()
+def test_mean_ablation_is_a_mean_over_real_tokens(name: str) -> None:
+    """By hand: the projection's input is captured, averaged over tokens that are not padding, and written in again."""
+    model, batch = made(name)
+    attached = hw.attach(model, example=batch)
+    site = attached.sites[-1]
+    part = slice(site.d_head, 2 * site.d_head)
+    projection = model.get_submodule(site.path)
+    inputs: list[Tensor] = []
+    removable = projection.register_forward_pre_hook(lambda module, arguments: inputs.append(arguments[0][..., part]))
+    model(**batch)
+    removable.remove()
+    real = torch.ones(inputs[0].shape[:2], dtype=torch.bool)
+    if "decoder_input_ids" not in batch:
+        real = batch["attention_mask"].bool()
+    mean = inputs[0][real].sum(0) / int(real.sum())
+
+    def write(module: nn.Module, arguments: tuple[Tensor]) -> tuple[Tensor]:
+        x = arguments[0].clone()
+        x[..., part] = mean
+        return (x,)
+
+    removable = projection.register_forward_pre_hook(write)
+    wanted = model(**batch).logits
+    removable.remove()
+    with hw.ablated(model, [str(site.heads[1])], kind="mean", over=[batch]):
+        found = model(**batch).logits
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)  # a mean of float32 in another order
+    assert float((found - model(**batch).logits).abs().max()) > 1e-3
+
+
+def test_a_patched_head_has_the_source_s_output_and_the_others_their_own() -> None:
+    model, batch = made("gpt2")
+    attached = hw.attach(model, example=batch)
+    source = {
+        **batch,
+        "input_ids": batch["input_ids"].flip(0),
+        "attention_mask": torch.ones_like(batch["attention_mask"]),
+    }
+    own, others = attached.head_outputs(batch), attached.head_outputs(source)
+    with hw.patched(model, ["dec1.self.h2"], source=source):
+        inside = attached.head_outputs(batch)
+    assert torch.equal(inside["dec1.self"][:, :, 2], others["dec1.self"][:, :, 2])
+    assert torch.equal(inside["dec1.self"][:, :, :2], own["dec1.self"][:, :, :2])
+    with pytest.raises(InputError, match="the source has 2 rows and the batch 3"):
+        with hw.patched(model, ["dec1.self.h2"], source=batch["input_ids"][:2]):
+            model(**batch)
+
+
+def test_contexts_nest_survive_exceptions_and_leave_nothing_behind() -> None:
+    model, batch = made("gpt2")
+    hooks = count_hooks(model)
+    zero_both = ["dec0.self.h0", "dec1.self.h2"]
+    with hw.ablated(model, zero_both):
+        wanted = model(**batch).logits
+    with hw.ablated(model, zero_both[:1]), hw.captured(model) as attention, hw.ablated(model, zero_both[1:]):
+        nested = model(**batch).logits
+    # captured switches to eager attention, which rounds otherwise than the fused kernel, and differs on padding
+    real = batch["attention_mask"].bool()
+    torch.testing.assert_close(nested[real], wanted[real], rtol=1e-4, atol=1e-4)
+    assert len(attention.passes["dec0.self"]) == 1
+    with pytest.raises(RuntimeError, match="stop here"), hw.captured(model), hw.ablated(model, zero_both):
+        raise RuntimeError("stop here")
+    assert count_hooks(model) == hooks
+    assert model.config._attn_implementation == "sdpa"
+
+
+def test_captured_weights_of_generation_are_those_of_each_step() -> None:
+    model, batch = made("llama")
+    with hw.captured(model) as attention:
+        generated(model, batch, use_cache=True)
+    shapes = [tuple(weights.shape[2:]) for weights in attention.passes["dec1.self"]]
+    assert shapes == [(LENGTH, LENGTH), *((1, LENGTH + step) for step in range(1, 6))]
+
+
+def test_an_edit_holds_under_autocast_and_in_a_compiled_model() -> None:
+    model, batch = made("gpt2")
+    attached = hw.attach(model, example=batch)
+    with hw.ablated(model, ["dec1.self.h1"]), torch.no_grad():
+        wanted = model(**batch).logits
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = model(**batch).logits
+    apart = float((rounded.float() - wanted).abs().max())
+    assert apart < 0.05 * float(wanted.abs().max())  # bfloat16 keeps 8 bits
+    compiled = torch.compile(model, backend="eager")
+    whole = compiled(**batch).logits
+    with hw.ablated(compiled, ["dec1.self.h1"]):
+        found = compiled(**batch).logits
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    assert torch.equal(compiled(**batch).logits, whole)
+    assert [site.path for site in hw.attach(compiled).sites] == [site.path for site in attached.sites]
+
+
+WRONG = {
+    "no head dec0.self.h7; did you mean dec0.self.h": lambda model: hw.ablated(model, ["dec0.self.h7"]),
+    "'first' is not a head; write it like": lambda model: hw.ablated(model, "first"),
+    "ablation 'men'; did you mean mean": lambda model: hw.ablated(model, [], kind="men"),
+    "ablation 'mean' needs over=": lambda model: hw.ablated(model, ["dec0.self.h0"], kind="mean"),
+    "no batches to take replacements from": lambda model: hw.ablated(model, ["dec0.self.h0"], kind="mean", over=[]),
+    "needs a torch.nn.Module, not int": lambda model: hw.captured(7),
+    "head dec0.self.h1 is named twice": lambda model: hw.ablated(model, ["dec0.self.h1", "dec0.self.h1"]),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_a_wrong_context_gets_one_line(message: str) -> None:
+    model, _ = made("gpt2")
+    hooks = count_hooks(model)
+    with pytest.raises(InputError, match=message), WRONG[message](model):
+        pass
+    assert count_hooks(model) == hooks
+
+
+def test_a_context_in_which_the_model_was_not_called_is_an_error() -> None:
+    model, _ = made("gpt2")
+    with pytest.raises(InstrumentError, match=r"dec0.self \(transformer.h.0.attn.c_proj\) did not fire"):
+        with hw.ablated(model, ["dec0.self.h0"]):
+            pass
+    with hw.captured(model) as attention:
+        pass
+    with pytest.raises(InputError, match=r"nothing was captured at dec0\.self"):
+        attention["dec0.self"]
+
+
+def bridges() -> dict[str, nn.Module]:
+    """TransformerLens' bridges of two models of this page, and of one of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it imports uses names that other packages retired
+        from transformer_lens.model_bridge import TransformerBridge
+        from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+        native = {"n_layers": 2, "d_model": 24, "n_heads": 3, "d_head": 8, "d_mlp": 31, "n_ctx": 16, "d_vocab": 29}
+        found = {"native": TransformerBridge.boot_native({**native, "act_fn": "gelu", "seed": 0}).eval()}
+        for name, architecture in {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}.items():
+            model = copy.deepcopy(made(name)[0])
+            found[name] = build_bridge_from_module(model, architecture, hf_config=model.config).eval()
+    return found
+
+
+def test_a_transformer_bridge_has_the_same_heads_weights_and_ablations() -> None:
+    """Weights are compared with its own cache, ablations with its own hooks; both compute on the same numbers."""
+    ids = made("gpt2")[1]["input_ids"]
+    for name, bridge in bridges().items():
+        attached = hw.attach(bridge, example=ids)
+        assert [site.name for site in attached.sites] == ["dec0.self", "dec1.self"], name
+        with torch.no_grad():
+            _, cache = bridge.run_with_cache(ids)
+        for layer, weights in enumerate(attached.attention(ids).values()):
+            assert torch.equal(weights, cache[f"blocks.{layer}.attn.hook_pattern"]), name
+
+        def zero(z: Tensor, hook: object, n_heads: int = attached.sites[0].n_heads) -> Tensor:
+            heads = z.clone().unflatten(-1, (n_heads, -1)) if z.ndim == 3 else z.clone()
+            heads[:, :, 1] = 0
+            return heads.flatten(2) if z.ndim == 3 else heads
+
+        with torch.no_grad():
+            wanted = bridge.run_with_hooks(ids, fwd_hooks=[("blocks.0.attn.hook_z", zero)])
+        with hw.ablated(bridge, ["dec0.self.h1"]):
+            found = attached.logits(ids)
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+        assert not torch.equal(found, attached.logits(ids))

@@ -15,5 +15,6 @@
 A head that was pruned is missing from `site.kept`; axis `head` of every tensor follows `site.kept`.
 
 sites (what a site is), finding (attentions in a module), multihead (`nn.MultiheadAttention` written out), weights
-(attention weights), masks (real tokens), verification, attached (`hw.attach`).
+(attention weights), masks (real tokens), verification, attached (`hw.attach`), contexts (`hw.ablated`, `hw.patched`,
+`hw.captured`).
 """

@@ -1,7 +1,7 @@
 """`hw.attach`: headway's handle on the heads of any model."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,8 +15,8 @@ from headway.attachment.multihead import written_out
 from headway.attachment.sites import AttachedSite, parse_site
 from headway.attachment.verification import Verification, verify
 from headway.errors import InputError, InstrumentError
-from headway.model.sites import Head
-from headway.model.transformer import Transformer
+from headway.model.sites import Head, find_heads
+from headway.model.transformer import Inputs
 
 Edit = Callable[[Tensor], Tensor]
 """Changes the head outputs of one site, `batch query head d_head`."""
@@ -49,6 +49,14 @@ class Attached:
 
     def site(self, name: str) -> AttachedSite:
         return parse_site(name, self.sites)
+
+    def find(self, heads: Iterable[str | Head]) -> dict[str, list[int]]:
+        """Heads by name: for each site the places of its heads among those that it kept."""
+        names = [heads] if isinstance(heads, str) else [str(head) for head in heads]
+        found: dict[str, list[int]] = {}
+        for head in find_heads(names, self.heads):
+            found.setdefault(head.site_name, []).append(self.site(head.site_name).kept.index(head.index))
+        return found
 
     def logits(self, batch: Any) -> Tensor:
         """The model's logits, without gradient; the first call verifies the sites on its batch."""
@@ -138,11 +146,6 @@ class Attached:
     @torch.no_grad()
     def attention(self, batch: Any) -> dict[str, Tensor]:
         """The attention weights of every site, `batch head query key`."""
-        if isinstance(self.module, Transformer):
-            record: dict[str, Tensor] = {}
-            self.check_mode()
-            self.module(batch, record)
-            return {site.name: record[f"{site.side}.{site.name[3:]}"] for site in self.sites}
         found: dict[str, Tensor] = {}
         with weights.recorded_weights(self.module, self.sites, found.__setitem__):
             self.run(batch)
@@ -176,9 +179,8 @@ class Attached:
         if self._real_tokens is not None:
             real = self._real_tokens(batch)
             return real[side == "decoder"] if isinstance(real, tuple) else real
-        if isinstance(self.module, Transformer):
-            visible = batch.source_visible if side == "encoder" and self.module.config.shape != "decoder" else None
-            return visible if isinstance(visible, Tensor) else None
+        if isinstance(batch, Inputs):
+            return masks.own_mask(batch, side, joined=not any(site.side == "encoder" for site in self.sites))
         return masks.side_mask(self.module, batch, side)
 
     def verify(self, batch: Any) -> Verification:

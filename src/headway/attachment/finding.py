@@ -131,7 +131,14 @@ def width_of(module: nn.Module) -> int | None:
 
 def is_transposed(module: nn.Module) -> bool:
     """Whether a projection keeps its weight as `input output`, as transformers' Conv1D does."""
-    return type(module).__name__ == "Conv1D"
+    return type(inner_module(module)[1]).__name__ == "Conv1D"
+
+
+def inner_module(module: nn.Module, path: str = "") -> tuple[str, nn.Module]:
+    """The module that holds the weights, and its path: TransformerBridge wraps it."""
+    while isinstance(inside := module._modules.get("_original_component"), nn.Module):
+        path, module = f"{path}._original_component", inside
+    return path, module
 
 
 def describe(
@@ -190,7 +197,8 @@ def kind_of(path: str, modules: dict[str, nn.Module]) -> str:
         return "decoder"
     if any(isinstance(above, nn.TransformerDecoderLayer) for above in _ancestors(path, modules)):
         return "decoder"
-    return "encoder"
+    bridge = getattr(modules[""], "cfg", None)  # TransformerBridge says so for the whole model
+    return "decoder" if getattr(bridge, "attention_dir", None) == "causal" else "encoder"
 
 
 def _ancestors(path: str, modules: dict[str, nn.Module]) -> Iterator[nn.Module]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from headway.attachment.sites import AttachedSite
 from headway.errors import InputError
+from headway.model.transformer import Inputs
 
 REAL = {"encoder": ("attention_mask",), "decoder": ("decoder_attention_mask",)}
 """Arguments that are 1 at real tokens."""
@@ -23,17 +24,17 @@ TOKENS = {
 
 
 def call(model: nn.Module, batch: Any) -> Any:
-    """Call the model: a mapping is keywords, a tuple or list is positional, anything else is the one argument."""
+    """Call the model: a mapping is keywords, a tuple is positional, anything else is the one argument."""
     if isinstance(batch, Mapping):
         return model(**batch)
-    return model(*batch) if isinstance(batch, tuple | list) else model(batch)
+    return model(*batch) if isinstance(batch, tuple) else model(batch)
 
 
 def arguments_of(model: nn.Module, batch: Any) -> dict[str, Any]:
     """The arguments of a batch by name."""
     if isinstance(batch, Mapping):
         return dict(batch)
-    positional = batch if isinstance(batch, tuple | list) else (batch,)
+    positional = batch if isinstance(batch, tuple) else (batch,)
     try:
         return dict(inspect.signature(model.forward).bind_partial(*positional).arguments)
     except TypeError as problem:
@@ -56,6 +57,16 @@ def side_mask(model: nn.Module, batch: Any, side: str) -> Tensor | None:
         if isinstance(tokens, Tensor) and tokens.ndim >= 2:
             return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
     return None
+
+
+def own_mask(inputs: Inputs, side: str, joined: bool) -> Tensor:
+    """Real tokens of headway's own inputs; `joined` if source and prefix are one sequence."""
+    visible = inputs.source_visible
+    source = torch.ones_like(inputs.source, dtype=torch.bool) if visible is None else visible
+    prefix = None if inputs.prefix is None else torch.ones_like(inputs.prefix, dtype=torch.bool)
+    if prefix is None or (side == "encoder" and not joined):
+        return source
+    return torch.cat([source, prefix], dim=1) if joined else prefix
 
 
 def side_of(site: AttachedSite, keys: bool, sites: list[AttachedSite]) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from headway.attachment.finding import is_transposed
+from headway.attachment.finding import inner_module, is_transposed
 from headway.attachment.masks import call
 from headway.attachment.multihead import without_fast_path
 from headway.attachment.sites import AttachedSite
@@ -62,11 +62,11 @@ def _apart(
     handle = _zeroed(attached, batch, sites, {site.name: chosen[site.name] for site in sites})
     weights = {}
     for site in sites:
-        projection = attached.module.get_submodule(site.path)
+        path, projection = inner_module(attached.module.get_submodule(site.path), site.path)
         columns = slice(chosen[site.name] * site.d_head, (chosen[site.name] + 1) * site.d_head)
         weight: Any = projection.weight.detach().clone()  # type: ignore[operator]
         weight[columns if is_transposed(projection) else (slice(None), columns)] = 0
-        weights[f"{site.path}.weight"] = weight
+        weights[f"{path}.weight"] = weight
     with attached.plain_pass():
         cut = attached.read(functional_call_batch(attached.module, weights, batch))
     apart = float((handle - cut).abs().max())
@@ -78,7 +78,7 @@ def functional_call_batch(module: Any, weights: dict[str, Tensor], batch: Any) -
     """The output of a module on a batch with some of its weights replaced."""
     if isinstance(batch, dict) or hasattr(batch, "keys"):
         return functional_call(module, weights, (), dict(batch))
-    return functional_call(module, weights, tuple(batch) if isinstance(batch, tuple | list) else (batch,))
+    return functional_call(module, weights, tuple(batch) if isinstance(batch, tuple) else (batch,))
 
 
 def _zeroed(attached: "Attached", batch: Any, sites: list[AttachedSite], chosen: dict[str, Any]) -> Tensor:

@@ -1,6 +1,6 @@
 """Attention weights of every site, also where the library's kernel returns none.
 
-Three ways: headway's own model records them; Hugging Face models are switched to their eager attention for one pass;
+headway's own model records them; Hugging Face models are switched to their eager attention for one pass;
 `nn.MultiheadAttention` is written out. In any other module the softmax, or the call of
 `scaled_dot_product_attention`, that came last before a site's output projection is the site's attention.
 """
@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from headway.attachment.multihead import written_out
 from headway.attachment.sites import AttachedSite
+from headway.model.attention import MultiHeadAttention
 
 Weights = dict[str, Tensor]
 """Site -> weights, `batch head query key`."""
@@ -34,7 +35,9 @@ def recorded_weights(
             module = None if site.attention is None else model.get_submodule(site.attention)
             if isinstance(module, nn.MultiheadAttention):
                 multihead[module] = site.name
-            elif module is not None and _is_switchable(module):
+            elif isinstance(module, MultiHeadAttention):
+                stack.enter_context(_recorded(module, site.name, on_weights))
+            elif module is not None and _is_switchable(module) and not _is_bridged(site):
                 stack.callback(module.register_forward_hook(_hook(site, on_weights)).remove)
             else:
                 by_hand.append(site)
@@ -65,6 +68,34 @@ def _take(
             on_weights(site.name, found)
 
     return hook
+
+
+def _is_bridged(site: AttachedSite) -> bool:
+    """Whether TransformerBridge computes the attention in place of the module that it wraps."""
+    return "_original_component" in site.path
+
+
+@contextmanager
+def _recorded(module: MultiHeadAttention, name: str, on_weights: Callable[[str, Tensor], None]) -> Iterator[None]:
+    """headway's own attention takes its written-out path and tells its weights, as for `record`."""
+    before = vars(module).get("head_outputs_at")
+    inner = module.head_outputs_at
+
+    def head_outputs_at(x: Tensor, key: Tensor, value: Tensor, place: Any, visibility: Any, *rest: Any) -> Tensor:
+        own: dict[str, Tensor] = {}
+        outputs = inner(x, key, value, place, visibility, own, "here")
+        on_weights(name, own["here"])
+        if rest and rest[0] is not None:
+            rest[0][rest[1]] = own["here"]
+        return outputs
+
+    vars(module)["head_outputs_at"] = head_outputs_at
+    try:
+        yield
+    finally:
+        vars(module).pop("head_outputs_at")
+        if before is not None:
+            vars(module)["head_outputs_at"] = before
 
 
 def _is_switchable(module: nn.Module) -> bool:

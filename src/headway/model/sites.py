@@ -92,7 +92,12 @@ def sites_of(config: ModelConfig) -> list[HeadSite]:
 
 def parse_heads(names: Iterable[str], sites: Iterable[HeadSite]) -> list[Head]:
     """The heads with these names; each must exist and be named once."""
-    known = {str(head): head for site in sites for head in site.heads}
+    return find_heads(names, [head for site in sites for head in site.heads])
+
+
+def find_heads(names: Iterable[str], heads: Iterable[Head]) -> list[Head]:
+    """Those of some heads that have these names; each must exist and be named once."""
+    known = {str(head): head for head in heads}
     found: list[Head] = []
     for name in names:
         head = Head.parse(name)
