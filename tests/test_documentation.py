@@ -101,7 +101,7 @@ def test_every_score_is_defined_in_the_docs_in_the_words_of_the_code(name: str) 
         assert " ".join(meaning.split()) in page, f"docs/heads.md does not define {score} as the code does"
 
 
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+LINK = re.compile(r"(?:\]\(|<img src=\")(?!https?:|#)([^)#\"]+)")
 
 
 @pytest.mark.parametrize("page", sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")]), ids=lambda path: path.name)
