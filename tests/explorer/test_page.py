@@ -441,7 +441,7 @@ def test_a_link_restores_the_state(tab: Any, address: str) -> None:
 def test_what_a_link_says_wrong_is_left_out_with_a_word(tab: Any, address: str) -> None:
     show(tab, address, "#run=7&off=enc9.self.h0,enc0.self.h1&head=%3Cimg+src=x%3E&step=2")
     said = tab.text_content("#word")
-    assert said == "Part of the link means nothing here and was left out: run=7; off=enc9.self.h0; head=<img src=x>."
+    assert said == "Unknown parts of the link were ignored: run=7; off=enc9.self.h0; head=<img src=x>."
     assert state(tab)["off"] == ["enc0.self.h1"] and state(tab)["step"] == 1
     assert tab.text_content("#said").endswith(("✓ right", "✗ wrong"))
     others = {

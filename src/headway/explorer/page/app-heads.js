@@ -4,7 +4,7 @@ const PageHeads = (() => {
   const { make, percent } = PageDraw;
   const VERDICTS = { "depends on the ablation": "depends" };
   const SIDES = { encoder: "Encoder", decoder: "Decoder" };
-  const SITES = { encoder: "self-attention", decoder: "self-attention", cross: "cross-attention: looks at the encoder" };
+  const SITES = { encoder: "self-attention", decoder: "self-attention", cross: "cross-attention to the encoder" };
   const SHARES = ["diagonal", "operator", "carry", "previous_column", "boundary", "first_operand", "second_operand",
     "next_element", "previous_element", "inversion", "self_token", "previous_token", "entropy_share", "sparsity"];
 
@@ -220,7 +220,7 @@ const PageHeads = (() => {
       const found = foundOf(run, state.head);
       this.name.textContent = state.head;
       this.verdict.textContent = found?.verdict || "";
-      this.role.textContent = found ? `It favours: ${roleOf(found)}.` : "No analysis stands in this file: headway heads makes one.";
+      this.role.textContent = found ? `Attention pattern: ${roleOf(found)}.` : "This file contains no head analysis: run headway heads.";
       this.toggle.textContent = off ? "Switch on" : "Switch off";
       this.toggle.setAttribute("aria-pressed", String(off));
       const pinned = state.pins.includes(state.head);
@@ -272,7 +272,7 @@ const PageHeads = (() => {
     say() {
       const map = mapOf(this.page, this.page.state.head);
       if (!map) return;
-      const label = `Attention of ${this.page.state.head}; arrow keys move over the weights, and a table stands below`;
+      const label = `Attention of ${this.page.state.head}; arrow keys move over the weights, and a table follows below`;
       this.canvas.setAttribute("aria-label", label);
       if (!this.cell) {
         const scaled = map.top < 1 ? ` The strongest colour is the largest weight, ${map.top.toFixed(3)}.` : "";

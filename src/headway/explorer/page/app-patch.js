@@ -46,7 +46,7 @@ const PagePatch = (() => {
       [this.from.value, this.shownFrom, this.turn] = ["", "", -1];
       this.section.hidden = !PageState.headsOf(run).length;
       const what = PageTasks.isSum(run) ? "the carry" : PageTasks.writes(run) ? "the answer" : "the verdict";
-      this.lead.textContent = `The model works on B, but one head gives what it gave on A. See whether ${what} moves with it.`;
+      this.lead.textContent = `The model runs on B, but one head gives its output on A. See whether ${what} moves with it.`;
       this.from.readOnly = !PageTasks.canType(run);
     }
 

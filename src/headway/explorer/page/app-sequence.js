@@ -98,7 +98,7 @@ const PageSequence = (() => {
     invert() {
       const found = inverted(this.page.source);
       if (found) this.put(found);
-      else this.page.say("No neighbours rise: there is no pair to exchange.");
+      else this.page.say("No neighbouring pair ascends, so there is no pair to exchange.");
     }
 
     /** Lengthen what there was when the slider was first moved, so that sliding back brings it back. */

@@ -49,7 +49,7 @@ const PageSwitches = (() => {
       this.keep.disabled = !kept || kept.length === all;
       this.keep.textContent = kept ? `Keep only the smallest sufficient set (${kept.length})` : "Keep only the smallest sufficient set";
       const needed = kept?.length === all ? "The analysis found that every head is needed." : kept?.join(", ");
-      this.keep.title = needed || "No analysis stands in this file: headway heads makes one.";
+      this.keep.title = needed || "This file contains no head analysis: run headway heads.";
       this.allOn.disabled = !state.off.length;
       this.undo.disabled = !history.past.length;
       this.redo.disabled = !history.future.length;

@@ -93,7 +93,7 @@ const PageTasks = (() => {
     }
     if (!isPadded(run) || run.task.page.leading_zeros) return "";
     const short = operands.some((digits) => digits.length < run.task.page.digits || digits[0] === 0);
-    return short ? "It never saw a number that begins with 0: there is no promise here." : "";
+    return short ? "Training had no number that begins with 0, so the answer may be wrong." : "";
   };
 
   const readSum = (run, typed) => {
@@ -208,7 +208,7 @@ const PageTasks = (() => {
 
   // Tokens
 
-  const STORED_ONLY = "Right and wrong are by the oracle’s answers to the stored examples: the page does not know this task’s rule.";
+  const STORED_ONLY = "Answers are judged by the stored answers of the oracle, because the page does not know this task’s rule.";
 
   /** A question of a task that gives the page nothing to read it with: one of those that are stored. */
   const readStored = (run, typed) => {

@@ -78,9 +78,9 @@ const PageTour = (() => {
     const [computed] = best ? [null] : computedLosses(page, input);
     const head = best ? best.head : computed.head;
     const text = best
-      ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. It favours: ${best.role}.`
+      ? `Without ${head} the model loses ${points(best.drop)} of accuracy; the analysis calls it ${best.verdict}. Its attention pattern: ${best.role}.`
       : `On this example ${head} matters most: without it the model gives its answer ${percent(Math.max(0, computed.loss))} less. ` +
-        "Nothing else was measured; headway heads would.";
+        "Run headway heads for a full analysis.";
     return {
       title: "The head it misses most", text: text + " Switch it off and see the answer and the accuracy.", at: [tileOf(head)],
       enter: { off: [], head, step: null, from: "", ...(best ? telling(page, [head]) : { input }) },
@@ -111,7 +111,7 @@ const PageTour = (() => {
     const heads = run.sites.filter((one) => one.side === site.side && one.layer === site.layer).flatMap((one) => one.heads);
     return {
       title: "A whole layer", at: heads.map(tileOf),
-      text: `Layer ${site.layer} of the ${site.side} has ${heads.length} heads. Switch them all off: what is left went past them.`,
+      text: `Layer ${site.layer} of the ${site.side} has ${heads.length} heads. Switch them all off: the remaining information bypasses them.`,
       enter: { off: [], step: null, from: "" }, action: "Switch the layer off", act: () => page.go({ off: heads }),
     };
   };
@@ -146,7 +146,7 @@ const PageTour = (() => {
   const aloneStop = (page) => {
     const [{ head }] = measuredDrops(page.run).length ? measuredDrops(page.run) : computedLosses(page, firstInput(page));
     const others = PageState.headsOf(page.run).filter((one) => one !== head);
-    const none = page.bar.sufficient() ? "No head can go for less than a point. " : "";
+    const none = page.bar.sufficient() ? "No head can be removed for less than a point. " : "";
     return {
       title: "One head alone",
       text: `${none}Now the other way: only ${head} stays on, and the stored examples say how far one head goes.`,
@@ -162,7 +162,7 @@ const PageTour = (() => {
     const held = typeof share === "number" ? ` On examples held back for this it answers ${percent(share)}.` : "";
     return {
       title: `${kept.length} of ${all.length} heads are enough`,
-      text: `The analysis took heads away one after another while less than a point was lost; these stayed.${held} Keep only them.`,
+      text: `The analysis removed heads one after another while less than a point was lost; these are left.${held} Keep only them.`,
       at: ["#keep", ...kept.map(tileOf)], enter: { off: [], step: null, from: "" },
       action: "Keep only these", act: () => page.bar.keepSufficient(),
     };

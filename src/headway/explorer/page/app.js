@@ -95,7 +95,7 @@
     pin(head) {
       const { pins } = this.state;
       if (pins.includes(head)) return this.go({ pins: pins.filter((one) => one !== head) });
-      if (pins.length >= PageState.MOST_PINS) return this.say(`There is room for ${PageState.MOST_PINS} pinned heads: unpin one first.`);
+      if (pins.length >= PageState.MOST_PINS) return this.say(`At most ${PageState.MOST_PINS} heads can be pinned: unpin one first.`);
       this.go({ pins: [...pins, head] });
     }
 
@@ -196,7 +196,7 @@
     }
 
     sayIgnored(ignored) {
-      if (ignored.length) this.say(`Part of the link means nothing here and was left out: ${ignored.join("; ")}.`);
+      if (ignored.length) this.say(`Unknown parts of the link were ignored: ${ignored.join("; ")}.`);
     }
 
     complain(problem, note = "") {
@@ -234,7 +234,7 @@
       const link = location.href.split("#")[0] + PageState.toFragment(this.state);
       try {
         await navigator.clipboard.writeText(link);
-        this.say("The link is copied: it restores the question, the switches and what you look at.");
+        this.say("Link copied. It restores the input, the switches and the view.");
       } catch {
         this.say(`Copy this link: ${link}`);
       }
