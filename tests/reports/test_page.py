@@ -399,7 +399,7 @@ def test_what_does_not_fit_is_left_beside_the_page(
     text = page.render(told, drawn)
     assert 0 < len(left) < len(drawn)
     assert len(text.encode()) <= page.LARGEST
-    assert f"it stands in <code>figures/{left[0]}.png</code>" in text
+    assert f"the file is <code>figures/{left[0]}.png</code>" in text
     monkeypatch.setattr(page, "FOR_MAPS", 4_000)
     shown = json.loads(re.findall(r'id="maps">(.*?)</script>', page.render(told, drawn))[0])["runs"][0]["examples"]
     assert len(shown) == 1
