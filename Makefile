@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check bench clean
+.PHONY: study test test-long lint check docs bench clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -24,6 +24,12 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 check: lint test
+
+# The documentation site, with a warning as an error, and the explorer of the models that come with headway.
+docs: .venv/ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/headway explore --out build/docs/models.html --quiet
+	@echo "the documentation is in build/docs/index.html"
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
