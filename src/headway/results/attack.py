@@ -20,7 +20,7 @@ class FailingInput:
     answered: str = fact("what the model answers")
     size: int = count("tokens of the input")
     margin: float = fact(
-        "logit of the right token less that of the best other one, where it is smallest", unit="logits"
+        "logit of the right token minus that of the best other one, where it is smallest", unit="logits"
     )
     length: int | None = fact(LENGTH, unit="the document's unit", default=None)
     family: str = fact("family in which it was found")

@@ -71,7 +71,7 @@ class ErrorAnalysis(Finding):
     n: int = count("examples")
     wrong: int = count("examples that are wrong")
     ablated: tuple[str, ...] = fact("heads that are ablated", key="without", default=())
-    by_feature: Mapping[str, tuple[ByValue, ...]] = fact("accuracy by what makes an example hard", key="by")
+    by_feature: Mapping[str, tuple[ByValue, ...]] = fact("accuracy by difficulty features of the example", key="by")
     by_token: tuple[ByToken, ...] = fact("accuracy of each answer token")
     by_symbol: Mapping[str, tuple[BySymbol, ...]] = fact("accuracy by the symbol at each source position")
     confusion: Mapping[str, Confusion] = fact("confusions at each answer position")

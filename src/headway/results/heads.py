@@ -70,7 +70,7 @@ class Baseline:
     by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token")
     loss: float = fact("mean cross-entropy of an answer token", unit="nats")
     margin: float | None = fact(
-        "mean over examples of the smallest margin of an answer token: the right token's logit less the best other's",
+        "mean over examples of the smallest margin of an answer token: the right token's logit minus the best other's",
         unit="logits",
         optional=True,
     )

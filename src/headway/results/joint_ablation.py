@@ -92,7 +92,7 @@ class Pair:
     together: float = fact("drop without both", unit="points")
     together_interval: Interval = fact("95 % interval of the drop without both", unit="points")
     verdict_together: str = fact("verdict on the drop without both")
-    interaction: float = fact("drop without both less the sum of the single drops", unit="points")
+    interaction: float = fact("drop without both minus the sum of the single drops", unit="points")
     interval: Interval = fact("95 % interval of the interaction", unit="points")
     p_holm: float = fraction("p-value of no interaction, corrected over the pairs (Holm)")
 

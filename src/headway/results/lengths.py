@@ -55,7 +55,7 @@ class LengthRow:
     constant: str | None = fact("the only answer given, although the right answers differ", default=None)
     decoded: Decoding | None = fact("check by decoding; null for classifiers", default=None)
     wrong_examples: tuple[WrongExample, ...] = fact("the first wrong answers", default=())
-    by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by what makes an example hard", default={})
+    by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by difficulty features of the example", default={})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class Lengths:
     certified: Mapping[str, int] = fact("largest length up to which every tested length is held, by set", default={})
     certified_length: int | None = fact("smallest of these", default=None)
     constant: ConstantAnswer | None = fact("the one answer of a model that gives only one", default=None)
-    positions: Positions | None = fact("what the positional encoding has learned", default=None)
+    positions: Positions | None = fact("findings about the positional encoding", default=None)
     mechanism: Mechanism | None = fact("heads compared across lengths, if requested", default=None)
 
     @property

@@ -136,7 +136,7 @@ class Sham(Rise):
 class Equivalence:
     """Whether the repaired accuracy is that of the training length: two one-sided tests."""
 
-    difference: float = fact("repaired accuracy less that of the reference", unit="points")
+    difference: float = fact("repaired accuracy minus that of the reference", unit="points")
     interval: Interval = fact("interval of the difference", unit="points")
     n: tuple[int, int] = fact("examples of the failing length and of the reference")
     equivalent: bool = fact("whether the interval lies within the margin")

@@ -43,7 +43,7 @@ class Difference:
     """The patch against its control, on the same bases."""
 
     n: int = count("pairs that are usable in both")
-    value: float = fact("rate of the patch less that of the control")
+    value: float = fact("rate of the patch minus that of the control")
     interval: Interval = fact("95 % interval (paired)")
 
 

@@ -24,7 +24,7 @@ class Bias:
 
     kind: str = fact("kind of attention")
     head: int = fact("index of the head in its layer")
-    distances: tuple[int, ...] = fact("key position less query position")
+    distances: tuple[int, ...] = fact("key position minus query position")
     values: tuple[float, ...] = fact("bias at each distance")
 
 

@@ -18,7 +18,7 @@ class Counterexample:
     tokens: tuple[int, ...] = fact("the input's tokens")
     length: int = fact("length of the input", unit="elements, or digits of the longer number")
     margin: float = fact(
-        "logit of the right answer less that of the best wrong one, where it goes wrong", unit="logits"
+        "logit of the right answer minus that of the best wrong one, at the wrong token", unit="logits"
     )
     link: str | None = fact("fragment to append to the address of the explorer page", default=None)
 
