@@ -31,6 +31,18 @@ RETIRED = {
     r"backwards only": "causal",
     r"what (a|the) heads? brings?\b": "head output",
     r"one page a command|five seeds of five|five of five seeds": "plain order",
+    r"number for number": "identical, bit for bit",
+    r"whatever is asked": "one answer to everything",
+    r"can go together|heads that can go\b": "can be removed together",
+    r"where they are there": "if they exist",
+    r"told seed by seed": "listed by seed",
+    r"(shown )?by every way\b": "by every kind of ablation",
+    r"no word between host and device": "no host-device synchronisation",
+    r"what (these|those) cost together": "their joint drop",
+    r"silences that very head": "ablates that head",
+    r"Each token foreseen|what is foreseen": "predicted",
+    r"[Ww]hat (a|the) heads? (gives|gave)\b": "head output",
+    r"(does|do) not go jointly": "cannot be removed together",
 }
 """Regular expression -> what is said instead (docs/glossary.md)."""
 EXCEPTIONS = {

@@ -185,7 +185,7 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     assert "{" not in text
     for row in found["joint"]["removable"]:  # 15 other examples show nothing within a point, and may within five
         shown = row["drop_interval"][1] < row["limit"]
-        assert not row["heads"] or ("can go together" if shown else "not shown to be under") in text
+        assert not row["heads"] or ("can be removed together" if shown else "not shown to be under") in text
     assert "not shown to be under 1 point" in text
 
 

@@ -52,7 +52,11 @@ def lines(report: Report) -> list[str]:
 @pytest.mark.parametrize(
     ("heads", "high", "said"),
     [
-        (["a", "b"], 0.75, "2 can go together for less than 1 point: on other examples the cost is 0.25 points "),
+        (
+            ["a", "b"],
+            0.75,
+            "2 can be removed together for less than 1 point: on other examples the cost is 0.25 points ",
+        ),
         (["a", "b"], 1.0, "2 chosen to go together: on other examples the cost is 0.25 points (−0.50 to 1.0), not "),
         ([], 0.75, "no head was found that can go for less than 1 point"),
     ],

@@ -76,7 +76,7 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
 def test_heads_can_go_only_where_the_interval_shows_it() -> None:
     found = blank(Removed, limit=1.0, n=500, heads=("a", "b"), drop=0.25, drop_interval=(-0.5, 0.75))
     cost = "on 500 other examples the cost is 0.25 points"
-    assert going_text(found) == f"2 can go together for less than 1 point: {cost} (−0.50 to 0.75)"
+    assert going_text(found) == f"2 can be removed together for less than 1 point: {cost} (−0.50 to 0.75)"
     unsure = replace(found, drop_interval=(-0.5, 1.0), alone=3, alone_drop=9.5)
     assert going_text(unsure) == (
         f"2 chosen to go together: {cost} (−0.50 to 1.0), not shown to be under 1 point; "

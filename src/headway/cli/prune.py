@@ -22,7 +22,7 @@ def prune(
         str | None, typer.Option(metavar="HEADS", help="The heads that stay, e.g. enc0.self.h1,dec1.cross.h2.")
     ] = None,
     max_drop: Annotated[
-        float | None, typer.Option(metavar="POINTS", help="Take out all heads that can go for fewer points than this.")
+        float | None, typer.Option(metavar="POINTS", help="Remove as many heads as possible for fewer points.")
     ] = None,
     finetune: Annotated[int, typer.Option(metavar="STEPS", help="Train the pruned model a little.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="The new run directory; the old name with -pruned.")] = None,

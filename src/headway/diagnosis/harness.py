@@ -161,10 +161,10 @@ def sees_the_future(seen: Examination) -> Verdict | None:
         if moved > SAME_NUMBERS:
             leaks[names[column]] = moved
     if not leaks:
-        return fine(f"Changing answer tokens never changes what is foreseen before them ({len(few)} examples).")
+        return fine(f"Changing answer tokens never changes the predictions before them ({len(few)} examples).")
     first, moved = next(iter(leaks.items()))
     return error(
-        f"Changing {first} and what follows changes what is foreseen up to there, by {moved:.2g} of the logits' size: "
+        f"Changing {first} and what follows changes the predictions up to there, by {moved:.2g} of the logits' size: "
         "the decoder reads the answer that it should write.",
         "Check the causal mask (off by one?), and that the decoder reads start + target[:-1].",
         positions=list(leaks),

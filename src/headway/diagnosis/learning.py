@@ -42,7 +42,7 @@ NOT_THESE_WEIGHTS = ("not-finite", "another-seed", "another-step", "weights-of-a
 
 
 def _unmoved(seen: Examination) -> list[str] | None:
-    """Parameters that are number for number those of step 0; None where there is nothing to compare."""
+    """Parameters that are bit for bit those of step 0; None where there is nothing to compare."""
     now, before = seen.subject.weights, seen.subject.initial
     trained = any("loss" in row for row in seen.subject.metrics)
     if now is None or before is None or not trained:
@@ -104,7 +104,7 @@ def positions_unmoved(seen: Examination) -> Verdict | None:
         return fine(f"The encoding's {len(own)} parameter tensors moved from their initial values.", unmoved=[])
     rows = seen.subject.weights[still[0]].shape[0]
     return error(
-        f"{still[0]} ({rows:,} rows) is number for number as it was at step 0: positions were never trained.",
+        f"{still[0]} ({rows:,} rows) is identical to step 0: positions were never trained.",
         "Give the optimiser the encoding's parameters; until then this is a fixed random encoding, not a learned one.",
         unmoved=still,
         rows=rows,
@@ -230,7 +230,7 @@ def heads_alike(seen: Examination) -> Verdict | None:
 
 
 def _first_loss_agrees(seen: Examination, losses: Mapping[int, float]) -> bool:
-    """Whether the first recorded loss is that of the initial weights on the first batch, all but number for number."""
+    """Whether the first recorded loss is that of the initial weights on the first batch, up to rounding."""
     first = seen.subject.first_loss
     if first is None or 0 not in losses:
         return False

@@ -18,7 +18,7 @@ EXAMPLES = 8
 def rows_untrained(seen: Examination) -> Verdict | None:
     """Every row of a position table that a tested length uses was trained.
 
-    A row is untrained where it is number for number that of step 0: no gradient reached it.
+    A row is untrained if it is identical to step 0: no gradient reached it.
     """
     name = next((name for name in TABLES if name in (seen.subject.weights or {})), None)
     if name is None or seen.subject.weights is None or seen.subject.initial is None or not seen.subject.step:

@@ -94,7 +94,7 @@ def _empty(data: ForeignData, given: Predictions) -> Iterable[Finding]:
             "predictions-empty",
             "error" if empty > len(given) / 2 else "warning",
             "harness",
-            f"{empty:,} of {len(given):,} predictions are empty, or begin with what is no symbol of an answer.",
+            f"{empty:,} of {len(given):,} predictions are empty, or do not begin with a symbol of an answer.",
             {"empty": empty, "n": len(given)},
             "Write the answer alone, without a start token before it.",
         )

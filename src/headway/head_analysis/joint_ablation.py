@@ -1,6 +1,6 @@
 """Joint ablation: which sets of heads can be removed, which must stay, and which pairs are redundant.
 
-A head that can go alone may be missed once its backup is gone too. So: greedy backward elimination with its whole
+A head that is redundant alone may be needed once another one is removed. So: greedy backward elimination with its whole
 curve, Shapley values, and the interaction of every pair. What is chosen on some examples is reported on others.
 """
 

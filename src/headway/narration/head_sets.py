@@ -28,7 +28,7 @@ def going(
     others = text("{} other examples", number(n)) if n is not None else "other examples"
     cost = text("on {} the cost is {} points ({})", others, number(drop, points), interval(ends, points))
     if ends[1] < limit:
-        return text("{} can go together for less than {}: {}", subject, within, cost)
+        return text("{} can be removed together for less than {}: {}", subject, within, cost)
     return text("{} chosen to go together: {}, not shown to be under {}", subject, cost, within)
 
 
@@ -48,7 +48,7 @@ def gone(row: Removable) -> Text:
 
 
 def removable(row: Removable) -> Iterator[Text]:
-    """How many heads can go together for a limit, against how many pass it alone."""
+    """How many heads can be removed together within a limit, and how many one at a time."""
     yield text("{}.", go_together(row, named=True))
     alone = row.alone_under_limit
     if alone.heads:

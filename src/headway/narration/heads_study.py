@@ -87,7 +87,7 @@ def of_study(record: HeadsStudy, health: StudyHealth | None = None) -> list[str]
 
 
 def of_run(run: RunHeads, unlearned: str | None = None) -> list[str]:
-    """A run's verdicts, what can go together, and who moves the carries; nothing of these where it learned nothing."""
+    """A run's verdicts, its removable set and the heads that move carries; nothing if it learned nothing."""
     if unlearned is not None:
         return [f"heads of {run.run} (n = {run.n:,}) say nothing: the doctor finds {unlearned}"]
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())

@@ -215,5 +215,5 @@ def constants(cells: Sequence[StudyCell]) -> Text | None:
             parts.append(text(one, cell.cell, answers, start, size(found), size(cell.runs)))
     if not parts:
         return None
-    said = "one answer whatever is asked, so that accuracy is the share of that class: {}"
+    said = "one answer to everything, so that accuracy is the share of that class: {}"
     return text(said, join("; ", parts))

@@ -108,7 +108,7 @@ def of_accuracy(run: RunDocuments) -> Text | None:
 
 
 def of_heads(run: RunDocuments) -> Text | None:
-    """Verdicts one at a time, the head that costs most, and against them how many can go together."""
+    """Verdicts of single heads, the costliest head, and how many heads can be removed together."""
     found = run.heads
     if found is None:
         return None

@@ -136,7 +136,7 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True)
 class Prunable:
-    """Shares of heads that can go, one at a time, by three measures."""
+    """Shares of heads that can be removed one at a time, by three measures."""
 
     under_1_point: float = fraction("share of heads with a drop under 1 point")
     under_1_point_interval: Interval | None = fraction("95 % interval of the share", optional=True)

@@ -32,7 +32,7 @@ class RatesOverSeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class PrunableOverSeeds:
-    """Shares of heads that can go, one at a time, by three measures."""
+    """Shares of heads that can be removed one at a time, by three measures."""
 
     under_1_point: OverSeeds = fact("share of heads with a drop under 1 point")
     under_5_points: OverSeeds = fact("share of heads with a drop under 5 points")

@@ -76,7 +76,7 @@ class TrainingRange:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantAnswer:
-    """One answer whatever is asked."""
+    """One answer to everything."""
 
     answer: str = fact("the answer")
     start: int = fact("tested length from which on this is the only answer", key="from")

@@ -30,7 +30,7 @@ def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> HeadsStudy:
 
 
 def heads_in_short(found: HeadAnalysis) -> RunHeads:
-    """How many heads of each verdict, how many can go together, and which bring the carry."""
+    """The number of heads of each verdict, the removable set, and the heads that move the carry."""
     first, counts = found.joint.removable[0], Counter(found.verdicts.values())
     return RunHeads(
         run=PurePath(found.run).name,
