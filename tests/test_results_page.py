@@ -1,0 +1,106 @@
+"""The tables of docs/results.md have the numbers of the committed files."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "results.md").read_text()
+COLUMNS = {"0": "units", "1": "tens", "2": "hundreds", "3": "thousands"}
+
+
+def committed(name: str) -> Any:
+    return json.loads((DOCS / "results" / f"{name}.json").read_text())
+
+
+def row_with(start: str, *contents: str) -> bool:
+    """Whether a row of a table starts so and has the contents as cells, or parts of cells, in this order."""
+    for line in PAGE.splitlines():
+        place = 0 if line.startswith(f"| {start}") else -1
+        for content in contents:
+            place = line.find(content, place) if place >= 0 else -1
+        if place >= 0:
+            return True
+    return False
+
+
+def whole(values: Sequence[float]) -> str:
+    return " ".join(f"{value:.0f}" for value in values)
+
+
+def share(value: float) -> str:
+    """A rate as the page writes it: .02, 1.00; halves are rounded up."""
+    return f"{math.floor(100 * value + 0.5 + 1e-9) / 100:.2f}".removeprefix("0")
+
+
+@pytest.mark.parametrize("name", ["heads-addition", "heads-addition-course"])
+def test_heads(name: str) -> None:
+    found = committed(name)["together"]
+    for verdict, over_seeds in found["verdicts"]["overall"].items():
+        assert row_with(verdict, f"{over_seeds['median']:g} (", whole(over_seeds["values"])), verdict
+    first, second = found["removable"]
+    sizes = [f"{whole(one['alone_under_limit']['heads']['values'])} |" for one in (first, second)]
+    assert row_with("heads that cost less one at a time", *sizes)
+    assert row_with("**heads that elimination", *(f"{whole(one['heads']['values'])} |" for one in (first, second)))
+    together = [f"{one['alone_under_limit']['drop_together']['median']:.3g} (" for one in (first, second)]
+    assert row_with("all of those together cost", *together)
+
+
+@pytest.mark.parametrize("name", ["heads-addition", "heads-addition-course"])
+def test_carries(name: str) -> None:
+    carries = [one for one in committed(name)["together"]["interventions"] if one["about"] == "carry"]
+    assert len(carries) == 6
+    for found in carries:
+        into, start = (COLUMNS[part] for part in found["name"].replace("carry into column ", "").split(" from column "))
+        groups = [found["strongest"]["cross"], found["together"]["all decoder"], found["together"]["all encoder"]]
+        rates = [" ".join(map(share, group["values"])) for group in groups]
+        assert row_with(f"into the {into} from the {start}", *rates), found["name"]
+
+
+def test_sortedness_that_holds_on_samples() -> None:
+    found = committed("sortedness-long")
+    shortest = found["lengths"].index(8)
+    for at, seed in enumerate(found["seeds"]):
+        sampled = sum(sum(found["wrong"][name][at]) for name in ("swaps", "adjacent", "matched"))
+        families = [f"{found['wrong'][name][at][shortest]:,}" for name in ("plateaus", "descents")]
+        assert row_with(" | ".join([str(seed), str(sampled), *families, ""])), seed
+
+
+def text_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    runs = [run for run in committed("text-encodings")["runs"] if run["arm"] == "least-significant-first"]
+    for encoding in dict.fromkeys(run["encoding"] for run in runs):
+        yield encoding, [run for run in runs if run["encoding"] == encoding]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "runs"), list(text_runs()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_encodings_on_text(encoding: str, runs: list[dict[str, Any]]) -> None:
+    shown = {"alibi": "ALiBi", "t5": "T5", "fire": "FIRE", "abacus": "Abacus", "none-causal": "none, causal encoder"}
+    mastered = [run for run in runs if run["mastered"]]
+    steps = " ".join(f"{run['mastered_at']:,}" if run["mastered"] else "–" for run in runs) if mastered else ""
+    wrong = [run["wrong"]["sums"][run["lengths"].index(64)] for run in runs]
+    last = "all" if set(wrong) == {1000} else " ".join(f"{count:,}" for count in wrong)
+    start = f"{shown.get(encoding, encoding)} | {runs[0]['lr']:g} | {len(mastered)} of {len(runs)} |"
+    assert row_with(start, steps, f"{last} |")
+
+
+@pytest.mark.parametrize(("task", "length"), [("copy", 16), ("sorting", 16), ("parity", 12)])
+def test_copy_sorting_and_parity(task: str, length: int) -> None:
+    runs = [run for run in committed("copy-sorting-parity")["runs"] if run["task"] == task]
+    random = [{row[0]: row[2] for row in run["lengths"]["uniform"]} for run in runs]
+    tested = " ".join(str(run["test"]["wrong"]) for run in runs)
+    longest = " ".join(str(rows[length]) for rows in random)
+    twice = " ".join(f"{rows[2 * length]:,}" for rows in random)
+    assert row_with(f"{task} (", f"{tested} of ", f"| {length} |", longest, twice)
+
+
+def test_proofs() -> None:
+    folders = sorted((DOCS / "results/proofs").glob("*/analysis/proof.json"))
+    proofs = [json.loads(path.read_text()) for path in folders]
+    assert row_with("smallest margin", " | ".join(f"{proof['smallest_margin']:.1f}" for proof in proofs))
+    assert {proof["contexts"] for proof in proofs} == {619_391}
