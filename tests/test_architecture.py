@@ -6,7 +6,7 @@ from pathlib import Path
 import headway
 
 ROOT = Path(headway.__file__).parent
-BASE = {"bounded_files", "callbacks", "errors", "registry", "randomness", "results"}
+BASE = {"bounded_files", "callbacks", "errors", "json_values", "registry", "randomness", "results"}
 """Words and tools that every room may use."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -15,12 +15,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "registry": {"errors"},
     "randomness": set(),
-    "config": {"errors"},
+    "json_values": set(),
+    "config": {"errors", "json_values"},
     "statistics": set(),
     "narration": {"results", "statistics"},
-    "storage": {"errors"},
-    "results": {"errors", "registry"},
-    "origin": {"errors"},
+    "storage": {"errors", "json_values"},
+    "results": {"errors", "json_values", "registry"},
+    "origin": {"errors", "json_values"},
     "processes": set(),
     "runs": BASE | {"config", "origin", "results", "storage"},
     "tasks": BASE | {"config", "storage"},

@@ -177,7 +177,14 @@ def prune(
     >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
     """
     from headway.evaluation import Trained, load
-    from headway.head_analysis.pruning import PruneResult, choose_kept, compare_accuracy, compare_pruned, cut_model
+    from headway.head_analysis.pruning import (
+        Finetuned,
+        PruneResult,
+        choose_kept,
+        compare_accuracy,
+        compare_pruned,
+        cut_model,
+    )
     from headway.head_analysis.variants import heads_of
     from headway.training.start import check_new, write_start
 
@@ -202,9 +209,9 @@ def prune(
     if finetune:
         steps = _train_on(config, place, device=device, command=list(command), on_event=on_event)
         best = load(place, device=device)
-        tuned = {"steps": steps, "best_step": best.step, **compare_accuracy(trained, best, test)}
-    if max_drop is not None and measured["drop"] >= max_drop:
-        text = f"chosen for under {max_drop:g} points on validation, it costs {measured['drop']:.2f} on the test split"
+        tuned = Finetuned(steps=steps, best_step=best.step, **vars(compare_accuracy(trained, best, test)))
+    if max_drop is not None and measured.drop >= max_drop:
+        text = f"chosen for under {max_drop:g} points on validation, it costs {measured.drop:.2f} on the test split"
         on_event({"event": "warning", "text": text})
     return PruneResult(
         run=str(place),
@@ -213,7 +220,7 @@ def prune(
         removed=[str(head) for head in heads_of(trained) if head not in kept],
         chosen=chosen,
         finetuned=tuned,
-        **measured,
+        **vars(measured),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 
 KEY = "made_from"
 
@@ -27,9 +28,6 @@ class Origin:
     weights: str | None
     config: str
     data: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def digest(value: Any) -> str:
@@ -55,10 +53,11 @@ def weights_digest(checkpoint: Path) -> str | None:
     return next((line.split("  ")[0] for line in lines if line.endswith("  model.safetensors")), None)
 
 
-def origins_in(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def origins_in(document: JsonObject) -> list[JsonObject]:
     """The origins that a document and its parts name; one that is no object names nothing, and fits no run."""
     parts = (document, *(value for value in document.values() if isinstance(value, Mapping)))
-    return [part[KEY] if isinstance(part[KEY], Mapping) else {} for part in parts if KEY in part]
+    named = (part[KEY] for part in parts if KEY in part)
+    return [origin if isinstance(origin, Mapping) else {} for origin in named]
 
 
 def without_origins(document: Any) -> Any:
@@ -69,17 +68,17 @@ def without_origins(document: Any) -> Any:
     return {key: {k: v for k, v in x.items() if k != KEY} if isinstance(x, dict) else x for key, x in parts}
 
 
-def check_seed(document: Mapping[str, Any], own: int, file: str, again: str) -> None:
+def check_seed(document: JsonObject, own: int, file: str, again: str) -> None:
     """Raise if a document that names no origin, as earlier versions wrote it, says that it is of another seed."""
     seed = document.get("seed", own)
     if seed != own:
         raise OtherOrigin(f"{file} is of seed {seed}, and this run has seed {own}; run {again} again")
 
 
-def check_origin(origins: Iterable[Mapping[str, Any]], own: Origin, file: str, again: str) -> None:
+def check_origin(origins: Iterable[JsonObject], own: Origin, file: str, again: str) -> None:
     """Raise unless every origin is what the run has now: the weights that count, its config and its data."""
     for found in origins:
-        if all(found.get(name) == value for name, value in own.to_json().items()):
+        if all(found.get(name) == value for name, value in asdict(own).items()):
             continue
         step = found.get("step")
         if not isinstance(step, int):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 
 WRITER = "headway"
 """The name under which headway signs pages, Markdown, figures and documents outside of runs."""
@@ -40,7 +41,7 @@ def held_for_writing(folder: Path) -> Iterator[None]:
         yield
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[JsonObject]:
     """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
         try:
@@ -92,7 +93,7 @@ def can_be_opened(path: Path) -> bool:
     return True
 
 
-def read_document(path: Path) -> dict[str, Any] | None:
+def read_document(path: Path) -> JsonObject | None:
     """The object that a file holds, or None where there is no file; anything else raises `InputError`."""
     found = read_json(path) if path.exists() else None
     if found is not None and not isinstance(found, dict):
@@ -100,7 +101,7 @@ def read_document(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Replace the file by these contents in one go."""
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 

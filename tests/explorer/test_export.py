@@ -23,6 +23,7 @@ from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
 from headway.results.lengths import Checkpoint, TrainingRange
+from headway.results.schema import write
 from headway.runs import RunDirectory
 from headway.self_contained_html import digest
 from headway.training import train
@@ -123,7 +124,7 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     assert told["drops"] == {
         "zero": {"drop": 1.5, "interval": (0.5, 2.5), "n": 20, "verdict": "important", "exact_match": 0.9}
     }
-    assert found["sufficient"]["heads"] == ("enc0.self.h0",)
+    assert found["sufficient"]["heads"] == ["enc0.self.h0"]
     warnings: list[str] = []
     assert head_findings(run, 5, names, warnings.append) is None, "of another checkpoint"
     assert head_findings(run, 4, names[:1], warnings.append) is None, "of a model with other heads"
@@ -137,7 +138,7 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
 def test_findings_that_no_command_wrote_are_refused(tmp_path: Path, content: Any) -> None:
     run = RunDirectory(tmp_path)
     run.replace_analysis("heads", content)
-    with pytest.raises(InputError, match=r"analysis/heads\.json(: run is missing| has form None)"):
+    with pytest.raises(InputError, match=r"analysis/heads\.json: (run is missing|form is None)"):
         head_findings(run, 4, ["enc0.self.h0"])
 
 
@@ -191,8 +192,8 @@ def test_carriers_are_single_heads_best_first() -> None:
         {"who": "all cross", "heads": ["dec0.cross.h0", "dec0.cross.h1"], "rate": 1.0, "interval": [0.9, 1.0]},
     ]
     one = {"name": "carry into column 1", "about": "carry", "usable": 40, "rows": rows}
-    found = typed({"interventions": {"contrasts": [one]}}).interventions.view()["carries"]
-    assert [(row["head"], row["rate"], row["usable"]) for row in found] == [
+    found = typed({"interventions": {"contrasts": [one]}}).interventions.view().carries
+    assert [(row.head, row.rate, row.usable) for row in found] == [
         ("dec0.cross.h1", 0.9, 40),
         ("dec0.cross.h0", 0.2, 40),
     ]
@@ -206,9 +207,9 @@ def test_pairs_are_those_that_surely_back_each_other_up() -> None:
         {"heads": ["b", "c"], "interaction": -9.0, "p_holm": 0.01, **costs},
         {"heads": ["c", "d"], "interaction": 5.0, "p_holm": 0.01, **costs},
     ]
-    found = typed({"joint": {"pairs": {"pairs": rows}}}).joint.view()["pairs"]
-    assert [pair["heads"] for pair in found] == [("c", "d"), ("a", "b")]
-    assert json.loads(json.dumps(found[0])) == rows[3]
+    found = typed({"joint": {"pairs": {"pairs": rows}}}).joint.view().pairs
+    assert [pair.heads for pair in found] == [("c", "d"), ("a", "b")]
+    assert write(found[0]) == rows[3]
 
 
 def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path) -> None:

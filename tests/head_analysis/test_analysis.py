@@ -182,8 +182,8 @@ def test_a_result_goes_to_json_and_back(found: HeadAnalysis) -> None:
 
 @pytest.mark.parametrize("form", [0, 2, None])
 def test_another_form_is_refused(form: int | None) -> None:
-    with pytest.raises(InputError, match=f"heads.json has form {form}; this version reads 1"):
-        HeadAnalysis.from_json({"form": form})
+    with pytest.raises(InputError, match=f"heads.json: form is {form}; this version reads 1"):
+        HeadAnalysis.from_json({"form": form}, "heads.json")
 
 
 def test_the_top_heads_are_those_with_the_largest_drops(found: HeadAnalysis) -> None:

@@ -265,9 +265,7 @@ def test_a_set_that_costs_more_on_the_test_split_is_warned_of(
     trained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(
-        "headway.head_analysis.pruning.paired_drop", lambda *_: {"drop": 9.0, "drop_interval": (7.0, 11.0)}
-    )
+    monkeypatch.setattr("headway.head_analysis.pruning.paired_drop", lambda *_: (9.0, (7.0, 11.0)))
     hw.prune(trained_run, max_drop=5, out=tmp_path / "pruned", device="cpu", on_event=told.append)
     text = "chosen for under 5 points on validation, it costs 9.00 on the test split"
     assert told == [{"event": "warning", "text": text}]
@@ -299,9 +297,9 @@ def test_finetuning_trains_the_smaller_model_at_a_tenth_of_the_rate(trained_run:
     assert weights_hash(place, 0) == weights_hash(tmp_path / "as it is", 0)
     assert result.finetuned is not None
     found = evaluate(place, "test")
-    assert result.finetuned["steps"] == 5
-    assert result.finetuned["exact_match_after"] == found.accuracy
-    assert result.finetuned["exact_match_before"] == result.exact_match_before
+    assert result.finetuned.steps == 5
+    assert result.finetuned.exact_match_after == found.accuracy
+    assert result.finetuned.exact_match_before == result.exact_match_before
     steps = [record["step"] for record in RunDirectory(place).metrics() if "validation" in record]
     assert steps == [0, 3, 5]
     first = next(record for record in RunDirectory(place).metrics() if "validation" in record)["validation"]
@@ -322,7 +320,7 @@ def test_a_run_counted_in_epochs_or_with_fresh_examples_can_be_finetuned(tmp_pat
         train(settings, tmp_path / name, device="cpu")
         result = hw.prune(tmp_path / name, keep=["dec0.self.h1"], finetune=2, out=tmp_path / f"{name}-2", device="cpu")
         assert result.finetuned is not None
-        assert result.finetuned["steps"] == 2
+        assert result.finetuned.steps == 2
         assert load(tmp_path / f"{name}-2", device="cpu").config.data == load(tmp_path / name).config.data
 
 
@@ -342,7 +340,7 @@ def test_a_run_from_files_takes_its_data_along(tmp_path: Path, finetune: int) ->
     for split, examples in before.items():
         assert (pruned.examples(split).source == examples.source).all()
         assert (pruned.examples(split).target == examples.target).all()
-    after = result.exact_match_after if result.finetuned is None else result.finetuned["exact_match_after"]
+    after = result.exact_match_after if result.finetuned is None else result.finetuned.exact_match_after
     assert evaluate(pruned, "test").accuracy == after
     train(pruned.config, tmp_path / "new", device="cpu", resume=True)
 
@@ -405,9 +403,9 @@ def test_drops_are_paired(trained_run: Path, tmp_path: Path, monkeypatch) -> Non
     kept = load(trained_run, device="cpu")
     fewer = replace(kept, model=cut_model(kept, []))
     found = pruning.compare_accuracy(kept, fewer, kept.examples("test"))
-    assert (found["n"], found["drop"]) == (100, 0.0)
-    assert (found["exact_match_before"], found["exact_match_after"]) == (0.5, 0.5)
-    assert found["drop_interval"][1] > 15
+    assert (found.n, found.drop) == (100, 0.0)
+    assert (found.exact_match_before, found.exact_match_after) == (0.5, 0.5)
+    assert found.drop_interval[1] > 15
 
 
 class OutcomesOf:

@@ -82,12 +82,12 @@ WRONG: dict[str, Callable[[Any], None]] = {
 def test_wrong_value_is_named_by_file_and_path(document: dict[str, Any], words: str) -> None:
     WRONG[words](document)
     with pytest.raises(InputError) as refused:
-        HeadAnalysis.from_json(document)
+        HeadAnalysis.from_json(document, "heads.json")
     assert str(refused.value) == f"heads.json: {words}"
 
 
 def test_other_form_is_refused(document: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"heads\.json has form 9; this version reads 1"):
+    with pytest.raises(InputError, match=r"form is 9; this version reads 1"):
         HeadAnalysis.from_json({**document, "form": 9})
 
 

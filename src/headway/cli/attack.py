@@ -40,8 +40,8 @@ def attack(
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
     found = _attack(trained, lengths, seconds, tries, seed, quiet=quiet)
-    trained.directory.replace_analysis("attack", found.to_json(), trained.step)
-    show(found.to_json(), summary(found), as_json=json)
+    trained.directory.replace_analysis("attack", found, trained.step)
+    show(found, summary(found), as_json=json)
     if found.ended == "interrupted":
         raise Interrupted(f"interrupted; what was found so far is in {trained.directory.analysis('attack')}")
     if found.broken:

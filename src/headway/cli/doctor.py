@@ -49,7 +49,7 @@ def doctor(
         _show_specimens(as_json=json, quiet=quiet)
         return
     found = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
-    show(found.to_json(), summary(found, everything=everything), as_json=json)
+    show(found, summary(found, everything=everything), as_json=json)
     if found.errors or found.unexamined:
         raise typer.Exit(1)
 
@@ -94,7 +94,7 @@ def _show_specimens(*, as_json: bool, quiet: bool) -> None:
 
     with progress("specimens", quiet=quiet) as meter:
         found = exhibit(meter)
-    show(found.to_json(), specimen_lines(found), as_json=as_json)
+    show(found, specimen_lines(found), as_json=as_json)
     if not found.right:
         raise typer.Exit(1)
 
@@ -127,7 +127,7 @@ def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> Diagnosis | Di
     with progress("doctor", quiet=quiet) as meter:
         found = examine_together(opened, meter)
     for trained, one in zip(opened, found.runs, strict=True):
-        trained.directory.replace_analysis("doctor", one.to_json(), trained.step)
+        trained.directory.replace_analysis("doctor", one, trained.step)
     return found if len(opened) > 1 else found.runs[0]
 
 

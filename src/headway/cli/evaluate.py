@@ -42,7 +42,7 @@ def evaluate(
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
     found = measure(trained, split, quiet=quiet)
-    show(found.to_json(), summary(trained.directory.path, found), as_json=json)
+    show(found, summary(trained.directory.path, found), as_json=json)
     if isinstance(found, SequenceEvaluation) and found.real_disagreements:
         raise typer.Exit(1)
 
@@ -53,7 +53,7 @@ def measure(trained: "Trained", split: str, *, quiet: bool) -> SplitEvaluation:
 
     with progress(f"evaluate {trained.directory.name} on {split}", quiet=quiet) as meter:
         found = run_evaluation(trained, split, progress=meter)
-    aside = trained.directory.add_to_analysis("evaluation", {split: found.to_json()}, trained.step)
+    aside = trained.directory.add_to_analysis("evaluation", {split: found}, trained.step)
     if aside is not None:
         say(f"headway: warning: the file of earlier evaluations cannot be read; it was put aside as {aside}")
     return found

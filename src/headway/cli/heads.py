@@ -59,7 +59,7 @@ def heads(
         for document in found:
             print("\n".join([document.run, *definitions_of(document)]))
     if len(found) == 1:
-        show(found[0].to_json(), summary(found[0]), as_json=json)
+        show(found[0], summary(found[0]), as_json=json)
     else:
         _show_several(found, as_json=json)
     for document in found:
@@ -127,15 +127,13 @@ def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
     from dataclasses import replace
 
     from headway.origin import OtherOrigin
-    from headway.results.heads import FORM, read_heads
+    from headway.results.heads import read_heads
+    from headway.results.schema import OtherForm
 
     try:
-        if (trained.directory.read_analysis("heads", trained.step) or {}).get("form") != FORM:
-            return None
-    except OtherOrigin:
-        return None
-    try:
         found = read_heads(trained.directory, trained.step)
+    except (OtherForm, OtherOrigin):
+        return None
     except InputError as problem:
         raise InputError(f"{problem}; --again analyses the run anew") from None
     if found is None or found.settings is None:
@@ -171,12 +169,9 @@ def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
 def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
     from headway.head_analysis.seeds import summarise_seeds
     from headway.narration import heads_study
-    from headway.results.schema import write
+    from headway.results.heads_study import SeveralHeads
 
     together = summarise_seeds(found)
     lines = [line for document in found for line in [*summary(document), ""]]
-    show(
-        {"runs": [one.to_json() for one in found], "together": write(together)},
-        [*lines, *heads_study.together(together)],
-        as_json=as_json,
-    )
+    several = SeveralHeads(runs=tuple(found), together=together)
+    show(several, [*lines, *heads_study.together(together)], as_json=as_json)

@@ -13,7 +13,6 @@ from headway.narration import lengths as narrated
 from headway.narration.numbers import number
 from headway.narration.text import Words, text
 from headway.results.lengths import Lengths, SeedSummary, SeveralLengths
-from headway.results.schema import write
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
@@ -63,7 +62,7 @@ def lengths(
     result, lines = _told(found, one_recipe)
     if out is not None:
         lines.append(_write_together(result, found, out, figures=figures))
-    show(write(result), lines, as_json=json)
+    show(result, lines, as_json=json)
     if any(one.disagrees for one in found):
         say("headway: decoding and the teacher-forced pass disagree; these accuracies cannot be trusted")
         raise typer.Exit(1)
@@ -111,7 +110,7 @@ def _measure(
         say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
         found = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, progress=meter)
-    trained.directory.replace_analysis("lengths", found.to_json(), trained.step)
+    trained.directory.replace_analysis("lengths", found, trained.step)
     if figures:
         _draw([found], trained.directory.figures)
     return found
@@ -149,7 +148,7 @@ def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], 
 
     out.mkdir(parents=True, exist_ok=True)
     directory = StudyDirectory(out)
-    path = directory.write_analysis("lengths", {"generator": "headway", **write(result)})
+    path = directory.write_analysis("lengths", {"generator": "headway", **result.to_json()})
     if figures:
         _draw(found, directory.figures)
     return f"written to {path}"

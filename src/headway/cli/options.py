@@ -6,14 +6,16 @@ import re
 import select
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
+from typing import Annotated, Protocol, TextIO, runtime_checkable
 
 import typer
 
 from headway.config import LARGEST_WHOLE
 from headway.errors import InputError, RunStopped
+from headway.json_values import JsonObject
+from headway.results.schema import Document
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
@@ -56,10 +58,11 @@ def _is_too_large(digits: str) -> bool:
     return len(digits.lstrip("0")) > len(str(LARGEST_WHOLE)) or int(digits) > LARGEST_WHOLE
 
 
-def show(result: Mapping[str, Any], lines: list[str], *, as_json: bool) -> None:
+def show(result: Document | JsonObject, lines: list[str], *, as_json: bool) -> None:
     """A result on stdout: the whole document, or a few lines for a person."""
+    document = result.to_json() if isinstance(result, Document) else result
     try:
-        text = json.dumps(result, indent=1, allow_nan=False) if as_json else "\n".join(lines)
+        text = json.dumps(document, indent=1, allow_nan=False) if as_json else "\n".join(lines)
     except ValueError:
         raise RunStopped("--json: the result holds a number that is not finite, and JSON has none such") from None
     print(text)

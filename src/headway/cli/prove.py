@@ -42,9 +42,9 @@ def prove(
         say(f"headway: warning: {warning}")
     with progress(f"prove {trained.directory.name}", quiet=quiet) as meter:
         found = find_proof(trained, progress=meter)
-    trained.directory.replace_analysis("proof", found.to_json(), trained.step)
+    trained.directory.replace_analysis("proof", found, trained.step)
     place = trained.directory.analysis("proof")
-    show(found.to_json(), [*map(str, proved(found)), f"written to {place}"], as_json=json)
+    show(found, [*map(str, proved(found)), f"written to {place}"], as_json=json)
     if found.answer != "proved":
         raise typer.Exit(1)
 
@@ -54,6 +54,6 @@ def _check(certificate: Path, run: str | None, *, as_json: bool, quiet: bool) ->
 
     with progress(f"check {certificate}", quiet=quiet) as meter:
         found = check_proof(certificate, run=run, progress=meter)
-    show(found.to_json(), [str(line) for line in checked(found)], as_json=as_json)
+    show(found, [str(line) for line in checked(found)], as_json=as_json)
     if not found.holds:
         raise typer.Exit(1)

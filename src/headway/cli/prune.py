@@ -1,7 +1,6 @@
 """headway prune"""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,7 +50,7 @@ def prune(
             progress=meter,
             on_event=lambda event: show_event(event, meter, quiet=quiet),
         )
-    show(asdict(result), summary(result), as_json=json)
+    show(result, summary(result), as_json=json)
 
 
 def summary(result: "PruneResult") -> list[str]:
@@ -66,11 +65,10 @@ def summary(result: "PruneResult") -> list[str]:
         f"{percent(result.exact_match_after)}, "
         f"drop {points(result.drop)} points ({points(low)} to {points(high)})",
     ]
-    if result.finetuned is not None:
-        low, high = result.finetuned["drop_interval"]
+    if (tuned := result.finetuned) is not None:
+        low, high = tuned.drop_interval
         lines.append(
-            f"after {result.finetuned['steps']:,} steps of training (best at {result.finetuned['best_step']:,}): "
-            f"{percent(result.finetuned['exact_match_after'])}, "
-            f"drop {points(result.finetuned['drop'])} points ({points(low)} to {points(high)})"
+            f"after {tuned.steps:,} steps of training (best at {tuned.best_step:,}): "
+            f"{percent(tuned.exact_match_after)}, drop {points(tuned.drop)} points ({points(low)} to {points(high)})"
         )
     return lines

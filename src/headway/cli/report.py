@@ -33,7 +33,7 @@ def report(
     with progress("report", quiet=quiet) as meter:
         written = write_report(*run, out=out, force=force, progress=meter)
     lines = [*written.answer, f"the report is {written.page} ({written.bytes / 1e6:.1f} MB), also {written.markdown}"]
-    show(written.to_json(), lines, as_json=json)
+    show(written, lines, as_json=json)
     if open:
         show_in_browser(Path(written.page))
     for problem in written.problems:

@@ -69,7 +69,7 @@ def study(
             command=sys.argv,
             on_event=display,
         )
-    show(found.to_json(), told(found), as_json=json)
+    show(found, told(found), as_json=json)
     if found.unsound:
         raise typer.Exit(1)
 

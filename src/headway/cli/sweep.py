@@ -119,7 +119,7 @@ def carry_out(
         say(f"sweep {place.path.name}: {repeats}")
     with grid_progress(f"sweep {place.path.name}", quiet=quiet) as on_event:
         result = run_sweep(plan, place, executor, on_event, stack=stack)
-    show(result.to_json(), summary(plan, place, result), as_json=as_json)
+    show(result, summary(plan, place, result), as_json=as_json)
     for name, error in result.failed.items():
         say(f"headway: {name} failed: {error}")
     if result.failed:

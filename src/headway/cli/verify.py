@@ -19,11 +19,10 @@ def verify(
 
     Example: headway verify addition-seed0
     """
-    from headway.results.schema import write
     from headway.runs.verify import verify as check_files
 
     found = check_files(run)
-    show(write(found), lines_of(found), as_json=json)
+    show(found, lines_of(found), as_json=json)
     if found.faults:
         raise typer.Exit(1)
 

@@ -18,19 +18,19 @@ class Verdict:
 
     level: Level
     evidence: str
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, object] = field(default_factory=dict)
     fix: str = ""
 
 
-def fine(evidence: str, **numbers: Any) -> Verdict:
+def fine(evidence: str, **numbers: object) -> Verdict:
     return Verdict("fine", evidence, numbers)
 
 
-def error(evidence: str, fix: str, **numbers: Any) -> Verdict:
+def error(evidence: str, fix: str, **numbers: object) -> Verdict:
     return Verdict("error", evidence, numbers, fix)
 
 
-def warning(evidence: str, fix: str, **numbers: Any) -> Verdict:
+def warning(evidence: str, fix: str, **numbers: object) -> Verdict:
     return Verdict("warning", evidence, numbers, fix)
 
 

@@ -48,7 +48,8 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
 def _is_small(finding: Finding) -> bool:
     """Whether a fault of the data touches so few examples that it explains no accuracy; it then stands last."""
     if finding.check == "oracle-contradicts-targets":
-        return bool(finding.numbers.get("wrong", 0) < FEW_EXAMPLES * finding.numbers["n"])
+        wrong, n = finding.numbers.get("wrong", 0), finding.numbers["n"]
+        return isinstance(wrong, int) and isinstance(n, int) and wrong < FEW_EXAMPLES * n
     return finding.check in ("split-overlap", "duplicate-examples")
 
 

@@ -68,9 +68,15 @@ def explain(table: PublishedResults, data: ForeignData) -> list[Finding]:
     findings += drops_inside_noise(table.series, claims, data)
     findings += _impossible(table.series, claims, data)
     findings += _unread(table, claims, data)
-    named = {text for one in findings for text in one.numbers.get("claims", ())}
+    named = {text for one in findings for text in named_claims(one)}
     findings += _not_explained([one for one in claims if one not in told and one.shown not in named], data, table.aside)
     return findings or [NOTHING_SAID]
+
+
+def named_claims(finding: Finding) -> list[object]:
+    """The claims that a finding names among its numbers."""
+    named = finding.numbers.get("claims")
+    return list(named) if isinstance(named, (list, tuple)) else []
 
 
 def _equals(point: Point, share: Share) -> bool:

@@ -9,7 +9,6 @@ A run is a subject; so is a file of predictions, which has no model. A check tha
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +33,7 @@ from headway.results.attack import Attack
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
+from headway.runs.records import Provenance
 from headway.tasks import Examples, Task
 from headway.tasks.base import Vocabulary
 from headway.tasks.splits import Split
@@ -170,7 +170,7 @@ def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
         return None
 
 
-def read_provenance(directory: RunDirectory) -> dict[str, Any]:
+def read_provenance(directory: RunDirectory) -> Provenance:
     """provenance.json; empty where it cannot be read."""
     try:
         found = directory.provenance()

@@ -91,7 +91,12 @@ def _heads(found: HeadAnalysis) -> Document:
         },
         "definitions": dict(found.definitions),
         "heads": {head.name: _head(head) for head in found.heads},
-        **{name: shown for finding in found.findings for name, shown in finding.view().items()},
+        **{
+            name: shown
+            for finding in found.findings
+            if (view := finding.view())
+            for name, shown in view.to_json().items()
+        },
     }
 
 

@@ -11,7 +11,6 @@ counts those right before and wrong after, `gained` those wrong before and right
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -250,8 +249,10 @@ def count_changes(
     return (before & ~after).sum(1), (~before & after).sum(1)
 
 
-def paired_drop(before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]) -> dict[str, Any]:
-    """The drop between two variants on the same examples, in points, with its 95 % interval."""
+def paired_drop(
+    before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]
+) -> tuple[float, tuple[float, float]]:
+    """The drop between two variants on the same examples, in points, and its 95 % interval."""
     lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
     low, high = paired_interval(lost, gained, len(before))
-    return {"drop": 100 * (lost - gained) / len(before), "drop_interval": (100 * float(low), 100 * float(high))}
+    return 100 * (lost - gained) / len(before), (100 * float(low), 100 * float(high))

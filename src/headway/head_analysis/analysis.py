@@ -138,7 +138,7 @@ def analyse_and_keep(
 
 
 def keep(trained: Trained, found: HeadAnalysis) -> HeadAnalysis:
-    trained.directory.replace_analysis("heads", found.to_json(), trained.step)
+    trained.directory.replace_analysis("heads", found, trained.step)
     return found
 
 

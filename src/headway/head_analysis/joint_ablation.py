@@ -201,10 +201,12 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
 
 def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
     """Accuracy of a variant, and its paired drop from the first variant, in points."""
+    drop, interval = paired_drop(right[0], right[row])
     return Comparison(
         accuracy=float(right[row].mean()),
         interval=wilson_interval(int(right[row].sum()), right.shape[1]),
-        **paired_drop(right[0], right[row]),
+        drop=drop,
+        drop_interval=interval,
     )
 
 

@@ -22,6 +22,7 @@ from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.model.sites import Head, parse_heads
 from headway.model.transformer import Transformer, count_parameters
+from headway.results.schema import Document, Interval
 from headway.tasks import Examples
 
 TOLERANCE = 1e-4
@@ -29,26 +30,46 @@ TOLERANCE = 1e-4
 REPEATS = 7
 
 
-@dataclass(frozen=True)
-class PruneResult:
-    """A pruned run against the one it came from; drops are in points on the test split."""
+@dataclass(frozen=True, kw_only=True)
+class AccuracyDrop:
+    """Accuracy of two models on the same examples of the test split; the drop is in points."""
+
+    n: int
+    exact_match_before: float
+    exact_match_after: float
+    drop: float
+    drop_interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finetuned(AccuracyDrop):
+    """A pruned model after more training, against the whole model."""
+
+    steps: int
+    best_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrunedModel(AccuracyDrop):
+    """A pruned model against the whole one."""
+
+    parameters_before: int
+    parameters_after: int
+    speed: float
+    """Speed-up: passes per second after pruning divided by those before, measured in alternation."""
+    logits_apart: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneResult(PrunedModel, Document):
+    """A pruned run against the one it came from."""
 
     run: str
     pruned_from: str
     kept: list[str]
     removed: list[str]
     chosen: str
-    parameters_before: int
-    parameters_after: int
-    speed: float
-    """Speed-up: passes per second after pruning divided by those before, measured in alternation."""
-    logits_apart: float
-    n: int
-    exact_match_before: float
-    exact_match_after: float
-    drop: float
-    drop_interval: tuple[float, float]
-    finetuned: dict[str, Any] | None = None
+    finetuned: Finetuned | None = None
 
 
 def choose_kept(
@@ -100,31 +121,33 @@ def _keep(tensor: Tensor, axis: int, places: Sequence[int], heads: int) -> Tenso
     )
 
 
-def compare_pruned(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> dict[str, Any]:
+def compare_pruned(trained: Trained, smaller: Trained, kept: Sequence[Head], examples: Examples) -> PrunedModel:
     """Compare the pruned model with the masked and with the whole model; unequal logits raise."""
     heads = heads_of(trained)
     gone = as_row(heads, [head for head in heads if head not in kept])[None]
-    return {
-        "parameters_before": count_parameters(trained.model),
-        "parameters_after": count_parameters(smaller.model),
-        "logits_apart": logits_apart(trained, smaller, gone, examples.take(slice(0, 256))),
-        "speed": compare_speed(trained, smaller, examples),
-        **compare_accuracy(trained, smaller, examples),
-    }
+    return PrunedModel(
+        parameters_before=count_parameters(trained.model),
+        parameters_after=count_parameters(smaller.model),
+        logits_apart=logits_apart(trained, smaller, gone, examples.take(slice(0, 256))),
+        speed=compare_speed(trained, smaller, examples),
+        **vars(compare_accuracy(trained, smaller, examples)),
+    )
 
 
-def compare_accuracy(trained: Trained, smaller: Trained, examples: Examples) -> dict[str, Any]:
+def compare_accuracy(trained: Trained, smaller: Trained, examples: Examples) -> AccuracyDrop:
     """Exact match of both models on the same examples, and the paired drop."""
     before, after = (
         run_variants(one, examples, np.zeros((1, len(heads_of(one))), dtype=np.int64), [zero]).right[0]
         for one in (trained, smaller)
     )
-    return {
-        "n": len(before),
-        "exact_match_before": float(before.mean()),
-        "exact_match_after": float(after.mean()),
-        **paired_drop(before, after),
-    }
+    drop, interval = paired_drop(before, after)
+    return AccuracyDrop(
+        n=len(before),
+        exact_match_before=float(before.mean()),
+        exact_match_after=float(after.mean()),
+        drop=drop,
+        drop_interval=interval,
+    )
 
 
 def logits_apart(trained: Trained, smaller: Trained, gone: Any, examples: Examples) -> float:

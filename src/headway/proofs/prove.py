@@ -1,7 +1,7 @@
 """`hw.prove` and the check of a certificate: choose the method for a task, and compare a certificate with its run."""
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.evaluation import Trained, load
+from headway.json_values import JsonObject
 from headway.origin import origins_in
 from headway.results.proof import Check, Proof
 from headway.results.schema import read
@@ -63,11 +64,11 @@ def _method(trained: Trained) -> Any:
     return import_module(known)
 
 
-def _other_origin(document: dict[str, Any], trained: Trained) -> list[str]:
+def _other_origin(document: JsonObject, trained: Trained) -> list[str]:
     """The reasons why a certificate is not about this run's weights; empty if it is."""
     own = trained.directory.origin(trained.step)
     origins = origins_in(document)
     if not origins:
         return ["it does not name the weights that it is about"]
-    differ = {key for origin in origins for key, value in own.to_json().items() if origin.get(key) != value}
+    differ = {key for origin in origins for key, value in asdict(own).items() if origin.get(key) != value}
     return [f"it was made from a different {' and '.join(sorted(differ))} than this run's"] if differ else []

@@ -1,8 +1,7 @@
 """From runs to a report on disk: gather, write, draw, render."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure as Drawing
 
@@ -16,11 +15,12 @@ from headway.reports.markdown import render_markdown
 from headway.reports.page import figures_of, pictures, render, stills_of
 from headway.reports.sections import sections
 from headway.reports.style import METADATA, save
+from headway.results.schema import Document
 from headway.runs import ReportDirectory, RunDirectory, check_outputs
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(Document):
     """Where a report is, and what it says first."""
 
     page: str
@@ -32,13 +32,6 @@ class Written:
     left_out: list[str]
     problems: list[str] = field(default_factory=list)
     """Sections that could not be written and figures that could not be drawn, with the reason."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> "Written":
-        return cls(**table)
 
 
 def report(

@@ -8,10 +8,10 @@ read, so their files import torch inside the functions that compute.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from headway.registry import Registry
-from headway.results.schema import Interval
+from headway.results.schema import Document, Interval
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Told(Protocol):
     def __html__(self) -> str: ...
 
 
+class View(Document):
+    """What the explorer shows of a finding: a dataclass, whose fields the page finds under their names in JSON."""
+
+
 class Finding:
     """What an analysis found. Each method may be left as it is, where there is nothing to say."""
 
@@ -58,9 +62,9 @@ class Finding:
         """What the doctor asks: reasons not to believe the analysis, each in words."""
         return []
 
-    def view(self) -> dict[str, Any]:
-        """What the explorer shows, as JSON."""
-        return {}
+    def view(self) -> View | None:
+        """What the explorer shows."""
+        return None
 
 
 @runtime_checkable

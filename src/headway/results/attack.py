@@ -1,11 +1,11 @@
 """attack.json of a run: inputs that were searched for failure, and the failures that were found."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
-from headway.results.schema import count, fact, write
+from headway.json_values import JsonObject
+from headway.results.schema import Document, count, fact
 
 LENGTH = "length that was attacked; null where the task has one length"
 Ended = Literal["time", "tries", "failures", "inputs", "interrupted"]
@@ -27,7 +27,7 @@ class FailingInput:
     climbed: bool = fact("whether hill climbing found it")
     tried: int = count("inputs tried when it was found")
     found_as: str | None = fact("the input as it was found, where it was longer or less simple", default=None)
-    record: Mapping[str, Any] = fact("the input with its right answer, as it stands in a data file", default={})
+    record: JsonObject = fact("the input with its right answer, as it stands in a data file", default={})
     link: str | None = fact("fragment to append to the address of the explorer page", default=None)
 
 
@@ -57,7 +57,7 @@ class MarginFall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attack:
+class Attack(Document):
     """What an attack on one run found; `hw.attack(run)` returns it. One that found nothing proves nothing."""
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -88,10 +88,6 @@ class Attack:
     def breaks_at(self, length: int) -> list[FailingInput]:
         """The failing inputs that were found when this length, or a shorter one, was attacked."""
         return [one for one in self.counterexamples if one.length is not None and one.length <= length]
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
-from headway.results.schema import Interval, fact, read, write
+from headway.json_values import JsonObject, JsonValue
+from headway.results.schema import Document, Interval, fact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +14,7 @@ class PlannedTrial:
     """A trial of sweep.json."""
 
     name: str = fact("name of the trial, and of its directory")
-    settings: Mapping[str, Any] = fact("varied settings and their values")
+    settings: JsonObject = fact("varied settings and their values")
     seed: int = fact("seed of the run")
 
 
@@ -23,18 +24,18 @@ class SweepRecord:
 
     form: Literal[1] = fact("version of this document")
     trials: tuple[PlannedTrial, ...] = fact("every trial, those of a setting together")
-    search: Mapping[str, Any] | None = fact("how settings were drawn; not there in a grid", optional=True)
+    search: JsonObject | None = fact("how settings were drawn; not there in a grid", optional=True)
 
 
 State = Literal["finished", "stopped", "failed"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Document):
     """A line of results.jsonl: how a trial ended. Only `seconds` depends on the machine's speed."""
 
     name: str = fact("name of the trial, and of its directory")
-    settings: Mapping[str, Any] = fact("varied settings and their values")
+    settings: JsonObject = fact("varied settings and their values")
     seed: int = fact("seed of the run")
     state: State = fact("finished, stopped at a rung of a search, or failed")
     metrics: Mapping[str, int | float] = fact("metrics of the trial: accuracy, loss, steps, ...", default={})
@@ -42,16 +43,12 @@ class Outcome:
     seconds: float = fact("time of training and evaluation", unit="seconds", default=0.0)
     rungs: tuple[float, ...] | None = fact("validation loss at the end of each rung of a search", optional=True)
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value."""
 
-    settings: Mapping[str, Any] = fact("the setting")
+    settings: JsonObject = fact("the setting")
     planned: int = fact("trials planned")
     n: int = fact("trials that finished")
     failed: int = fact("trials that failed")
@@ -77,7 +74,7 @@ class Row:
 class Level:
     """One value of a key: its mean over the pairs, and how far it is from the best value's."""
 
-    value: Any = fact("the value")
+    value: JsonValue = fact("the value")
     mean: float = fact("mean over seeds")
     interval: Interval | None = fact("95 % interval of the median seed")
     difference: float = fact("mean difference to the best value")
@@ -99,7 +96,7 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Document):
     """The settings of a sweep side by side; `hw.compare(sweep)` makes it, and nothing is written."""
 
     sweep: str = fact("directory of the sweep")
@@ -108,7 +105,7 @@ class Comparison:
     success_at: float | None = fact("threshold of success")
     where: tuple[str, ...] = fact("filter of the trials, as `key=value`")
     sort: str = fact("sorting key of the rows")
-    vary: Mapping[str, tuple[Any, ...]] = fact("varied settings and their values")
+    vary: Mapping[str, tuple[JsonValue, ...]] = fact("varied settings and their values")
     trials_planned: int = fact("trials planned")
     trials_finished: int = fact("trials that finished")
     trials_failed: int = fact("trials that failed")
@@ -126,14 +123,6 @@ class Comparison:
     def top(self, k: int) -> tuple[Row, ...]:
         """The k settings of best mean, whatever the table is sorted by."""
         return tuple(sorted(self.rows, key=lambda row: best_first(row.mean, self.lower_is_better))[:k])
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
-        return read(cls, document, "the comparison")
 
     def _repr_html_(self) -> str:
         # By its name: the tables of a sweep stand above this room, and only this door leads up.

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import PurePath
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from headway.results.schema import fact, read, write
+from headway.results.schema import Document, fact
 
 Level = Literal["error", "warning", "fine"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -27,7 +27,7 @@ class Finding:
     level: Level = fact("error, warning or fine")
     about: About = fact("what it is about: data, harness, model, instruments or claims")
     evidence: str = fact("what was seen")
-    numbers: Mapping[str, Any] = fact("the numbers in the evidence, by name", default={})
+    numbers: Mapping[str, object] = fact("the numbers in the evidence, by name", default={})
     fix: str = fact("what to do; empty where nothing is wrong", default="")
 
 
@@ -46,7 +46,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Document):
     """All findings about one run, or about files from elsewhere: errors first, causes before what they cause."""
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -73,14 +73,6 @@ class Diagnosis:
         """What says that something given could not be examined."""
         return [finding for finding in self.findings if finding.check in UNEXAMINED]
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], file: str = "doctor.json") -> "Diagnosis":
-        return read(cls, document, file)
-
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(one.level)}</td><td>{escape(one.check)}</td><td>{escape(one.evidence)}</td>"
@@ -91,7 +83,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnoses:
+class Diagnoses(Document):
     """Several runs, each examined by itself, and what they can carry together."""
 
     runs: tuple[Diagnosis, ...] = fact("one diagnosis a run")
@@ -104,14 +96,6 @@ class Diagnoses:
     @property
     def unexamined(self) -> list[Finding]:
         return [finding for one in self.runs for finding in one.unexamined]
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], file: str = "doctor.json") -> "Diagnoses":
-        return read(cls, document, file)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +121,7 @@ class RunHealth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyHealth:
+class StudyHealth(Document):
     """The findings on every run of a study that are not fine, and what the seeds of each cell can carry together."""
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -176,7 +160,7 @@ class SpecimenDiagnosis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exhibit:
+class Exhibit(Document):
     """All specimens, and the runs that they were made from, in which nothing is wrong."""
 
     controls: tuple[Diagnosis, ...] = fact("diagnoses of the healthy runs")
@@ -186,7 +170,3 @@ class Exhibit:
     def __post_init__(self) -> None:
         healthy = not any(control.errors for control in self.controls)
         object.__setattr__(self, "right", healthy and all(one.right for one in self.specimens))
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found

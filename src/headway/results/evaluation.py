@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from headway.results.schema import Interval, fact, member, write
+from headway.results.schema import Document, Interval, fact, member
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +24,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class Evaluation(Document):
     """How often a model is right on a split, with a 95 % Wilson interval."""
 
     split: str = fact("train, validation, test, or all: the whole domain")
@@ -36,10 +35,6 @@ class Evaluation:
     interval: Interval = fact("95 % interval of the accuracy (Wilson)")
     loss: float = fact("mean cross-entropy of an answer token, or of a class", unit="nats")
     wrong_examples: tuple[WrongExample, ...] = fact("some of the wrong answers", default=())
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +61,7 @@ SplitEvaluation = SequenceEvaluation | ClassEvaluation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluations:
+class Evaluations(Document):
     """What `headway evaluate` found about a run, by split; `--json` prints the part of one split."""
 
     train: SplitEvaluation | None = fact("accuracy on the training split", optional=True)

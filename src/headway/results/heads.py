@@ -8,18 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from headway.errors import InputError, suggestion
+from headway.json_values import JsonValue
 from headway.results.analyses import Finding, further
 from headway.results.attention import Capture
 from headway.results.checks import Checks
 from headway.results.error_analysis import ErrorAnalysis
 from headway.results.joint_ablation import JointAblation
 from headway.results.patching import Patching
-from headway.results.schema import Interval, count, fact, fraction, read, write
+from headway.results.schema import Document, Interval, OtherForm, count, fact, fraction
 
 F = TypeVar("F", bound=Finding)
+R = TypeVar("R")
 FORM = 1
 
 
@@ -146,7 +148,7 @@ class Prunable:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class HeadAnalysis:
+class HeadAnalysis(Document):
     """Everything that was found about the heads of a run; `hw.heads(run)` makes it."""
 
     settings: Settings | None = fact("options of the analysis", optional=True)
@@ -214,15 +216,13 @@ class HeadAnalysis:
         drops = [(head.name, head.ablation[kind].drop) for head in self.heads]
         return sorted(drops, key=lambda pair: -pair[1])[:count]
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], file: str = "heads.json") -> "HeadAnalysis":
-        if document.get("form") != FORM:
-            raise InputError(f"{file} has form {document.get('form')!r}; this version reads {FORM}")
-        return read(cls, document, file)
+    def upgrade(cls, document: JsonValue) -> JsonValue:
+        """Refuse a document of another form."""
+        form = document.get("form") if isinstance(document, Mapping) else FORM
+        if form != FORM:
+            raise OtherForm(f"form is {form!r}; this version reads {FORM}")
+        return document
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -242,10 +242,9 @@ class Analysed(Protocol):
     @property
     def path(self) -> Path: ...
 
-    def read_analysis(self, name: str, step: int | None = None) -> dict[str, Any] | None: ...
+    def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None: ...
 
 
 def read_heads(run: Analysed, step: int | None = None) -> HeadAnalysis | None:
     """What `headway heads` found about a run, or None; a file that does not fit is refused with the path inside it."""
-    found = run.read_analysis("heads", step)
-    return None if not found else HeadAnalysis.from_json(found, str(run.path / "analysis" / "heads.json"))
+    return run.read_result(HeadAnalysis, "heads", step)

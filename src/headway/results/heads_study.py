@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from headway.results.heads import HeadAnalysis
 from headway.results.patching import Control
-from headway.results.schema import Interval, count, fact, fraction
+from headway.results.schema import Document, Interval, count, fact, fraction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +127,14 @@ class HeadsTogether:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeveralHeads(Document):
+    """heads.json of several runs that were analysed by one command."""
+
+    runs: tuple[HeadAnalysis, ...] = fact("each run's document")
+    together: HeadsTogether = fact("what they say together")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Removed:
     """The largest set that was chosen to go together for the smallest limit."""
 
@@ -175,7 +184,7 @@ class RunHeads:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsStudy:
+class HeadsStudy(Document):
     """analysis/heads.json of a study."""
 
     form: Literal[1] = fact("version of this document", default=1)

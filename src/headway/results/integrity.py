@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from headway.results.schema import fact
+from headway.results.schema import Document, fact
 
 State = Literal["whole", "damaged", "other-origin"]
 
@@ -19,7 +19,7 @@ class CheckedFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integrity:
+class Integrity(Document):
     """Every file of a run that headway can check."""
 
     run: str = fact("run directory")

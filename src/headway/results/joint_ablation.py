@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from headway.results.analyses import Finding
+from headway.results.analyses import Finding, View
 from headway.results.schema import Interval, count, fact, fraction
 
 SHOWN_PAIRS = 3
@@ -120,11 +119,35 @@ class JointAblation(Finding):
     shapley: Mapping[str, Shapley] = fact("Shapley values by kind of attention, and over `all` heads")
     pairs: Pairs = fact("interactions of pairs")
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> "SetsAndPairs":
         """The heads that are enough, and the most redundant pairs of those that surely are."""
         redundant = sorted(self.pairs.redundant(), key=lambda pair: -pair.interaction)[:SHOWN_PAIRS]
-        names = ("heads", "alone", "together", "interaction", "p_holm")
-        return {
-            "sufficient": {"heads": self.sufficient.heads, "exact_match": self.sufficient.accuracy},
-            "pairs": [{name: getattr(pair, name) for name in names} for pair in redundant],
-        }
+        pairs = [RedundantPair(one.heads, one.alone, one.together, one.interaction, one.p_holm) for one in redundant]
+        return SetsAndPairs(EnoughHeads(self.sufficient.heads, self.sufficient.accuracy), tuple(pairs))
+
+
+@dataclass(frozen=True)
+class EnoughHeads:
+    """Heads that are enough, and the accuracy with them alone."""
+
+    heads: tuple[str, ...]
+    exact_match: float
+
+
+@dataclass(frozen=True)
+class RedundantPair:
+    """A pair of heads of which each costs more once the other is gone."""
+
+    heads: tuple[str, str]
+    alone: tuple[float, float]
+    together: float
+    interaction: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class SetsAndPairs(View):
+    """The heads that are enough, and the most redundant pairs, as the explorer shows them."""
+
+    sufficient: EnoughHeads
+    pairs: tuple[RedundantPair, ...]

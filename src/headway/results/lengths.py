@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 from headway.errors import InputError
 from headway.results.evaluation import WrongExample
 from headway.results.mechanism import Mechanism
 from headway.results.positions import Positions
-from headway.results.schema import Interval, count, fact, fraction, write
+from headway.results.schema import Document, Interval, count, fact, fraction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class ConstantAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths:
+class Lengths(Document):
     """What was measured of one run against length; `hw.lengths(run)` returns it."""
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -143,10 +143,6 @@ class Lengths:
     def disagrees(self) -> bool:
         """Whether decoding differs from the teacher-forced pass, so that no accuracy can be trusted."""
         return any(row.decoded is not None and row.decoded.real_disagreements > 0 for row in self.rows)
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
 
     def _repr_html_(self) -> str:
         tested = sorted({row.length for row in self.rows})
@@ -216,7 +212,7 @@ class SeedSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeveralLengths:
+class SeveralLengths(Document):
     """lengths.json of several runs that were measured by one command."""
 
     runs: tuple[Lengths, ...] = fact("each run's document")

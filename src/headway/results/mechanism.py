@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
-from headway.results.schema import Interval, count, fact, fraction, write
+from headway.results.schema import Document, Interval, count, fact, fraction
 
 RepairKind = Literal["reach", "profile"]
 Claim = Literal["why", "a part of why", "not shown"]
@@ -169,7 +169,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mechanism:
+class Mechanism(Document):
     """What was found about the heads of a run against length."""
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -202,10 +202,6 @@ class Mechanism:
     def against(self, length: int) -> str:
         """What a length is compared with, in words: the reference, or crops of that length."""
         return f"at {self.reference}" if self.at(length).crops is None else f"on pieces of {self.reference}"
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(sentence)}</p>" for sentence in self.words)

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from headway.results.analyses import Finding
+from headway.results.analyses import Finding, View
 from headway.results.schema import Interval, count, fact, fraction
 
 SHOWN_CARRIERS = 24
@@ -127,18 +126,30 @@ class Patching(Finding):
         """What contrasts are about, each once."""
         return list(dict.fromkeys(contrast.about for contrast in self.contrasts))
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> "Carriers":
         """Single heads by how often their output alone moves a difference from one example to another, best first."""
         found = [(contrast, row) for contrast in self.contrasts for row in contrast.rows if row.is_single]
         carriers = [
-            {
-                "head": row.who,
-                "contrast": contrast.name,
-                "about": contrast.about,
-                "rate": row.rate,
-                "interval": row.interval,
-                "usable": contrast.usable,
-            }
+            Carrier(row.who, contrast.name, contrast.about, row.rate, row.interval, contrast.usable)
             for contrast, row in sorted(found, key=lambda one: -one[1].rate)[:SHOWN_CARRIERS]
         ]
-        return {"carries": carriers}
+        return Carriers(tuple(carriers))
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A head whose output alone moves the difference of a contrast, as the explorer shows it."""
+
+    head: str
+    contrast: str
+    about: str
+    rate: float
+    interval: Interval
+    usable: int
+
+
+@dataclass(frozen=True)
+class Carriers(View):
+    """The heads that move a difference most often."""
+
+    carries: tuple[Carrier, ...]

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from headway.results.schema import count, fact, write
+from headway.results.schema import Document, count, fact
 
 Answer = Literal["proved", "counterexample", "undecided"]
 
@@ -33,7 +33,7 @@ class Rounding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class Proof(Document):
     """Whether a model is right on every input of every length.
 
     A certificate: `headway prove --check` finds its claims again with other code.
@@ -62,13 +62,9 @@ class Proof:
     counterexamples: tuple[Counterexample, ...] = fact("inputs that the model answers wrongly", default=())
     seconds: float = fact("time taken", unit="seconds")
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found
-
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class Check(Document):
     """What `headway prove --check` found about a certificate."""
 
     certificate: str = fact("the file that was checked")
@@ -78,7 +74,3 @@ class Check:
     smallest_margin: float | None = fact("smallest margin that the check saw", unit="logits", default=None)
     method: str = fact("how, in words")
     seconds: float = fact("time taken", unit="seconds")
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = write(self)
-        return found

@@ -21,14 +21,19 @@ from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cache
 from inspect import getdoc
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from headway.errors import InputError
+from headway.json_values import JsonObject, JsonValue
 
 R = TypeVar("R")
 Interval = tuple[float, float]
 """Lower and upper end; 95 % unless the field says otherwise."""
 LONGEST_SHOWN = 40
+Hint: TypeAlias = Any
+"""A type as an annotation writes it."""
+ANYTHING: tuple[Hint, ...] = (object, JsonValue)
+"""Types that any JSON fits."""
 
 
 def fact(
@@ -95,18 +100,33 @@ def _stays(f: Field[Any]) -> bool:
 
 
 @cache
-def types_of(cls: type) -> dict[str, Any]:
+def types_of(cls: type) -> dict[str, Hint]:
     return get_type_hints(cls)
 
 
-def write(value: Any) -> Any:
+class OtherForm(InputError):
+    """A document of a version that is not read."""
+
+
+class Document:
+    """A result that is a whole JSON document: a file, or what a command prints with --json."""
+
+    def to_json(self) -> JsonObject:
+        return cast(JsonObject, write(self))
+
+    @classmethod
+    def from_json(cls: type[R], document: JsonObject, file: str = "the document") -> R:
+        return read(cls, document, file)
+
+
+def write(value: Any) -> JsonValue:
     """The value as plain dictionaries, lists and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        found: dict[str, Any] = {}
+        found: dict[str, JsonValue] = {}
         for f in fields(value):
             item = getattr(value, f.name)
             if f.metadata.get("further"):
-                found |= write(item)
+                found |= {key: write(part) for key, part in item.items()}
             elif item is not None or _stays(f):
                 found[key_of(f)] = write(item)
         return found
@@ -114,7 +134,7 @@ def write(value: Any) -> Any:
         return {str(key): write(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [write(item) for item in value]
-    return value
+    return cast(JsonValue, value)
 
 
 def member(value: Any, key: str) -> Any:
@@ -150,14 +170,16 @@ def read(cls: type[R], value: Any, file: str) -> R:
     try:
         found: R = _read(cls, value, "")
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise type(error)(f"{file}: {error}") from None
     return found
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
+def _read(kind: Hint, value: Any, where: str) -> Any:
+    if kind in ANYTHING:
+        return value
     if isinstance(kind, type) and is_dataclass(kind):
         return _read_dataclass(kind, value, where)
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, inner = _parts(kind)
     if origin in (UnionType, Union):
         return _read_union(kind, value, where)
     if origin is Literal:
@@ -173,13 +195,15 @@ def _read(kind: Any, value: Any, where: str) -> Any:
             _key(inner[0], key): _read(inner[1], item, f"{where}.{key}" if where else key)
             for key, item in value.items()
         }
-    if kind is Any:
-        return value
     if kind is float and is_number(value):
         return float(value)
     if kind is float or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
     return value
+
+
+def _parts(kind: Hint) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
 
 
 def _key(kind: Any, key: str) -> Any:
@@ -245,7 +269,7 @@ def _read_union(kind: Any, value: Any, where: str) -> Any:
     return _read(others[-1], value, where)
 
 
-def _missing(kind: Any, value: Mapping[str, Any]) -> float:
+def _missing(kind: Hint, value: JsonObject) -> float:
     """How many of the fields that a type needs are not there."""
     if not is_dataclass(kind):
         return math.inf
@@ -280,6 +304,8 @@ def _refuse(kind: Any, value: Any, where: str) -> None:
 
 def expected(kind: Any) -> str:
     """What is allowed, in words."""
+    if kind in ANYTHING:
+        return "any value"
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (UnionType, Union):
         named = dict.fromkeys(expected(one) for one in inner if not (one is int and float in inner))
@@ -338,4 +364,4 @@ def _type_text(kind: Any) -> str:
     inner, _ = _innermost(kind)
     optional = NoneType in get_args(kind)
     name = "interval" if inner == Interval else expected(inner).removeprefix("a ").removeprefix("an ")
-    return name + (" or null" if optional and "null" not in name else "")
+    return name + (" or null" if optional and "null" not in name and kind not in ANYTHING else "")

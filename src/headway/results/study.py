@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
+from headway.json_values import JsonObject, JsonValue
 from headway.results.evaluation import SplitEvaluation
 from headway.results.lengths import Lengths, SeedSummary
 from headway.results.positions import Patterns
-from headway.results.schema import fact
+from headway.results.schema import Document, fact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ class StudyCell:
     cell: str = fact("arm and varied values")
     label: str | None = fact("varied values; null in documents of earlier versions", default=None)
     arm: str = fact("name of the arm")
-    settings: Mapping[str, Any] = fact("varied settings and their values")
+    settings: JsonObject = fact("varied settings and their values")
     encoding: str | None = fact("positional encoding", default=None)
     pooling: str | None = fact("pooling of a classifier", default=None)
     planned: int | None = fact("runs planned", default=None)
@@ -172,7 +173,7 @@ class Sentence:
     text: str = fact("the sentence")
 
     @classmethod
-    def upgrade(cls, document: Any) -> Any:
+    def upgrade(cls, document: JsonValue) -> JsonValue:
         """A sentence of earlier versions is a text alone."""
         return {"kind": "other", "text": document} if isinstance(document, str) else document
 
@@ -183,19 +184,25 @@ class ArmRecord:
 
     name: str = fact("name of the arm")
     recipe: str = fact("name of the recipe")
-    set: Mapping[str, Any] = fact("changed settings")
-    vary: Mapping[str, Any] = fact("varied settings: their values, or named settings")
+    set: JsonObject = fact("changed settings")
+    vary: JsonObject = fact("varied settings: their values, or named settings")
     seeds: tuple[int, ...] = fact("the arm's seeds", default=())
     refused: Mapping[str, str] = fact("encodings that the task refuses, with the reason", default={})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthStudy:
-    """analysis/lengths.json of a study."""
+class StudyDocument(Document):
+    """What a study says of its runs together."""
 
     form: Literal[1] = fact("version of this document", default=1)
     experiment: str = fact("name of the experiment")
     preset: str = fact("size of the experiment")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthStudy(StudyDocument):
+    """analysis/lengths.json of a study."""
+
     arms: tuple[ArmRecord, ...] = fact("what was trained")
     n: int = fact("examples of each set at each length")
     cells: tuple[StudyCell, ...] = fact("one record a combination")
@@ -222,10 +229,7 @@ class EvaluatedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccuracyStudy:
+class AccuracyStudy(StudyDocument):
     """analysis/summary.json of a study of accuracy."""
 
-    form: Literal[1] = fact("version of this document", default=1)
-    experiment: str = fact("name of the experiment")
-    preset: str = fact("size of the experiment")
     runs: tuple[EvaluatedRun, ...] = fact("one record a run")

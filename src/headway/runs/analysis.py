@@ -3,10 +3,11 @@
 import fcntl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.origin import KEY as MADE_FROM
 from headway.origin import (
     Origin,
@@ -18,7 +19,7 @@ from headway.origin import (
     weights_digest,
     without_origins,
 )
-from headway.results.schema import read
+from headway.results.schema import Document, read, write
 from headway.runs.checkpoints import Checkpoints
 from headway.storage import can_be_opened, read_document, read_json, write_json
 
@@ -39,13 +40,12 @@ class Analyses(Checkpoints):
     @property
     def best_step(self) -> int | None:
         """The step of the checkpoint that counts, if there is one."""
-        step: int | None = self.newest_state().get("best", {}).get("step")
-        return step
+        return self.newest_state().get("best", {}).get("step")
 
-    def made_from(self, step: int | None) -> dict[str, Any]:
+    def made_from(self, step: int | None) -> JsonObject:
         """The origin of a result at a step, the one that counts unless told; nothing where there is no checkpoint."""
         step = self.best_step if step is None else step
-        return {} if step is None else {MADE_FROM: self.origin(step).to_json()}
+        return {} if step is None else {MADE_FROM: write(self.origin(step))}
 
     def origin(self, step: int) -> Origin:
         """What a result of this run's checkpoint of a step is made from."""
@@ -55,7 +55,9 @@ class Analyses(Checkpoints):
         weights = weights_digest(self.checkpoint_path(step))
         return Origin(step=step, weights=weights, config=digest(config), data=data)
 
-    def add_to_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> Path | None:
+    def add_to_analysis(
+        self, name: str, content: Mapping[str, Document] | JsonObject, step: int | None = None
+    ) -> Path | None:
         """Merge what a command found at a step into its file; several commands at once wait for each other.
 
         A file that holds no document is put aside as `NAME.json.damaged`, and that is returned: what was just found
@@ -74,24 +76,26 @@ class Analyses(Checkpoints):
                 before = {}
                 aside = path.replace(path.with_name(f"{path.name}.damaged"))
             stamp = self.made_from(step)
-            stamped = {key: {**part, **stamp} if isinstance(part, Mapping) else part for key, part in content.items()}
+            parts = {key: write(part) for key, part in content.items()}
+            stamped = {key: {**part, **stamp} if isinstance(part, Mapping) else part for key, part in parts.items()}
             write_json(path, {**before, **stamped})
         return aside
 
-    def replace_analysis(self, name: str, content: Mapping[str, Any], step: int | None = None) -> None:
+    def replace_analysis(self, name: str, content: Document | JsonObject, step: int | None = None) -> None:
         """Write what a command found at a step, in place of what it found before."""
         path = self.analysis(name)
         path.parent.mkdir(exist_ok=True)
-        write_json(path, {**content, **self.made_from(step)})
+        document = content.to_json() if isinstance(content, Document) else content
+        write_json(path, {**document, **self.made_from(step)})
 
-    def read_analysis(self, name: str, step: int | None = None) -> dict[str, Any] | None:
+    def read_analysis(self, name: str, step: int | None = None) -> JsonObject | None:
         """What an earlier command found, or None. What was made from another checkpoint raises `OtherOrigin`.
 
         The checkpoint is that of a step, or the one that counts.
         """
         found = read_document(self.analysis(name))
-        if not isinstance(found, dict):
-            return found
+        if found is None:
+            return None
         step, origins = self.best_step if step is None else step, origins_in(found)
         told = f"{self.path}: {name}.json", f"headway { {'evaluation': 'evaluate'}.get(name, name) }"
         if origins and step is not None:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from headway.errors import InputError
 from headway.runs.directory import Directory
+from headway.runs.records import TrainingRecord
 from headway.storage import read_json, sync_directory, write_synced
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Checkpoint:
     step: int
     model: "dict[str, Tensor]"
     trainer: "dict[str, Tensor]"
-    state: dict[str, Any]
+    state: TrainingRecord
 
 
 class Checkpoints(Directory):
@@ -59,7 +60,7 @@ class Checkpoints(Directory):
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
 
-    def newest_state(self) -> dict[str, Any]:
+    def newest_state(self) -> TrainingRecord:
         """The loop's numbers of the newest checkpoint; empty when there is none that can be read."""
         for step in reversed(self.checkpoint_steps()):
             try:
@@ -67,7 +68,7 @@ class Checkpoints(Directory):
             except InputError:
                 continue
             if isinstance(found, dict):
-                return found
+                return cast(TrainingRecord, found)
         return {}
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -1,12 +1,13 @@
 """What the directories of runs, studies and sweeps have in common."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.runs.report import ReportDirectory
 from headway.storage import held_for_writing, read_json, write_json
 
@@ -53,21 +54,21 @@ class PlannedDirectory(Directory):
     before_plan: ClassVar[tuple[str, ...]]
     """What it may hold before its plan is in place, beside the plan that a kill left half written."""
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> JsonObject:
         """The plan as it was written down."""
         found = read_json(self.path / self.mark)
         if not isinstance(found, dict):
             raise InputError(f"{self.path / self.mark} holds no plan of a {self.kind}")
         return found
 
-    def begin(self, plan: Mapping[str, Any]) -> None:
+    def begin(self, plan: JsonObject) -> None:
         """Write down what is to be done; one that was begun with another plan is refused."""
         self.check_same(plan)
         if not self.exists():
             self.path.mkdir(parents=True, exist_ok=True)
             write_json(self.path / self.mark, plan)
 
-    def check_same(self, plan: Mapping[str, Any]) -> None:
+    def check_same(self, plan: JsonObject) -> None:
         """Refuse a place that holds something else than this plan; writes nothing."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is a file; a directory needed")

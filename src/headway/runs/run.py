@@ -6,13 +6,15 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from headway.callbacks import MetricsRow
 from headway.config import RunConfig
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
+from headway.runs.records import Environment, Provenance
 from headway.storage import end_last_line, read_json, read_lines, sync_directory, write_json
 
 
@@ -43,7 +45,7 @@ class RunDirectory(Analyses):
         known = [run.name for run in list_runs(Path("runs"))]
         raise InputError(f"no run at {text} or runs/{text}; known under ./runs: {', '.join(known) or 'none'}")
 
-    def create(self, config: RunConfig, provenance: Mapping[str, Any], files: Iterable[Path] = ()) -> None:
+    def create(self, config: RunConfig, provenance: Provenance, files: Iterable[Path] = ()) -> None:
         """Lay out an empty run with its own copy of the data; config.json comes last, so that it is complete."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "provenance.json", provenance)
@@ -52,11 +54,10 @@ class RunDirectory(Analyses):
             shutil.copyfile(path, self.data / path.name)
         write_json(self.path / "config.json", config.to_json())
 
-    def provenance(self) -> dict[str, Any]:
-        found: dict[str, Any] = read_json(self.path / "provenance.json")
-        return found
+    def provenance(self) -> Provenance:
+        return cast(Provenance, read_json(self.path / "provenance.json"))
 
-    def note_resume(self, circumstances: Mapping[str, Any]) -> None:
+    def note_resume(self, circumstances: Environment) -> None:
         """Add the circumstances of a continuation to provenance.json."""
         record = self.provenance()
         write_json(self.path / "provenance.json", {**record, "resumed": [*record.get("resumed", []), circumstances]})
@@ -89,25 +90,28 @@ class RunDirectory(Analyses):
     def metrics(self) -> list[MetricsRow]:
         """What was recorded, in order; what a continuation did again replaces the first try."""
         records: list[MetricsRow] = []
-        for record in read_lines(self.path / "metrics.jsonl"):
-            _check_metrics(record, self.path / "metrics.jsonl")
+        for line in read_lines(self.path / "metrics.jsonl"):
+            record = _checked_metrics(line, self.path / "metrics.jsonl")
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
-            records.append(cast(MetricsRow, record))
+            records.append(record)
         return records
 
 
-def _check_metrics(record: Mapping[str, Any], path: Path) -> None:
+def _checked_metrics(record: JsonObject, path: Path) -> MetricsRow:
     """Refuse a line of metrics.jsonl in which a number is missing, text or not finite; headway writes none such."""
     validation = record.get("validation")
     if "validation" in record and not isinstance(validation, Mapping):
         raise InputError(f"{path}: validation is {validation!r:.40}; an object needed")
-    measured = {f"validation.{key}": (validation or {}).get(key) for key in ("loss", "accuracy") if validation}
+    measured = {}
+    if isinstance(validation, Mapping) and validation:
+        measured = {f"validation.{key}": validation.get(key) for key in ("loss", "accuracy")}
     numbers = {key: record[key] for key in ("step", "loss", "lr", "gradient", "resumed_at") if key in record}
     for key, value in {**numbers, **measured}.items():
         if not is_number(value):
             at = f" at step {record['step']}" if key != "step" and "step" in record else ""
             raise InputError(f"{path}: {key}{at} is {value!r:.40}; a number needed")
+    return cast(MetricsRow, record)
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

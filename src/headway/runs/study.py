@@ -1,10 +1,10 @@
 """The directory of a study."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from headway.results.schema import read
+from headway.json_values import JsonObject
+from headway.results.schema import Document, read
 from headway.runs.directory import PlannedDirectory
 from headway.runs.run import RunDirectory, list_runs
 from headway.storage import read_document, write_json
@@ -30,7 +30,7 @@ class StudyDirectory(PlannedDirectory):
         """The runs that are there, by name."""
         return list_runs(self.path / "runs")
 
-    def read_analysis(self, name: str) -> dict[str, Any] | None:
+    def read_analysis(self, name: str) -> JsonObject | None:
         """What the runs were found to say together, or None."""
         return read_document(self.analysis(name))
 
@@ -39,9 +39,9 @@ class StudyDirectory(PlannedDirectory):
         found = self.read_analysis(name)
         return read(kind, found, str(self.analysis(name))) if found else None
 
-    def write_analysis(self, name: str, content: Mapping[str, Any]) -> Path:
+    def write_analysis(self, name: str, content: Document | JsonObject) -> Path:
         """Write what the runs say together, in place of what was written before."""
         path = self.analysis(name)
         path.parent.mkdir(exist_ok=True)
-        write_json(path, content)
+        write_json(path, content.to_json() if isinstance(content, Document) else content)
         return path

@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.results.comparison import Outcome
 from headway.results.schema import read
 from headway.runs.directory import PlannedDirectory
@@ -38,7 +38,7 @@ class SweepDirectory(PlannedDirectory):
         known = [path.name for path in sorted(folder.iterdir()) if cls(path).exists()] if folder.is_dir() else []
         raise InputError(f"no sweep at {text} or sweeps/{text}; known under ./sweeps: {', '.join(known) or 'none'}")
 
-    def begin(self, plan: Mapping[str, Any]) -> None:
+    def begin(self, plan: JsonObject) -> None:
         super().begin(plan)
         (self.path / "trials").mkdir(exist_ok=True)
 

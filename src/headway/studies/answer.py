@@ -1,8 +1,9 @@
 """The plain answer of a study of lengths, from its documents alone: how far each cell holds, and what decides it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from headway.json_values import JsonObject
 from headway.narration import study as narrated
 from headway.narration.text import Words
 from headway.results.study import Cost, Decision, MeasuredRun, RunCounts, Sentence, Shares, StudyCell, Topic
@@ -77,7 +78,7 @@ def complete_grids(grid: Sequence[StudyCell], name: str) -> dict[int, AccuracyGr
     tables: dict[int, AccuracyGrid] = {}
     places = set()
     for cell in grid:
-        place = (cell.settings[ENCODING], cell.settings[POOLING])
+        place = (str(cell.settings[ENCODING]), str(cell.settings[POOLING]))
         places.add(place)
         for run in cell.runs:
             mean = run.past_training(name)
@@ -139,17 +140,17 @@ def not_mastered(grid: Sequence[StudyCell], name: str) -> dict[str, tuple[float,
     return found
 
 
-Learned = Sequence[tuple[Mapping[str, str], float]]
+Learned = Sequence[tuple[JsonObject, float]]
 
 
 def by_value(learned: Learned, path: str) -> dict[str, float]:
     """Mean accuracy past training of the runs with each value of a setting."""
-    values = dict.fromkeys(settings[path] for settings, _ in learned)
-    return {one: fmean(mean for settings, mean in learned if settings[path] == one) for one in values}
+    values = dict.fromkeys(str(settings[path]) for settings, _ in learned)
+    return {one: fmean(mean for settings, mean in learned if str(settings[path]) == one) for one in values}
 
 
 def counts_by(learned: Learned, path: str) -> dict[str, int]:
-    return {one: sum(settings[path] == one for settings, _ in learned) for one in by_value(learned, path)}
+    return {one: sum(str(settings[path]) == one for settings, _ in learned) for one in by_value(learned, path)}
 
 
 # What it cost

@@ -90,7 +90,7 @@ class Accuracy(RunAnalysis[SplitEvaluation]):
         split = self.split()
         trained = load(self.run, device=device)
         found = evaluate(trained, split, progress=lambda done, total: tell(done / total))
-        self.run.add_to_analysis(self.file, {split: found.to_json()}, trained.step)
+        self.run.add_to_analysis(self.file, {split: found}, trained.step)
         return found
 
     def passes(self) -> int:
@@ -124,7 +124,7 @@ class Lengths(RunAnalysis[LengthsResult]):
             whole=self.study.whole,
             progress=lambda done, total: tell(done / total),
         )
-        self.run.replace_analysis(self.file, found.to_json(), trained.step)
+        self.run.replace_analysis(self.file, found, trained.step)
         return found
 
     def passes(self) -> int:
@@ -153,7 +153,7 @@ class Why(Lengths):
         lengths = [length for length in sorted(measured.of_set(chosen)) if length >= measured.training.longest]
         trained = load(self.run, device=device)
         found = mechanism(trained, lengths, sets=chosen, progress=lambda done, total: tell(done / total))
-        self.run.add_to_analysis(self.file, {"mechanism": found.to_json()}, trained.step)
+        self.run.add_to_analysis(self.file, {"mechanism": found}, trained.step)
         return replace(measured, mechanism=found)
 
 
@@ -181,7 +181,7 @@ class Attack(RunAnalysis[AttackResult]):
         found = attack(
             trained, seconds=self.study.attack, report=lambda passed, seconds, _: tell(min(1.0, passed / seconds))
         )
-        self.run.replace_analysis(self.file, found.to_json(), trained.step)
+        self.run.replace_analysis(self.file, found, trained.step)
         if found.ended == "interrupted":
             raise KeyboardInterrupt
         return found
@@ -263,7 +263,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
         tell(0.0)
         trained = load(self.run, device=device)
         found = replace(examine(subject_of(trained), checks), seen=self.seen())
-        self.run.replace_analysis(self.file, found.to_json(), trained.step)
+        self.run.replace_analysis(self.file, found, trained.step)
         return found
 
     def passes(self) -> int:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.callbacks import OnEvent
 from headway.errors import InputError, suggestion
+from headway.json_values import JsonObject
 from headway.results.attack import Attack
 from headway.results.doctor import StudyHealth
 from headway.results.evaluation import SequenceEvaluation
 from headway.results.heads_study import HeadsStudy
-from headway.results.schema import write
+from headway.results.schema import Document, write
 from headway.results.study import AccuracyStudy, EvaluatedRun, FailedTraining, LengthStudy, MeasuredRun
 from headway.studies.plan import Study, plan_study
 from headway.studies.presets import PRESETS
@@ -24,7 +25,7 @@ DISAGREE = "decoding and the teacher-forced pass disagree; the accuracy of this 
 
 
 @dataclass(frozen=True)
-class StudyResult:
+class StudyResult(Document):
     """What a study found, and where it lies.
 
     `lengths` is what a study of lengths says, `accuracy` one of accuracy: a row a run. `attacks` are those on the runs
@@ -45,12 +46,13 @@ class StudyResult:
     seconds: Mapping[str, float]
     unsound: bool
 
-    def to_json(self) -> dict[str, Any]:
-        document = write(self.lengths or self.accuracy)
-        found = {"study": str(self.directory), **document, "heads": write(self.heads), "doctor": write(self.doctor)}
-        found |= {"attacks": write(self.attacks)} if self.attacks else {}
-        found |= {"failed": self.failed, "report": None if self.report is None else self.report.to_json()}
-        return {**found, "explorer": self.explorer, "seconds": self.seconds}
+    def to_json(self) -> JsonObject:
+        """The document of lengths or of accuracy, and beside it what the other stages found."""
+        document = self.lengths or self.accuracy
+        found: dict[str, object] = {"study": str(self.directory), **(document.to_json() if document else {})}
+        found |= {"heads": self.heads, "doctor": self.doctor, "attacks": self.attacks, "failed": self.failed}
+        found |= {"report": self.report, "explorer": self.explorer, "seconds": self.seconds}
+        return {key: write(part) for key, part in found.items() if key != "attacks" or self.attacks}
 
 
 def study(
@@ -85,10 +87,10 @@ def study(
     lengths, accuracy, attacks = None, None, {}
     if whole.study.measured == "accuracy":
         accuracy = AccuracyStudy(experiment=experiment, preset=preset, runs=accuracies_of(work))
-        summary = work.keep("summary", write(accuracy))
+        summary = work.keep("summary", accuracy)
     else:
         lengths = lengths_of(work, experiment, preset)
-        summary = work.keep("lengths", write(lengths))
+        summary = work.keep("lengths", lengths)
         attacks = attacks_of(work, lengths)
     heads, health = work.heads(), work.doctor()
     written = work.report(lengths if figures else None)

@@ -1,6 +1,6 @@
 """The stages of a study, each told and kept: what was done before is read, and what fails costs nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +10,7 @@ from headway.narration.numbers import percent
 from headway.results.attack import Attack
 from headway.results.doctor import StudyHealth
 from headway.results.heads_study import HeadsStudy
-from headway.results.schema import write
+from headway.results.schema import Document
 from headway.results.study import LengthStudy
 from headway.studies.plan import Study, StudyPlan
 from headway.studies.stages import Stages
@@ -55,7 +55,7 @@ class Work:
     def progress(self, done: float, total: int, note: str = "") -> None:
         self.tell({"event": "progress", "done": done, "total": total, "note": note})
 
-    def keep(self, name: str, document: Mapping[str, Any]) -> Path:
+    def keep(self, name: str, document: Document) -> Path:
         return self.directory.write_analysis(name, document)
 
     def runs(self, plan: StudyPlan) -> "list[RunDirectory]":
@@ -171,7 +171,7 @@ class Work:
         for run in record.runs:
             if run.failed_checks:
                 self.note_failure(run.run, f"its instruments failed: {'; '.join(run.failed_checks)}")
-        self.keep("heads", write(record))
+        self.keep("heads", record)
         return record
 
     def attack(self, names: Sequence[str]) -> dict[str, Attack]:
@@ -201,7 +201,7 @@ class Work:
             pairs = [(Diagnosis(run, study).known(), Heads(run, study).known()) for run in own]
             cells[cell.name] = [(found, heads) for found, heads in pairs if found is not None]
         record = doctor_record({name: pairs for name, pairs in cells.items() if pairs})
-        self.keep("doctor", write(record))
+        self.keep("doctor", record)
         return record
 
     def report(self, drawn: LengthStudy | None) -> "Written | None":

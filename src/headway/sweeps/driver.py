@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from headway.callbacks import Event, OnEvent
 from headway.config import stackable
 from headway.errors import Interrupted
 from headway.narration.sweep import trials
 from headway.results.comparison import Outcome
+from headway.results.schema import Document, fact
 from headway.runs import SweepDirectory
 from headway.sweeps.halving import Records, trials_of_rung, waiting, with_rungs
 from headway.sweeps.plan import SweepPlan, Trial
@@ -33,7 +34,7 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Document):
     """Where a sweep stands: how many trials there are, how many finished, and why others failed, by name.
 
     `search` is there for a search alone.
@@ -44,11 +45,7 @@ class SweepResult:
     planned: int
     finished: int
     failed: Mapping[str, str]
-    search: SearchResult | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        return found if self.search else {key: value for key, value in found.items() if key != "search"}
+    search: SearchResult | None = fact("how a search stands", optional=True)
 
 
 @dataclass(frozen=True)

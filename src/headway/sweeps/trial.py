@@ -192,7 +192,7 @@ def _measure(place: Path, how: JobOptions) -> dict[str, float | int]:
         return {}
     trained = load(RunDirectory(place), device=how.device)
     found = evaluate(trained, how.split)
-    trained.directory.add_to_analysis("evaluation", {how.split: found.to_json()}, trained.step)
+    trained.directory.add_to_analysis("evaluation", {how.split: found}, trained.step)
     return {"n": found.n, "wrong": found.wrong, "accuracy": found.accuracy, "loss": found.loss}
 
 

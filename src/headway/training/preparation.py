@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -22,6 +22,7 @@ from headway.model.encodings import ENCODINGS, position_kind_of
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
 from headway.runs import RunDirectory
+from headway.runs.records import DataFiles, Environment, Provenance
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_splits
 from headway.tasks.splits import Split
@@ -73,13 +74,15 @@ def open_run(
             if not directory.newest_state().get("finished"):
                 directory.note_resume(circumstances)
         else:
-            directory.create(config, {**circumstances, **source}, [] if data is None else _files_in(data))
+            directory.create(
+                config, cast(Provenance, {**circumstances, **source}), [] if data is None else _files_in(data)
+            )
         yield config, splits
 
 
 def plan_run(
     directory: RunDirectory, config: RunConfig, task: Task, *, resume: bool, data: Path | None
-) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
+) -> tuple[RunConfig, dict[Split, Examples], DataFiles]:
     """The resolved config, the splits, and the files' part of provenance.json; nothing is written."""
     check_place(directory, resume=resume)
     plan = _plan(directory, resolve(config, task), task, data)
@@ -90,7 +93,7 @@ def plan_run(
 
 def _plan(
     directory: RunDirectory, config: RunConfig, task: Task, data: Path | None
-) -> tuple[RunConfig, dict[Split, Examples], dict[str, Any]]:
+) -> tuple[RunConfig, dict[Split, Examples], DataFiles]:
     there = directory.config().data if directory.exists() else None
     if there is not None and there.files and data is None:
         config = replace(config, data=replace(config.data, files=True, allow_overlap=there.allow_overlap))
@@ -147,15 +150,13 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def describe_environment(device: torch.device, seed: int, command: list[str]) -> dict[str, Any]:
+def describe_environment(device: torch.device, seed: int, command: list[str]) -> Environment:
     """What else affects the numbers: commit, versions, device, threads, command line."""
     packages = ("headway", "torch", "numpy", "scipy", "safetensors")
-    gpu = {"gpu": torch.cuda.get_device_name()} if device.type == "cuda" else {}
-    return {
+    found: Environment = {
         "commit": _commit(),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
         "device": device.type,
-        **gpu,
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
@@ -163,6 +164,9 @@ def describe_environment(device: torch.device, seed: int, command: list[str]) ->
         "command": command,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+    if device.type == "cuda":
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
 
 
 @cache

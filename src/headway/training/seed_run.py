@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from headway.callbacks import Event, MetricsRow, OnEvent, Validation
 from headway.config import RunConfig
 from headway.errors import RunStopped
 from headway.runs import Checkpoint, RunDirectory
+from headway.runs.records import Best, TrainingRecord
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TrainingState:
 
     step: int = 0
     seconds: float = 0.0
-    best: dict[str, float] = field(default_factory=lambda: {"step": 0, "loss": math.inf})
+    best: Best = field(default_factory=lambda: Best(step=0, loss=math.inf))
     below: int = 0
     above: int = 0
     above_since: int = 0
@@ -47,8 +47,8 @@ class TrainingState:
     stopped_early: bool = False
     threads: int = field(default_factory=torch.get_num_threads)
 
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+    def record(self) -> TrainingRecord:
+        return TrainingRecord(**vars(self))  # type: ignore[typeddict-item]
 
 
 class SeedRun:
@@ -161,7 +161,7 @@ class SeedRun:
     def save(self, model: Mapping[str, Tensor], trainer: Mapping[str, Tensor]) -> None:
         """Write a checkpoint; the first, the best and the last two are kept."""
         self._note_time()
-        checkpoint = Checkpoint(self.state.step, dict(model), dict(trainer), self.state.to_json())
+        checkpoint = Checkpoint(self.state.step, dict(model), dict(trainer), self.state.record())
         self.directory.write_checkpoint(checkpoint)
         self.saved = self.state.step
         newest = self.directory.checkpoint_steps()[-2:]

@@ -1,10 +1,12 @@
 """Creating a run from given weights, such as those of a pruned model."""
 
 from pathlib import Path
+from typing import cast
 
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
 from headway.runs import Checkpoint, RunDirectory
+from headway.runs.records import Best, Provenance
 from headway.training.preparation import check_place, describe_environment
 from headway.training.seed_run import TrainingState
 
@@ -21,14 +23,14 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     directory = RunDirectory(place)
     examples = origin.examples("validation")
     found = evaluate_examples(start, "validation", iter([examples]), len(examples), decoded=0, shown=0)
-    best = {"step": 0, "loss": found.loss, "accuracy": found.accuracy}
+    best: Best = {"step": 0, "loss": found.loss, "accuracy": found.accuracy}
     state = TrainingState(best=best, validated=0, finished=finished)
     model = {name: tensor.detach().cpu().contiguous() for name, tensor in start.model.state_dict().items()}
-    made_from = {"made_from": str(origin.directory.path), "made_from_step": origin.step}
-    circumstances = describe_environment(start.device, start.config.seed, command)
+    circumstances = cast(Provenance, describe_environment(start.device, start.config.seed, command))
+    circumstances |= {"made_from": str(origin.directory.path), "made_from_step": origin.step}
     files = sorted(origin.directory.data.glob("*.json")) if origin.config.data.files else []
     with directory.lock():
         check_place(directory, resume=False)
-        directory.create(start.config, {**circumstances, **made_from}, files)
+        directory.create(start.config, circumstances, files)
         directory.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
-        directory.write_checkpoint(Checkpoint(0, model, {}, state.to_json()))
+        directory.write_checkpoint(Checkpoint(0, model, {}, state.record()))

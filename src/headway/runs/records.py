@@ -1,0 +1,58 @@
+"""The small files of a run as types: provenance.json, and state.json of a checkpoint."""
+
+from typing import TypedDict
+
+
+class Environment(TypedDict, total=False):
+    """What affects the numbers of a run beside its settings."""
+
+    commit: str | None
+    versions: dict[str, str | None]
+    device: str
+    gpu: str
+    machine: str
+    cores: int | None
+    threads: int
+    seed: int
+    command: list[str]
+    time: str
+
+
+class DataFiles(TypedDict, total=False):
+    """The files that a run was trained on: their directory, their SHA-256, and examples that two splits share."""
+
+    data: str
+    data_sha256: dict[str, str]
+    overlap: dict[str, int]
+
+
+class Provenance(Environment, DataFiles, total=False):
+    """provenance.json: how a run began, the run whose weights it began with, and each time it was continued."""
+
+    made_from: str
+    made_from_step: int
+    resumed: list[Environment]
+
+
+class Best(TypedDict, total=False):
+    """The checkpoint with the lowest validation loss."""
+
+    step: int
+    loss: float
+    accuracy: float
+
+
+class TrainingRecord(TypedDict, total=False):
+    """state.json of a checkpoint: how far training was."""
+
+    step: int
+    seconds: float
+    best: Best
+    below: int
+    above: int
+    above_since: int
+    mastered_at: int | None
+    validated: int
+    finished: bool
+    stopped_early: bool
+    threads: int
