@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tests.typechecking import check_package
+from tests.typechecking import check_package, test_number
 
 check_package("headway")
 
@@ -23,6 +23,10 @@ torch.set_num_threads(1)
 # The same cases on every machine, and no time limit for one of them: a shared machine is slow at times.
 settings.register_profile("headway", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("headway")
+
+def pytest_runtest_setup() -> None:
+    test_number[0] += 1
+
 
 CHROMIUM = Path("/usr/bin/chromium")
 

@@ -1,7 +1,8 @@
 """Types and shapes of every function of headway are checked at each call; an int may stand where a float is asked for.
 
 jaxtyping's own decorator binds the signature at each call and checks every argument again with what is returned, which
-was a good part of the suite's time. This one checks the same things once.
+was a good part of the suite's time. This one checks the same things once, and of a function with shapes the first
+`FIRST` calls in every test and each `EVERY`-th after them: a loop over ten thousand batches repeats the same shapes.
 """
 
 import functools
@@ -16,6 +17,10 @@ from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 sizes_of_one_call = jaxtyped("context")
+
+FIRST, EVERY = 40, 16
+test_number = [0]
+"""Counts the tests, so that the calls of each are counted from the beginning; conftest.py adds to it."""
 
 made: dict[tuple[str, str, CodeType], tuple[Callable[..., Any], bool]] = {}
 """Functions inside functions, whose checks are compiled once: attention makes one at every call."""
@@ -53,12 +58,20 @@ def checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
     types_checked = check(function)
     if "<locals>" in function.__qualname__ and "__beartype_func" in (types_checked.__kwdefaults__ or {}):
         made[key] = types_checked, bool(shapes)
-    return with_sizes_of_one_call(types_checked) if shapes else types_checked
+    return with_sizes_of_one_call(types_checked, function) if shapes else types_checked
 
 
-def with_sizes_of_one_call(types_checked: Callable[..., Any]) -> Callable[..., Any]:
+def with_sizes_of_one_call(types_checked: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
+    calls, counted_in = 0, -1
+
     @functools.wraps(types_checked)
     def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls, counted_in
+        if counted_in != test_number[0]:
+            calls, counted_in = 0, test_number[0]
+        calls += 1
+        if calls > FIRST and calls % EVERY:
+            return plain(*arguments, **named)
         with sizes_of_one_call:
             return types_checked(*arguments, **named)
 
@@ -70,7 +83,7 @@ def checked_like(other: Any, has_shapes: bool, function: Callable[..., Any]) -> 
     types_checked = FunctionType(other.__code__, other.__globals__, argdefs=other.__defaults__)
     types_checked.__kwdefaults__ = {**other.__kwdefaults__, "__beartype_func": function}
     functools.update_wrapper(types_checked, function)
-    return with_sizes_of_one_call(types_checked) if has_shapes else types_checked
+    return with_sizes_of_one_call(types_checked, function) if has_shapes else types_checked
 
 
 def resolved(hint: object, names: Mapping[str, Any]) -> Any:
