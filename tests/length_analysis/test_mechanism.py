@@ -118,7 +118,7 @@ def test_nothing_is_named_in_a_model_that_does_the_same_at_every_length(sound: M
     assert sound.changes == () and sound.check is None
     assert all(row.accuracy == 1 for row in sound.lengths)
     assert "no tested length up to 64 is significantly worse" in sound.words[0]
-    assert sound.words[1].startswith("No head by itself surely changes by more than 0.1")
+    assert sound.words[1].startswith("No single head is shown to change by more than 0.1")
     assert len(sound.words) == 2
 
 
@@ -504,7 +504,7 @@ def test_weights_of_long_sequences_are_not_looked_at(monkeypatch: pytest.MonkeyP
     assert row_of(found, CULPRIT).scores["diagonal"][1] is None
     assert [row.n_attention for row in found.lengths] == [40, 0]
     assert found.first is not None and found.first.about == "effect"
-    assert "No head looks elsewhere up to 64, but enc0.self.h1 brings something else" in found.words[2]
+    assert "The attention of no head changes up to 64, but the effect of enc0.self.h1 does" in found.words[2]
 
 
 def test_scores_do_not_depend_on_how_many_weights_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

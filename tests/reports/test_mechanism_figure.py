@@ -80,7 +80,7 @@ def test_the_head_that_changes_first_is_framed_and_named() -> None:
     assert framed == {"enc1.self.h1"}
     texts = [text for text, *_ in boxes_of(figure)]
     assert "Heads against length: enc1.self.h1 changes first, at 64" in texts
-    assert any(text.startswith("inversion: 0.80 on pieces of 16, 0.40 there") for text in texts)
+    assert any(text.startswith("inversion: 0.80 on crops of 16, 0.40 there") for text in texts)
     assert " fails at 64" in texts
 
 

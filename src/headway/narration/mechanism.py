@@ -68,7 +68,7 @@ def crops(found: Mechanism) -> Iterator[Text]:
         with_interval(cropped.accuracy, cropped.interval),
         number(lost, points),
         with_interval(cropped.rise, cropped.rise_interval, points),
-        ", and what stands in them the rest" if cropped.rise < lost else "",
+        ", and their content the rest" if cropped.rise < lost else "",
     )
 
 
@@ -76,15 +76,15 @@ def changed(found: Mechanism) -> Text:
     first, large = found.first, found.large
     if first is None:
         return text(
-            "No head by itself surely changes by more than {} in where it looks, as these scores see it, or by more "
-            "than {} of the margin in its output ({} comparisons, Holm).",
+            "No single head is shown to change by more than {} in its attention scores, or by more than {} of the "
+            "margin in its effect ({} comparisons, Holm).",
             number(large.attention),
             number(large.effect),
             number(found.family),
         )
     if first.about == "effect":
         return text(
-            "No head looks elsewhere up to {}, but {} brings something else: what the margin loses without it "
+            "The attention of no head changes up to {}, but the effect of {} does: the margin lost without it "
             "({} ablation) is {} of the margin at {}, {} {} {}.",
             number(first.length),
             code(first.head),
@@ -102,7 +102,7 @@ def changed(found: Mechanism) -> Text:
 
 
 def how_sure(first: Change) -> Text:
-    relative = "" if first.about == "effect" or first.what == "entropy" else " against even attention"
+    relative = "" if first.about == "effect" or first.what == "entropy" else " relative to uniform attention"
     by, p = with_span(first.change, first.interval, hundredths), number(first.p_holm, p_value)
     return text("(change{} {}; Holm p {})", relative, by, p)
 
@@ -114,7 +114,7 @@ def look(found: Mechanism, first: Change) -> Text:
         entropies = (number(first.after, hundredths), number(first.before, hundredths))
         return text("the entropy of its attention is {} of the largest possible, {} {}", *entropies, then)
     return text(
-        "it puts {} of its attention on the {} (even attention: {}), {} {} (even: {})",
+        "it puts {} of its attention on the {} (uniform attention: {}), {} {} (uniform: {})",
         number(row.share, hundredths),
         first.what.replace("_", " "),
         shown(row.even),

@@ -69,7 +69,7 @@ def remarks(found: Mechanism) -> list[str]:
         f"full markers: changed by more than {large.attention:g} (effects: {large.effect:g}), "
         f"Holm over {found.family:,} comparisons",
         "whiskers and bands are 95 % intervals",
-        f"accuracy, dashed: pieces of {found.reference} out of the same sequences" if cut else "",
+        f"accuracy, dashed: crops of {found.reference} out of the same sequences" if cut else "",
     ]
 
 

@@ -201,7 +201,7 @@ class Mechanism(Document):
 
     def against(self, length: int) -> str:
         """What a length is compared with, in words: the reference, or crops of that length."""
-        return f"at {self.reference}" if self.at(length).crops is None else f"on pieces of {self.reference}"
+        return f"at {self.reference}" if self.at(length).crops is None else f"on crops of {self.reference}"
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(sentence)}</p>" for sentence in self.words)
