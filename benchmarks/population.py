@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from headway.evaluation import Trained, load
-from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.variants import heads_of, means, patch_source, run_variants, zero
 from headway.head_analysis.verdicts import CRITICAL, IMPORTANT, judge
 from headway.randomness import generator

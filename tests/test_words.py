@@ -11,7 +11,7 @@ RETIRED = {
     r"\b[Ff]illings?\b|\bFillingOf\b": "replacement",
     r"\bput_in\b|\bput_in_each\b": "patch_heads, patch_each",
     r"\bdonors?\b": "source of a patch",
-    r"\bGround\b": "AblationContext",
+    r"\bGround\b": "HeadRuns",
     r"\bcarry_over\b": "patching_flip_rates",
     r"\bdissect\b": "analyse_errors",
     r"\bCircumstances\b": "JobOptions",
@@ -46,7 +46,7 @@ RETIRED = {
 }
 """Regular expression -> what is said instead (docs/glossary.md)."""
 EXCEPTIONS = {
-    ("src/headway/head_analysis/ablation.py", "donors"): "a name that random numbers are derived from",
+    ("src/headway/head_analysis/head_runs.py", "donors"): "a name that random numbers are derived from",
 }
 
 

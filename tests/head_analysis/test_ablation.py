@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from headway.batches import make_batch
 from headway.evaluation import decode, evaluate
 from headway.head_analysis import verdicts
-from headway.head_analysis.ablation import KINDS, ablate, ablate_together, make_replacements, measure_drops
+from headway.head_analysis.ablation import ablate, ablate_together, measure_drops
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.head_runs import KINDS, TrainedRuns, make_replacements
 from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants, zero
 from headway.head_analysis.verdicts import Claims, claims_of, decide, judge, n_to_decide, overall, share_under
@@ -321,7 +322,7 @@ def test_rates_that_add_up_to_everything_can_be_scaled() -> None:
 def test_the_baseline_is_what_evaluation_finds(task: str) -> None:
     trained = half_trained(task)
     examples = trained.examples("test")
-    found, expected = ablate(trained, examples, kinds=["zero"]).baseline, evaluate(trained, "test")
+    found, expected = ablate(TrainedRuns(trained, examples), kinds=["zero"]).baseline, evaluate(trained, "test")
     assert 0 < found.wrong < found.n
     assert (found.n, found.wrong) == (expected.n, expected.wrong)
     assert found.accuracy == expected.accuracy
@@ -341,7 +342,7 @@ def test_accuracies_are_those_of_real_decoding_with_a_hook() -> None:
     trained = half_trained("addition")
     model, examples = trained.model, trained.examples("test")
     batch = make_batch(trained.task, model, examples, CPU)
-    found = ablate(trained, examples, kinds=["zero", "mean"])
+    found = ablate(TrainedRuns(trained, examples), kinds=["zero", "mean"])
     d_head = model.config.d_head
     averages: dict[str, Tensor] = {}
     for site, module in projections(model).items():
@@ -378,7 +379,7 @@ def test_accuracies_are_those_of_real_decoding_with_a_hook() -> None:
 def test_an_ablation_names_every_head_in_every_kind() -> None:
     trained = randomised(SHAPES["text, encoder-decoder"])
     examples = trained.examples("test")
-    found = ablate(trained, examples)
+    found = ablate(TrainedRuns(trained, examples))
     heads = [f"{site}.h{head}" for site in ("enc0.self", "dec0.self", "dec0.cross") for head in range(3)]
     assert found.heads == heads == list(found.verdicts)
     assert list(found.drops) == list(KINDS)
@@ -397,14 +398,14 @@ def test_a_place_that_no_answer_reaches_is_left_out() -> None:
     examples = trained.examples("test")
     lengths = (examples.target != trained.task.vocabulary.pad).sum(1)
     assert lengths.max() == examples.target.shape[1]
-    found = ablate(trained, examples.take(np.flatnonzero(lengths < lengths.max())))
+    found = ablate(TrainedRuns(trained, examples.take(np.flatnonzero(lengths < lengths.max()))))
     assert len(found.baseline.by_token) == lengths.max() - 1
     json.dumps(write(found), allow_nan=False)
 
 
 def test_the_share_of_heads_that_can_go_is_counted_in_three_ways() -> None:
     trained = half_trained("addition")
-    found = ablate(trained, trained.examples("test"))
+    found = ablate(TrainedRuns(trained, trained.examples("test")))
     shares = found.prunable()
     assert list(shares) == list(KINDS)
     for kind, row in shares.items():
@@ -439,10 +440,10 @@ def test_sets_of_heads_are_taken_away_as_a_whole() -> None:
     trained = half_trained("addition")
     examples, heads = trained.examples("test"), heads_of(trained)
     nothing, one, two, everything = ablate_together(
-        trained, examples, [[], heads[4:5], [heads[7], heads[0]], heads], kind="zero"
+        TrainedRuns(trained, examples), [[], heads[4:5], [heads[7], heads[0]], heads], kind="zero"
     )
     assert (nothing.lost, nothing.gained, nothing.p) == (0, 0, 1.0)
-    single = ablate(trained, examples, kinds=["zero"]).drops["zero"][str(heads[4])]
+    single = ablate(TrainedRuns(trained, examples), kinds=["zero"]).drops["zero"][str(heads[4])]
     assert (one.lost, one.gained, one.loss) == (single.lost, single.gained, single.loss)
     changed = replace(trained, model=deepcopy(trained.model))
     for drop, chosen in ((two, [heads[7], heads[0]]), (everything, heads)):
@@ -457,7 +458,7 @@ def test_sets_of_heads_are_taken_away_as_a_whole() -> None:
 
 def test_a_model_without_heads_has_a_baseline_and_nothing_else() -> None:
     trained = randomised(SHAPES["sortedness"], kept_heads=[])
-    found = ablate(trained, trained.examples("test"))
+    found = ablate(TrainedRuns(trained, trained.examples("test")))
     assert (found.heads, found.verdicts, found.family) == ([], {}, 0)
     assert found.baseline.accuracy == evaluate(trained, "test").accuracy
     assert found.prunable()["zero"].under_1_point == 0.0

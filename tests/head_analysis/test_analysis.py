@@ -16,8 +16,8 @@ import headway as hw
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.head_analysis import analysis, capture, joint, joint_ablation, verdicts
-from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.analysis import analyse, choose_examples, choose_sizes
+from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.instrument import Subject
 from headway.head_analysis.scores import definitions, role_of
 from headway.head_analysis.variants import heads_of

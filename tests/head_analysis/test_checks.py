@@ -9,8 +9,8 @@ from torch import Tensor
 from headway.errors import InstrumentError
 from headway.evaluation import Trained
 from headway.head_analysis import checks, handles, partial_forward
-from headway.head_analysis.ablation import KINDS
 from headway.head_analysis.checks import check_instruments
+from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.partial_forward import PartialForward, Replacement
 from headway.head_analysis.variants import heads_of
 from headway.model import attention

@@ -18,6 +18,7 @@ from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import ablate
 from headway.head_analysis.error_analysis import MOST_GROUPS, analyse_errors, answer_without, by_value
 from headway.head_analysis.handles import attention_at
+from headway.head_analysis.head_runs import TrainedRuns
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
 from headway.results.schema import write
@@ -156,7 +157,7 @@ def test_the_worst_are_wrong_first_then_by_loss_and_decoded_for_real(case: Any) 
 def test_taking_heads_away_by_the_hook_and_in_the_sweep_is_the_same() -> None:
     trained = half_trained("addition")
     examples = trained.examples("test").take(slice(0, 80))
-    drops = ablate(trained, examples, kinds=["zero"]).drops["zero"]
+    drops = ablate(TrainedRuns(trained, examples), kinds=["zero"]).drops["zero"]
     for head in heads_of(trained)[:4]:
         assert analyse_errors(trained, examples, [head]).wrong == round(80 * (1 - drops[str(head)].accuracy))
 
@@ -240,7 +241,7 @@ def test_places_that_no_answer_reaches_are_left_out() -> None:
     short = examples.take(np.flatnonzero(lengths < lengths.max()))
     assert 0 < len(short) < len(examples)
     assert (short.target[:, -1] == trained.task.vocabulary.pad).all()
-    found, ablation = analyse_errors(trained, short), ablate(trained, short)
+    found, ablation = analyse_errors(trained, short), ablate(TrainedRuns(trained, short))
     longest = int(lengths[lengths < lengths.max()].max())
     names = trained.task.answer_names(longest)
     assert [row.token for row in found.by_token] == list(found.confusion) == names

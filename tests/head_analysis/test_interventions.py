@@ -85,7 +85,7 @@ def share(flipped: list[int], usable: list[int], way: int) -> float:
 @pytest.mark.parametrize(("task", "which"), [("addition", [0, 4]), ("sortedness", [0])])
 def test_flips_are_those_of_plain_passes_with_hooks(task: str, which: list[int]) -> None:
     trained = half_trained(task)
-    groups = groups_of(trained)
+    groups = groups_of(trained.model.sites)
     contrasts = trained.task.contrasts(np.random.default_rng(4), 16)
     rates = set()
     for contrast in (contrasts[index] for index in which):
@@ -138,7 +138,7 @@ def test_a_donor_that_is_the_base_changes_nothing_and_flips_nothing() -> None:
     trained = half_trained("addition")
     contrast = trained.task.contrasts(np.random.default_rng(1), 30)[0]
     same = Contrast(contrast.name, contrast.about, contrast.token, contrast.base, contrast.base)
-    found = patching_flip_rates(trained, same, groups_of(trained))
+    found = patching_flip_rates(trained, same, groups_of(trained.model.sites))
     # The answers do not differ, so there is nothing that could turn into the patch_source's.
     assert found.usable == 0
     assert all((row.flips, row.rate) == (0, 0.0) for row in found.rows)
@@ -152,7 +152,7 @@ def test_outputs_of_the_base_itself_under_the_donors_answer_flip_nothing() -> No
     found = patching_flip_rates(
         trained,
         Contrast(contrast.name, contrast.about, contrast.token, contrast.base, patch_source),
-        groups_of(trained),
+        groups_of(trained.model.sites),
     )
     assert found.usable == 0
     assert all(row.flips == 0 for row in found.rows)
@@ -175,7 +175,7 @@ def test_a_pair_that_is_wrong_on_either_side_does_not_count(side: str) -> None:
 
 def test_groups_are_heads_then_sites_then_kinds() -> None:
     trained = untrained(ADDITION, model={"kept_heads": ["enc0.self.h1", "dec0.cross.h0", "dec1.cross.h2"]})
-    groups = {who: [str(head) for head in heads] for who, heads in groups_of(trained).items()}
+    groups = {who: [str(head) for head in heads] for who, heads in groups_of(trained.model.sites).items()}
     assert groups == {
         "enc0.self.h1": ["enc0.self.h1"],
         "dec0.cross.h0": ["dec0.cross.h0"],
@@ -186,7 +186,7 @@ def test_groups_are_heads_then_sites_then_kinds() -> None:
         "all encoder": ["enc0.self.h1"],
         "all cross": ["dec0.cross.h0", "dec1.cross.h2"],
     }
-    whole = groups_of(untrained(ADDITION))
+    whole = groups_of(untrained(ADDITION).model.sites)
     assert len(whole) == 15 + 5 + 3
     assert len(whole["all decoder"]) == len(whole["all cross"]) == 6
 
@@ -234,7 +234,9 @@ def count_controls(trained: Trained, contrast: Contrast, groups: Groups) -> dict
 
 def test_controls_are_those_of_plain_passes_with_hooks() -> None:
     trained = half_trained("addition")
-    groups = {who: heads for who, heads in groups_of(trained).items() if who.startswith(("all", "enc0.self.h0"))}
+    groups = {
+        who: heads for who, heads in groups_of(trained.model.sites).items() if who.startswith(("all", "enc0.self.h0"))
+    }
     contrast = trained.task.contrasts(np.random.default_rng(4), 80)[0]
     found = patching_flip_rates(trained, contrast, groups)
     usable, flips = count_flips(trained, contrast, groups)
@@ -282,7 +284,7 @@ def test_contrasts_without_a_control_have_none() -> None:
 
 def test_the_strongest_head_is_chosen_on_one_half_and_measured_on_the_other() -> None:
     trained = half_trained("addition")
-    groups = groups_of(trained)
+    groups = groups_of(trained.model.sites)
     contrast = trained.task.contrasts(np.random.default_rng(4), 40)[0]
     found = patching_flip_rates(trained, contrast, groups)
     usable, flips = count_flips(trained, contrast, groups)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from headway.batches import make_batch
 from headway.head_analysis import joint_ablation
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.head_runs import TrainedRuns, heads_in
 from headway.head_analysis.joint_ablation import (
     LIMITS,
-    AblationContext,
     _smallest,
     all_subsets,
     eliminate,
@@ -27,7 +27,7 @@ from headway.head_analysis.joint_ablation import (
     which_pairs,
 )
 from headway.head_analysis.variants import Outcomes
-from headway.model.sites import Head
+from headway.model.sites import Head, HeadSite
 from headway.results.joint_ablation import Pairs
 from headway.statistics import holm, mcnemar, wilson_interval
 from headway.tasks import Examples
@@ -41,16 +41,33 @@ def named(count: int, site: str = "encoder.0.self") -> list[Head]:
     return [Head(site, index) for index in range(count)]
 
 
-class Game(AblationContext):
-    """A context whose outcomes follow a rule; it counts the variants it was asked for."""
+class Game:
+    """Runs whose outcomes follow a rule; it counts the variants it was asked for."""
+
+    seed, largest_change = 0, None
 
     def __init__(self, rule: Rule, heads: Sequence[Head], n: int, loss: Rule | None = None):
-        self.rule, self.heads, self.kind, self.loss = rule, list(heads), "zero", loss
-        self.examples = Examples(np.zeros((n, 1), dtype=np.int64), np.zeros((n, 1), dtype=np.int64))
+        self.rule, self.heads, self.n, self.loss = rule, list(heads), n, loss
+        names = dict.fromkeys(head.site for head in heads)
+        self.sites = [HeadSite(name, tuple(h.index for h in heads if h.site == name)) for name in names]
         self.asked = 0
 
-    def right_without(self, plan: np.ndarray, report: Any = lambda done, total: None) -> Outcomes:
-        assert set(np.unique(plan)) <= {0, 1}
+    def __len__(self) -> int:
+        return self.n
+
+    def take(self, rows: Any) -> "Game":
+        raise AssertionError("no part of a game is played")
+
+    def without_source(self) -> int:
+        return 0
+
+    def answer_names(self, width: int) -> list[str]:
+        return [str(place) for place in range(width)]
+
+    def run(
+        self, plan: np.ndarray, kinds: Any = ("zero",), progress: Any = None, *, keep_margin: bool = False
+    ) -> Outcomes:
+        assert set(np.unique(plan)) <= {0, 1} and tuple(kinds) == ("zero",)
         self.asked += len(plan)
         right = np.stack([self.rule(row == 0) for row in plan])
         lost = (~right).astype(np.float32) if self.loss is None else np.stack([self.loss(row == 0) for row in plan])
@@ -86,7 +103,7 @@ def drops_of(game: Game) -> dict[str, float]:
     """What each head costs alone, in points."""
     eye = np.eye(len(game.heads), dtype=bool)
     before = game.rule(np.ones(len(game.heads), dtype=bool)).sum()
-    n = len(game.examples)
+    n = len(game)
     return {str(head): 100 * float(before - game.rule(~eye[i]).sum()) / n for i, head in enumerate(game.heads)}
 
 
@@ -157,7 +174,8 @@ def test_the_smallest_sufficient_set_is_chosen_on_other_examples_than_it_is_repo
     right = np.ones((8, 100), dtype=bool)
     right[:, ::2] = subsets[:, :1]
     right[:, 1::2] = subsets[:, 2:]
-    found = _smallest(players, subsets, right)
+    outcomes = Outcomes(right, right[:, :, None], np.zeros((8, 100), dtype=np.float32), np.ones((100, 1), dtype=bool))
+    found = _smallest(players, subsets, outcomes, None)
     assert found.heads == (str(players[0]),)
     assert (found.accuracy, found.drop) == (0.0, 100.0)
 
@@ -484,25 +502,25 @@ def test_nothing_to_take_away() -> None:
 def test_a_model_with_no_heads_at_one_site_is_worked_through() -> None:
     kept = ["enc0.self.h0", "enc0.self.h2", "dec1.self.h1", "dec1.cross.h0"]
     trained = untrained(ADDITION, model={"kept_heads": kept})
-    context = AblationContext(trained, trained.examples("test"))
-    assert [str(head) for head in context.heads] == kept
+    runs = TrainedRuns(trained, trained.examples("test"))
+    assert [str(head) for head in heads_in(runs.sites)] == kept
     drops = dict.fromkeys(kept, 0.0)
-    found = eliminate(context, context, drops)
+    found = eliminate(runs, runs, drops)
     assert sorted(step.removed for step in found.elimination.steps[1:]) == sorted(kept)
-    assert [row.head for row in shapley_exact(context, context.heads[2:]).values] == kept[2:]
-    assert measure_pairs(context).tested == 6
+    assert [row.head for row in shapley_exact(runs, heads_in(runs.sites)[2:]).values] == kept[2:]
+    assert measure_pairs(runs).tested == 6
 
 
 @pytest.mark.parametrize("task", ["addition", "sortedness"])
-def test_a_real_ground_agrees_with_hooks_that_zero_the_same_heads(task: str) -> None:
+def test_a_real_model_agrees_with_hooks_that_zero_the_same_heads(task: str) -> None:
     trained = half_trained(task)
     examples = trained.examples("test").take(slice(0, 60))
-    context = AblationContext(trained, examples)
-    plan = np.random.default_rng(3).integers(0, 2, size=(6, len(context.heads)))
-    found = context.right_without(plan)
+    runs = TrainedRuns(trained, examples)
+    plan = np.random.default_rng(3).integers(0, 2, size=(6, len(heads_in(runs.sites))))
+    found = runs.run(plan)
     assert 0 < found.right.mean() < 1
     for row, right in zip(plan, found.right, strict=True):
-        gone = {str(head) for head, away in zip(context.heads, row, strict=True) if away}
+        gone = {str(head) for head, away in zip(heads_in(runs.sites), row, strict=True) if away}
         assert right.tolist() == right_by_hooks(trained, examples, gone)
 
 
@@ -526,9 +544,9 @@ def right_by_hooks(trained: Any, examples: Examples, gone: set[str]) -> list[boo
 
 def test_a_class_task_has_one_kind_of_heads() -> None:
     trained = untrained(SORTEDNESS)
-    context = AblationContext(trained, trained.examples("test"))
-    assert {head.site for head in context.heads} == {"encoder.0.self", "encoder.1.self"}
-    found = shapley_exact(context, context.heads)
+    runs = TrainedRuns(trained, trained.examples("test"))
+    assert {head.site for head in heads_in(runs.sites)} == {"encoder.0.self", "encoder.1.self"}
+    found = shapley_exact(runs, heads_in(runs.sites))
     total = sum(row.value for row in found.values)
-    everything, nothing = context.right_without(np.array([[0] * 6, [1] * 6])).accuracy
+    everything, nothing = runs.run(np.array([[0] * 6, [1] * 6])).accuracy
     assert total == pytest.approx(100 * (everything - nothing))

@@ -7,9 +7,10 @@ from scipy import stats
 
 from headway.batches import make_batch
 from headway.evaluation import Trained
-from headway.head_analysis.ablation import KINDS, ablate
+from headway.head_analysis.ablation import ablate
 from headway.head_analysis.error_analysis import zeroing
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.head_runs import KINDS, TrainedRuns
 from headway.head_analysis.margins import with_margin, with_margins
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
@@ -42,7 +43,7 @@ def plain_margins(trained: Trained, examples: Examples, without: list[Head]) -> 
 def test_margins_are_those_of_plain_passes_with_hooks(task: str) -> None:
     trained = half_trained(task)
     examples = trained.examples("test").take(slice(0, 60))
-    found = ablate(trained, examples, kinds=["zero"])
+    found = ablate(TrainedRuns(trained, examples), kinds=["zero"])
     own = plain_margins(trained, examples, [])
     assert found.baseline.margin == pytest.approx(own.mean(), abs=1e-4)  # fp32 logits of a few units
     for head in heads_of(trained):
@@ -57,13 +58,13 @@ def test_margins_are_those_of_plain_passes_with_hooks(task: str) -> None:
 def test_an_answer_is_right_exactly_where_its_margin_is_above_0() -> None:
     trained = half_trained("addition")
     examples = trained.examples("test").take(slice(0, 200))
-    right = ablate(trained, examples, kinds=["zero"]).baseline
+    right = ablate(TrainedRuns(trained, examples), kinds=["zero"]).baseline
     assert (plain_margins(trained, examples, []) > 0).sum() == right.n - right.wrong
 
 
 def test_the_margin_sees_what_accuracy_does_not() -> None:
     """Without the stronger of two heads that bring the digits every answer is right still, by less."""
-    found = ablate(plant(), plant().examples("test").take(slice(0, 300)), kinds=["zero"])
+    found = ablate(TrainedRuns(plant(), plant().examples("test").take(slice(0, 300))), kinds=["zero"])
     assert found.baseline.margin is not None
     drops = margins = found.drops["zero"]
     assert drops[str(DIGITS_HEAD)].drop == drops[str(BACKUP_HEAD)].drop == 0
@@ -76,7 +77,7 @@ def test_the_margin_sees_what_accuracy_does_not() -> None:
 
 def test_every_kind_of_ablation_has_margins_in_the_analysis() -> None:
     trained = half_trained("sortedness")
-    found = ablate(trained, trained.examples("test").take(slice(0, 40)))
+    found = ablate(TrainedRuns(trained, trained.examples("test").take(slice(0, 40))))
     assert found.drops.keys() == set(KINDS)
     assert all(drop.margin_change is not None for rows in found.drops.values() for drop in rows.values())
 

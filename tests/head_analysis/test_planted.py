@@ -11,12 +11,13 @@ import headway as hw
 from headway.batches import make_batch
 from headway.evaluation import SequenceEvaluation, Trained, evaluate
 from headway.head_analysis import analysis
-from headway.head_analysis.ablation import KINDS, Ablation, ablate, ablate_together
+from headway.head_analysis.ablation import Ablation, ablate, ablate_together
 from headway.head_analysis.analysis import HeadAnalysis
 from headway.head_analysis.error_analysis import analyse_errors, zeroing
 from headway.head_analysis.handles import intervene
+from headway.head_analysis.head_runs import KINDS, TrainedRuns
 from headway.head_analysis.interventions import intervene_on_contrasts
-from headway.head_analysis.joint_ablation import AblationContext, eliminate, measure_pairs, shapley_exact
+from headway.head_analysis.joint_ablation import eliminate, measure_pairs, shapley_exact
 from headway.tasks import Examples
 from tests.head_analysis.planted import BACKUP_HEAD, BASE, CARRY_HEAD, DECOY_HEAD, DIGITS, DIGITS_HEAD, plant
 
@@ -54,7 +55,7 @@ def found(planted: Trained) -> HeadAnalysis:
 
 @pytest.fixture(scope="module")
 def ablated_pair(paired: Trained, examples: Examples) -> Ablation:
-    return ablate(paired, examples)
+    return ablate(TrainedRuns(paired, examples))
 
 
 def has_carry(trained: Trained, examples: Examples) -> np.ndarray:
@@ -176,7 +177,7 @@ def test_exact_shapley_values_are_those_worked_out_by_hand(planted: Trained, exa
 
     A sum without one needs h0 or h2, whichever comes first.
     """
-    values = {row.head: row for row in shapley_exact(AblationContext(planted, examples), CROSS).values}
+    values = {row.head: row for row in shapley_exact(TrainedRuns(planted, examples), CROSS).values}
     share = has_carry(planted, examples).mean()
     digits = share / 6 + (1 - share) / 2
     expected = [100 * value for value in (digits, share * 4 / 6, digits, 0.0)]
@@ -230,14 +231,14 @@ def test_each_of_the_pair_is_redundant_alone(ablated_pair: Ablation) -> None:
 
 
 def test_the_pair_is_critical_together(paired: Trained, examples: Examples) -> None:
-    *alone, together = ablate_together(paired, examples, [[CARRY_HEAD], [DECOY_HEAD], PAIR])
+    *alone, together = ablate_together(TrainedRuns(paired, examples), [[CARRY_HEAD], [DECOY_HEAD], PAIR])
     assert [drop.verdict for drop in alone] == ["redundant", "redundant"]
     assert together.verdict == "critical"
     assert (together.lost, together.gained) == (int(has_carry(paired, examples).sum()), 0)
 
 
 def test_planted_pairs_are_the_only_ones_with_an_interaction(paired: Trained, examples: Examples) -> None:
-    digits, carries, *others = measure_pairs(AblationContext(paired, examples)).pairs
+    digits, carries, *others = measure_pairs(TrainedRuns(paired, examples)).pairs
     assert digits.heads == (str(DIGITS_HEAD), str(BACKUP_HEAD))
     assert carries.heads == tuple(map(str, PAIR))
     assert carries.alone == (0.0, 0.0)
@@ -251,7 +252,7 @@ def test_elimination_keeps_one_of_each_pair_where_single_drops_promise_to_spare_
     paired: Trained, examples: Examples, ablated_pair: Ablation
 ) -> None:
     single = {head: drop.drop for head, drop in ablated_pair.drops["zero"].items()}
-    halves = (AblationContext(paired, examples.take(slice(start, None, 2))) for start in (0, 1))
+    halves = (TrainedRuns(paired, examples.take(slice(start, None, 2))) for start in (0, 1))
     found = eliminate(*halves, single)
     kept = set(found.sufficient.heads)
     assert [len(kept & set(map(str, pair))) for pair in (PAIR, (DIGITS_HEAD, BACKUP_HEAD))] == [1, 1]
@@ -273,7 +274,7 @@ def test_one_of_the_pair_can_take_a_carry_away_but_not_bring_it(paired: Trained)
 
 def test_shapley_values_share_the_carries_between_the_pair(paired: Trained, examples: Examples) -> None:
     """A sum with a carry needs one of each pair, and each of the four heads decides a quarter of the orders."""
-    values = {row.head: row.value for row in shapley_exact(AblationContext(paired, examples), CROSS).values}
+    values = {row.head: row.value for row in shapley_exact(TrainedRuns(paired, examples), CROSS).values}
     share = has_carry(paired, examples).mean()
     assert [values[str(head)] for head in PAIR] == pytest.approx([25 * share] * 2, abs=1e-9)
     assert [values[str(head)] for head in (DIGITS_HEAD, BACKUP_HEAD)] == pytest.approx([50 - 25 * share] * 2, abs=1e-9)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headway.head_analysis import seeds
-from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.seeds import VERDICTS, rates_over_seeds
 from headway.results.heads_study import HeadsTogether
 from headway.results.schema import read, write

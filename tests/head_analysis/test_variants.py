@@ -18,12 +18,9 @@ from torch import Tensor, nn
 from headway import evaluation
 from headway.batches import make_batch
 from headway.evaluation import Trained
-from headway.head_analysis import ablation, variants
-from headway.head_analysis.ablation import (
-    KINDS,
-    ablate,
-    make_replacements,
-)
+from headway.head_analysis import head_runs, variants
+from headway.head_analysis.ablation import ablate
+from headway.head_analysis.head_runs import KINDS, TrainedRuns, make_replacements
 from headway.head_analysis.variants import heads_of, pick_patch_sources, run_variants
 from headway.model import attention
 from headway.model.transformer import Transformer
@@ -148,7 +145,7 @@ class Slowly:
         return np.stack([np.mean(at[self.place(row, site, query)], axis=0) for query in queries])
 
     def resample(self, row: int, site: str, head: int) -> np.ndarray:
-        random = generator(self.trained.config.data.seed, ablation.RANDOM_PURPOSE)
+        random = generator(self.trained.config.data.seed, head_runs.RANDOM_PURPOSE)
         return self.outputs[pick_patch_sources(self.trained, self.examples, random)[row]][site][:, head]
 
 
@@ -311,5 +308,5 @@ def test_examples_without_a_donor_are_counted_and_left_as_they_are() -> None:
     assert without == 2
     found = run_variants(trained, examples, one_at_a_time(len(heads_of(trained))), replacements)
     np.testing.assert_allclose(found.loss[1:], np.broadcast_to(found.loss[0], found.loss[1:].shape), rtol=1e-6)
-    assert ablate(trained, examples).without_source == 2
+    assert ablate(TrainedRuns(trained, examples)).without_source == 2
     assert make_replacements(trained, examples, ["zero", "mean"])[1] == 0

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.head_runs import KINDS
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 from headway.runs import RunDirectory
 from tests.reports.documents import make_document

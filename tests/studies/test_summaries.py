@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.head_runs import KINDS
 from headway.narration import doctor, heads_study
 from headway.narration.heads_study import carry_text, going_text
 from headway.results.doctor import About, Diagnosis, Finding, Level, RunHealth, StudyHealth

@@ -13,34 +13,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from headway.callbacks import OnProgress
-from headway.errors import InputError, suggestion
-from headway.evaluation import Trained
+from headway.head_analysis.head_runs import KINDS, HeadRuns, heads_in
 from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.margins import with_margin, with_margins
-from headway.head_analysis.variants import (
-    Outcomes,
-    ReplacementOf,
-    heads_of,
-    means,
-    patch_source,
-    pick_patch_sources,
-    run_variants,
-    zero,
+from headway.head_analysis.variants import Outcomes
+from headway.head_analysis.verdicts import (
+    TAILS,
+    CountedDrops,
+    Drops,
+    MeasuredDrops,
+    examples_to_decide,
+    judge_drops,
+    overall,
+    share_of_drops_under,
 )
-from headway.head_analysis.verdicts import TAILS, judge, n_to_decide, overall, share_under
 from headway.model.sites import Head
 from headway.narration.numbers import percent
-from headway.randomness import generator
-from headway.results.heads import Baseline, Drop, Prunable, TokenAccuracy
-from headway.statistics import paired_interval, ratio_interval, wilson_interval
-from headway.tasks import Examples
+from headway.results.heads import Baseline, Drop, Prunable, Spread, TokenAccuracy
+from headway.statistics import Moments, moments_of, ratio_interval, wilson_interval
 
-KINDS = ("zero", "mean", "position-mean", "resample")
-RANDOM_PURPOSE = "donors"
-"""Names the random numbers that choose the other example; another name would change the results of every seed."""
 ENOUGH_RIGHT = 0.9
 """Below this accuracy a warning says that the model has little accuracy to lose."""
 
@@ -83,24 +77,29 @@ class SingleAblation(OneStep[Ablation]):
     name, result = "ablation", Ablation
 
     def make(self, subject: Subject, progress: OnProgress) -> Ablation:
-        return ablate(subject.trained, subject.examples, progress=progress)
+        return ablate(subject.runs, progress=progress)
 
 
 def prunable(drops: Sequence[Drop]) -> Prunable:
-    changes = [drop.loss_change for drop in drops]
+    changes, told = [drop.loss_change for drop in drops], drops_of(drops)
     return Prunable(
         under_1_point=_share(drop.drop < 1 for drop in drops),
-        under_1_point_interval=share_under(*_counts(drops), 1),
+        under_1_point_interval=share_of_drops_under(told, len(drops), 1),
         under_5_points=_share(drop.drop < 5 for drop in drops),
-        under_5_points_interval=share_under(*_counts(drops), 5),
+        under_5_points_interval=share_of_drops_under(told, len(drops), 5),
         under_1_percent_of_loss=_share(change is not None and change < 1 for change in changes),
     )
 
 
-def _counts(drops: Iterable[Drop]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drops_of(drops: Sequence[Drop]) -> Drops:
+    """The drops of a document, so that more can be claimed of them."""
+    spreads = [drop.spread for drop in drops if drop.spread is not None]
+    if len(spreads) == len(drops) and drops:
+        rows_of = zip(drops, spreads, strict=True)
+        parts = [(drop.drop / 100 * drop.n / one.n, one.deviation, one.skewness, one.n) for drop, one in rows_of]
+        return MeasuredDrops(Moments(*np.array(parts, dtype=np.float64).T))
     rows = [(drop.lost, drop.gained, drop.n) for drop in drops]
-    lost, gained, n = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return lost, gained, n
+    return CountedDrops(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
 
 
 def _share(flags: Iterable[bool]) -> float:
@@ -108,57 +107,32 @@ def _share(flags: Iterable[bool]) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
-def make_replacements(
-    trained: Trained, examples: Examples, kinds: Sequence[str] = KINDS
-) -> tuple[list[ReplacementOf], int]:
-    """The replacement of a head's output for each kind, and how many examples had no other example to take it from."""
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"unknown kind of ablation {kind!r}; {suggestion(kind, KINDS)}")
-    replacements: dict[str, ReplacementOf] = {"zero": zero}
-    without = 0
-    if "mean" in kinds or "position-mean" in kinds:
-        replacements["mean"], replacements["position-mean"] = means(trained, examples)
-    if "resample" in kinds:
-        patch_sources = pick_patch_sources(trained, examples, generator(trained.config.data.seed, RANDOM_PURPOSE))
-        without = int((patch_sources == np.arange(len(examples))).sum())
-        replacements["resample"] = patch_source(trained, examples.take(patch_sources))
-    return [replacements[kind] for kind in kinds], without
-
-
 def ablate(
-    trained: Trained,
-    examples: Examples,
-    *,
-    kinds: Sequence[str] = KINDS,
-    progress: OnProgress = lambda done, total: None,
+    runs: HeadRuns, *, kinds: Sequence[str] = KINDS, progress: OnProgress = lambda done, total: None
 ) -> Ablation:
     """Ablate every head alone, by every kind of ablation, in one sweep."""
-    heads = heads_of(trained)
-    replacements, without = make_replacements(trained, examples, kinds)
+    heads = heads_in(runs.sites)
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), *(alone * (k + 1) for k in range(len(kinds)))])
-    outcomes = run_variants(trained, examples, plan, replacements, progress, keep_margin=True)
-    assert outcomes.margin is not None
-    names = trained.task.answer_names(outcomes.counted.shape[1])
-    drops = with_margins(measure_drops(outcomes, names), outcomes.margin)
+    outcomes = runs.run(plan, kinds, progress, keep_margin=True)
+    names = runs.answer_names(outcomes.counted.shape[1])
+    drops, baseline = measure_drops(outcomes, names, runs.largest_change), baseline_of(outcomes, names)
+    if outcomes.margin is not None:
+        drops, baseline = with_margins(drops, outcomes.margin), with_margin(baseline, outcomes.margin)
     table = {
         kind: {str(head): drops[k * len(heads) + h] for h, head in enumerate(heads)} for k, kind in enumerate(kinds)
     }
     verdicts = {str(head): overall([table[kind][str(head)].verdict for kind in kinds]) for head in heads}
-    baseline = with_margin(baseline_of(outcomes, names), outcomes.margin)
+    without = runs.without_source() if "resample" in kinds else 0
     return Ablation(baseline, [str(h) for h in heads], table, verdicts, without, TAILS * len(drops))
 
 
-def ablate_together(
-    trained: Trained, examples: Examples, sets: Sequence[Sequence[Head]], kind: str = "zero"
-) -> list[Drop]:
+def ablate_together(runs: HeadRuns, sets: Sequence[Sequence[Head]], kind: str = "zero") -> list[Drop]:
     """Ablate sets of heads, each set as a whole."""
-    heads = heads_of(trained)
-    replacements, _ = make_replacements(trained, examples, [kind])
+    heads = heads_in(runs.sites)
     plan = np.stack([np.zeros(len(heads), dtype=np.int64), *(as_row(heads, chosen) for chosen in sets)])
-    outcomes = run_variants(trained, examples, plan, replacements)
-    return measure_drops(outcomes, trained.task.answer_names(outcomes.counted.shape[1]))
+    outcomes = runs.run(plan, [kind])
+    return measure_drops(outcomes, runs.answer_names(outcomes.counted.shape[1]), runs.largest_change)
 
 
 def as_row(heads: Sequence[Head], chosen: Sequence[Head]) -> Int[np.ndarray, " head"]:
@@ -193,14 +167,15 @@ def _by_token(outcomes: Outcomes, variant: int, names: list[str]) -> tuple[Token
     return tuple(TokenAccuracy(token=name, accuracy=float(share)) for name, share, counted in rows if counted)
 
 
-def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
+def measure_drops(outcomes: Outcomes, names: list[str], largest: float | None = None) -> list[Drop]:
     """Test every variant against the first; all tests are one family."""
-    before, after = outcomes.right[0], outcomes.right[1:]
-    lost, gained = count_changes(before, after)
-    n, judged = len(before), judge(lost, gained, len(before))
+    n, after = outcomes.right.shape[1], len(outcomes) - 1
+    lost, gained = count_changes(outcomes.right[0], outcomes.right[1:])
+    found = paired_drops(outcomes.values[:1], outcomes.values[1:], largest)
+    judged, points = judge_drops(found), drops_in_points(outcomes)
     losses, baseline = outcomes.mean_loss[1:], float(outcomes.mean_loss[0])
     needed = [
-        n_to_decide(int(lost[i]), int(gained[i]), n, TAILS * len(after)) if verdict == "undecided" else None
+        examples_to_decide(found, i, n, TAILS * after) if verdict == "undecided" else None
         for i, verdict in enumerate(judged.verdict)
     ]
     return [
@@ -208,7 +183,7 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
             n=n,
             lost=int(lost[i]),
             gained=int(gained[i]),
-            drop=100 * float(lost[i] - gained[i]) / n,
+            drop=float(points[i]),
             interval=judged.ends(i),
             interval_90=judged.ends_90(i),
             p=float(judged.p[i]),
@@ -226,8 +201,9 @@ def measure_drops(outcomes: Outcomes, names: list[str]) -> list[Drop]:
             loss=float(losses[i]),
             loss_change=100 * (float(losses[i]) / baseline - 1) if baseline > 0 else None,
             loss_change_interval=_loss_change_interval(outcomes, i + 1),
+            spread=_spread(found, i),
         )
-        for i in range(len(after))
+        for i in range(after)
     ]
 
 
@@ -249,10 +225,37 @@ def count_changes(
     return (before & ~after).sum(1), (~before & after).sum(1)
 
 
+def paired_drops(before: np.ndarray, after: np.ndarray, largest: float | None = None) -> Drops:
+    """The paired drops between values of the same examples, along the last axis: right or wrong, or of any size."""
+    if before.dtype == bool:
+        lost, gained = (before & ~after).sum(-1), (~before & after).sum(-1)
+        return CountedDrops(lost, gained, before.shape[-1])
+    return MeasuredDrops(moments_of(before.astype(np.float64) - after, largest))
+
+
+def drops_in_points(outcomes: Outcomes) -> Float[np.ndarray, " variant"]:
+    """The drop of every variant but the first, in points."""
+    if outcomes.value is None:
+        lost, gained = count_changes(outcomes.right[0], outcomes.right[1:])
+        return np.asarray(100 * (lost - gained).astype(np.float64) / outcomes.right.shape[1])
+    return np.asarray(100 * (outcomes.value[:1].astype(np.float64) - outcomes.value[1:]).mean(1))
+
+
+def _spread(found: Drops, one: int) -> Spread | None:
+    if not isinstance(found, MeasuredDrops):
+        return None
+    deviation, skewness, n = (x[one] for x in (found.found.deviation, found.found.skewness, found.found.n))
+    return Spread(n=int(n), deviation=float(deviation), skewness=float(skewness))
+
+
 def paired_drop(
-    before: Bool[np.ndarray, " example"], after: Bool[np.ndarray, " example"]
+    before: np.ndarray, after: np.ndarray, largest: float | None = None
 ) -> tuple[float, tuple[float, float]]:
     """The drop between two variants on the same examples, in points, and its 95 % interval."""
-    lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
-    low, high = paired_interval(lost, gained, len(before))
-    return 100 * (lost - gained) / len(before), (100 * float(low), 100 * float(high))
+    low, high = paired_drops(before, after, largest).interval(0.95)
+    if before.dtype == bool:
+        lost, gained = (int(count[0]) for count in count_changes(before, after[None]))
+        mean = 100 * (lost - gained) / len(before)
+    else:
+        mean = 100 * float((before.astype(np.float64) - after).mean())
+    return mean, (100 * float(low), 100 * float(high))

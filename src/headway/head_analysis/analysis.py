@@ -10,8 +10,9 @@ import numpy as np
 from headway.callbacks import OnStepProgress
 from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
-from headway.head_analysis.ablation import KINDS, SingleAblation
+from headway.head_analysis.ablation import SingleAblation
 from headway.head_analysis.capture import capture_examples
+from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.instrument import Analysis, Clock, Subject
 from headway.head_analysis.scores import Scoring, definitions, role_of
 from headway.head_analysis.variants import heads_of
@@ -195,7 +196,7 @@ def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dic
     sizes = {"examples": n, "permutations": permutations, "decoded": min(CHECKED, n)}
     for analysis in analyses():
         for step, cost in analysis.costs().items():
-            passes = max(cost.passes(trained, permutations), 1)
+            passes = max(cost.passes(trained.model.sites, permutations), 1)
             sizes[step] = int(np.clip(cost.budget * scale / passes, min(100, n // 2), cost.most(n)))
     return sizes
 

@@ -11,8 +11,8 @@ from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.errors import InstrumentError
 from headway.evaluation import NEAR_TIE, Trained, decode, disagreeing
-from headway.head_analysis.ablation import KINDS, make_replacements
 from headway.head_analysis.handles import edits_of, intervene
+from headway.head_analysis.head_runs import KINDS, make_replacements
 from headway.head_analysis.independent import differing, mixed, silenced, values_and_outputs
 from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.partial_forward import PartialForward, Replacement, run_tree

@@ -11,8 +11,9 @@ import torch
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained, decode
-from headway.head_analysis.ablation import as_row, make_replacements
+from headway.head_analysis.ablation import as_row
 from headway.head_analysis.handles import Edit, edits_of, intervene
+from headway.head_analysis.head_runs import make_replacements
 from headway.head_analysis.instrument import OneStep, Subject
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants
 from headway.model.sites import Head

@@ -10,7 +10,7 @@ What is said and shown of it is the result's own (`results.analyses.Finding`); t
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -19,6 +19,8 @@ from headway.callbacks import OnProgress, OnStepProgress
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
+    from headway.head_analysis.head_runs import HeadRuns
+    from headway.model.sites import HeadSite
     from headway.tasks import Examples
 
 R = TypeVar("R")
@@ -44,12 +46,12 @@ class Cost:
     """The budget of a step, in passes over one example of three-digit addition on a CPU; larger models get fewer
     examples.
 
-    `passes` says how many passes an example takes, of a model and with so many sampled orders, and `most` how many
-    examples of n are of use.
+    `passes` says how many passes an example takes, of a model's sites and with so many sampled orders, and `most` how
+    many examples of n are of use.
     """
 
     budget: int
-    passes: "Callable[[Trained, int], int]"
+    passes: "Callable[[Sequence[HeadSite], int], int]"
     most: Callable[[int], int] = lambda n: n
 
 
@@ -63,6 +65,13 @@ class Subject:
     maps: int
     sizes: Mapping[str, int]
     found: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> "HeadRuns":
+        """The model and the examples, as ablations ask for them."""
+        from headway.head_analysis.head_runs import TrainedRuns
+
+        return TrainedRuns(self.trained, self.examples)
 
 
 class Analysis(ABC, Generic[R]):

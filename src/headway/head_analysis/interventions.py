@@ -19,9 +19,10 @@ from jaxtyping import Bool, Int
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
 from headway.head_analysis.ablation import as_row
+from headway.head_analysis.head_runs import heads_in
 from headway.head_analysis.instrument import Cost, OneStep, Subject
 from headway.head_analysis.variants import heads_of, patch_source, run_variants, zero
-from headway.model.sites import Head
+from headway.model.sites import Head, HeadSite
 from headway.randomness import generator
 from headway.results import patching as results
 from headway.results.patching import ControlRow, Controls, Difference, Patched, Patching, Rate, Strongest
@@ -35,11 +36,10 @@ MOVES = 0.05
 """A patch has an effect if the interval of its rate lies above this share, and none if the interval lies below it."""
 
 
-def groups_of(trained: Trained) -> Groups:
+def groups_of(every: Sequence[HeadSite]) -> Groups:
     """Each head alone, then the heads of each site and of each kind together."""
-    heads = heads_of(trained)
-    groups: Groups = {str(head): [head] for head in heads}
-    sites = [site for site in trained.model.sites if site.heads]
+    groups: Groups = {str(head): [head] for head in heads_in(every)}
+    sites = [site for site in every if site.heads]
     groups |= {site.name: site.heads for site in sites}
     for kind in dict.fromkeys(site.kind for site in sites):
         groups[f"all {kind}"] = [head for site in sites if site.kind == kind for head in site.heads]
@@ -52,7 +52,7 @@ class ActivationPatching(OneStep[Patching]):
     name, result = "interventions", Patching
 
     def costs(self) -> dict[str, Cost]:
-        return {"interventions": Cost(225_000, lambda run, _: len(groups_of(run)) * 15, most=lambda n: 5 * n)}
+        return {"interventions": Cost(225_000, lambda sites, _: len(groups_of(sites)) * 15, most=lambda n: 5 * n)}
 
     def make(self, subject: Subject, progress: OnProgress) -> Patching:
         return intervene_on_contrasts(subject.trained, subject.sizes["interventions"], progress=progress)
@@ -65,7 +65,7 @@ def intervene_on_contrasts(
     contrasts = trained.task.contrasts(generator(trained.config.data.seed, "contrasts"), n)
     found = []
     for index, contrast in enumerate(contrasts):
-        found.append(patching_flip_rates(trained, contrast, groups or groups_of(trained)))
+        found.append(patching_flip_rates(trained, contrast, groups or groups_of(trained.model.sites)))
         progress(index + 1, len(contrasts))
     return Patching(n=n, contrasts=tuple(found))
 

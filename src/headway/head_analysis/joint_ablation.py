@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headway.callbacks import OnProgress
-from headway.evaluation import Trained
-from headway.head_analysis.ablation import as_row, make_replacements, paired_drop
-from headway.head_analysis.variants import ReplacementOf, heads_of, run_variants
-from headway.head_analysis.verdicts import judge
+from headway.head_analysis.ablation import as_row, paired_drop, paired_drops
+from headway.head_analysis.head_runs import HeadRuns, heads_in
+from headway.head_analysis.variants import Outcomes
+from headway.head_analysis.verdicts import judge_drops
 from headway.model.sites import Head
 from headway.results.joint_ablation import (
     Comparison,
@@ -29,8 +29,15 @@ from headway.results.joint_ablation import (
     Shapley,
     Step,
 )
-from headway.statistics import difference_interval, holm, mean_is_zero, wilson_interval
-from headway.tasks import Examples
+from headway.statistics import (
+    difference_interval,
+    holm,
+    mean_differs,
+    mean_is_zero,
+    moments_of,
+    values_interval,
+    wilson_interval,
+)
 
 LIMITS = (1.0, 5.0)
 """Limits of the drop, in points, for which the largest removable sets are sought."""
@@ -38,23 +45,10 @@ EXACT_HEADS = 12
 """Up to this many heads, every subset is run."""
 MOST_PAIRS = 2_000
 SHOWN_PAIRS = 40
+KIND = "zero"
+"""Heads are ablated together by zeros."""
 
 Subsets = Bool[np.ndarray, "subset head"]
-
-
-class AblationContext:
-    """A model and the examples on which sets of its heads are ablated."""
-
-    def __init__(self, trained: Trained, examples: Examples, kind: str = "zero"):
-        self.trained, self.examples, self.kind = trained, examples, kind
-        self.heads = heads_of(trained)
-        self.replacements: list[ReplacementOf] = make_replacements(trained, examples, [kind])[0]
-
-    def right_without(
-        self, plan: Int[np.ndarray, "variant head"], progress: OnProgress = lambda done, total: None
-    ) -> Any:
-        """The outcomes of each variant; a 1 in the mask ablates that head."""
-        return run_variants(self.trained, self.examples, plan, self.replacements, progress)
 
 
 # Elimination
@@ -71,8 +65,8 @@ class Eliminated(NamedTuple):
 
 
 def eliminate(
-    chosen_on: AblationContext,
-    reported_on: AblationContext,
+    chosen_on: HeadRuns,
+    reported_on: HeadRuns,
     single_drops: dict[str, float],
     progress: OnProgress = lambda done, total: None,
 ) -> Eliminated:
@@ -82,19 +76,19 @@ def eliminate(
     the largest removable sets are reported on the other.
     """
     order, searched = _elimination_order(chosen_on, progress)
-    heads = chosen_on.heads
+    heads = heads_in(chosen_on.sites)
     nested = [as_row(heads, order[:count]) for count in range(len(order) + 1)]
     others: list[list[Head]] = []
     for limit in LIMITS:
         others += [_alone_under(heads, single_drops, limit), _adding_up(heads, single_drops, limit)]
-    outcomes = reported_on.right_without(np.stack([*nested, *(as_row(heads, chosen) for chosen in others)]))
-    found = [paired_comparison(outcomes.right, row) for row in range(len(outcomes))]
+    outcomes = reported_on.run(np.stack([*nested, *(as_row(heads, chosen) for chosen in others)]))
+    found = [paired_comparison(outcomes, row, reported_on.largest_change) for row in range(len(outcomes))]
     promised = np.cumsum([0.0, *(single_drops[str(head)] for head in order)])
     steps = tuple(
         Step(
             left=len(heads) - count,
             removed=str(order[count - 1]) if count else None,
-            accuracy_when_chosen=float(searched[count]),
+            accuracy_when_chosen=float(searched.accuracy[count]),
             sum_of_single_drops=float(promised[count]),
             **vars(found[count]),
         )
@@ -102,7 +96,7 @@ def eliminate(
     )
     removable = []
     for index, limit in enumerate(LIMITS):
-        count = _most_under(searched, limit)
+        count = _most_under(searched.value, limit)
         alone, adding = (2 * index + which for which in (0, 1))
         removable.append(
             Removable(
@@ -116,9 +110,9 @@ def eliminate(
         )
     gone = len(removable[0].heads)
     elimination = Elimination(
-        kind=chosen_on.kind,
-        n_chosen_on=len(chosen_on.examples),
-        n_reported_on=len(reported_on.examples),
+        kind=KIND,
+        n_chosen_on=len(chosen_on),
+        n_reported_on=len(reported_on),
         steps=steps,
     )
     enough = _set_of([head for head in heads if head in order[gone:]], found[gone])
@@ -133,57 +127,65 @@ def _set_of(heads: Sequence[Head], found: Comparison) -> HeadSet:
     return HeadSet(heads=names(heads), **vars(found))
 
 
-def _elimination_order(context: AblationContext, progress: OnProgress) -> tuple[list[Head], np.ndarray]:
-    """The order in which heads are removed, and the accuracy after each removal."""
-    gone: list[Head] = []
-    accuracy = [_accuracy_of_all(context)]
-    for head, left in _cheapest_first(context):
+class Searched(NamedTuple):
+    """After each removal, on the examples that chose it: the mean of what drops are measured in, and the accuracy."""
+
+    value: np.ndarray
+    accuracy: np.ndarray
+
+
+def _elimination_order(runs: HeadRuns, progress: OnProgress) -> tuple[list[Head], Searched]:
+    """The order in which heads are removed, and what is left after each removal."""
+    heads, gone = heads_in(runs.sites), list[Head]()
+    whole = _whole(runs)
+    found = [(float(whole.values.mean(1)[0]), float(whole.accuracy[0]))]
+    for head, value, accuracy in _cheapest_first(runs):
         gone.append(head)
-        accuracy.append(left)
-        progress(len(gone), len(context.heads))
-    return gone, np.array(accuracy)
+        found.append((value, accuracy))
+        progress(len(gone), len(heads))
+    return gone, Searched(*np.array(found).T)
 
 
-def largest_removable(
-    context: AblationContext, limit: float, progress: OnProgress = lambda done, total: None
-) -> list[Head]:
+def largest_removable(runs: HeadRuns, limit: float, progress: OnProgress = lambda done, total: None) -> list[Head]:
     """The longest prefix of the elimination order whose drop is under `limit` points."""
-    order, accuracy = _elimination_order(context, progress)
-    return order[: _most_under(accuracy, limit)]
+    order, searched = _elimination_order(runs, progress)
+    return order[: _most_under(searched.value, limit)]
 
 
-def _most_under(accuracy: np.ndarray, limit: float) -> int:
+def _most_under(value: np.ndarray, limit: float) -> int:
     """The largest number of removed heads whose drop is under the limit; the curve may fall and recover."""
-    return int(np.flatnonzero(_points(accuracy[0], accuracy) < limit)[-1])
+    return int(np.flatnonzero(_points(value[0], value) < limit)[-1])
 
 
-def single_drops(context: AblationContext) -> dict[str, float]:
+def single_drops(runs: HeadRuns) -> dict[str, float]:
     """What each head costs alone, in points."""
-    alone = np.eye(len(context.heads), dtype=np.int64)
-    accuracy = context.right_without(alone).accuracy if len(alone) else np.zeros(0)
-    drops = _points(_accuracy_of_all(context), accuracy)
-    return {str(head): float(drop) for head, drop in zip(context.heads, drops, strict=True)}
+    heads = heads_in(runs.sites)
+    alone = np.eye(len(heads), dtype=np.int64)
+    values = runs.run(alone).values.mean(1) if len(alone) else np.zeros(0)
+    drops = _points(float(_whole(runs).values.mean(1)[0]), values)
+    return {str(head): float(drop) for head, drop in zip(heads, drops, strict=True)}
 
 
-def _accuracy_of_all(context: AblationContext) -> float:
-    return float(context.right_without(np.zeros((1, len(context.heads)), dtype=np.int64)).accuracy[0])
+def _whole(runs: HeadRuns) -> Outcomes:
+    return runs.run(np.zeros((1, len(heads_in(runs.sites))), dtype=np.int64))
 
 
 def _points(before: float, after: Any) -> Any:
-    """The drop between two accuracies in points, rounded so that 29 to 28 right of 100 is exactly one point."""
+    """The drop between two means in points, rounded so that 29 to 28 right of 100 is exactly one point."""
     return np.round(100 * (before - after), 9)
 
 
-def _cheapest_first(context: AblationContext) -> Iterator[tuple[Head, float]]:
-    """Yield the head that costs least (by accuracy, then by loss) and the accuracy without it, until none is left."""
-    heads = context.heads
+def _cheapest_first(runs: HeadRuns) -> Iterator[tuple[Head, float, float]]:
+    """Yield the head that costs least (then by loss), and mean and accuracy without it, until none is left."""
+    heads = heads_in(runs.sites)
     gone: list[Head] = []
     while len(gone) < len(heads):
         left = [head for head in heads if head not in gone]
-        outcomes = context.right_without(np.stack([as_row(heads, [*gone, head]) for head in left]))
-        best = min(range(len(left)), key=lambda i: (-outcomes.accuracy[i], outcomes.mean_loss[i]))
+        outcomes = runs.run(np.stack([as_row(heads, [*gone, head]) for head in left]))
+        value = outcomes.values.mean(1)
+        best = min(range(len(left)), key=lambda i: (-value[i], outcomes.mean_loss[i]))
         gone.append(left[best])
-        yield left[best], float(outcomes.accuracy[best])
+        yield left[best], float(value[best]), float(outcomes.accuracy[best])
 
 
 def _alone_under(heads: Sequence[Head], drops: dict[str, float], limit: float) -> list[Head]:
@@ -199,12 +201,16 @@ def _adding_up(heads: Sequence[Head], drops: dict[str, float], limit: float) -> 
     return ranked[: int(within[-1]) + 1] if len(within) else []
 
 
-def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> Comparison:
+def paired_comparison(outcomes: Outcomes, row: int, largest: float | None = None) -> Comparison:
     """Accuracy of a variant, and its paired drop from the first variant, in points."""
-    drop, interval = paired_drop(right[0], right[row])
+    return _comparison(outcomes.right[row], outcomes.values[0], outcomes.values[row], largest)
+
+
+def _comparison(right: np.ndarray, before: np.ndarray, after: np.ndarray, largest: float | None) -> Comparison:
+    drop, interval = paired_drop(before, after, largest)
     return Comparison(
-        accuracy=float(right[row].mean()),
-        interval=wilson_interval(int(right[row].sum()), right.shape[1]),
+        accuracy=float(right.mean()),
+        interval=wilson_interval(int(right.sum()), len(right)),
         drop=drop,
         drop_interval=interval,
     )
@@ -213,26 +219,24 @@ def paired_comparison(right: Bool[np.ndarray, "variant example"], row: int) -> C
 # Shapley values
 
 
-def shapley_exact(
-    context: AblationContext, players: Sequence[Head], progress: OnProgress = lambda done, total: None
-) -> Shapley:
-    """Exact Shapley values of some heads over all their subsets, with the other heads left on; in points of accuracy.
+def shapley_exact(runs: HeadRuns, players: Sequence[Head], progress: OnProgress = lambda done, total: None) -> Shapley:
+    """Exact Shapley values of some heads over all their subsets, with the other heads left on; in points.
 
     value(h) = sum over sets S without h of |S|! (m - |S| - 1)! / m! x (accuracy with S and h - accuracy with S).
     It is a mean over examples of each example's own value, and its standard error comes from their spread.
     """
     subsets = all_subsets(len(players))
-    right = context.right_without(_plan_keeping(context, players, subsets), progress).right
-    values = 100 * shapley_values(subsets, right.astype(np.float64))
+    outcomes = runs.run(_plan_keeping(runs, players, subsets), progress=progress)
+    values = 100 * shapley_values(subsets, outcomes.values.astype(np.float64))
     return Shapley(
         exact=True,
         subsets=len(subsets),
-        n=right.shape[1],
+        n=len(runs),
         values=tuple(
             Credit(head=str(head), value=float(v.mean()), error=float(v.std(ddof=1) / len(v) ** 0.5))
             for head, v in zip(players, values, strict=True)
         ),
-        smallest_sufficient=_smallest(players, subsets, right),
+        smallest_sufficient=_smallest(players, subsets, outcomes, runs.largest_change),
     )
 
 
@@ -253,27 +257,28 @@ def shapley_values(subsets: Subsets, value: Float[np.ndarray, "subset example"])
     return found
 
 
-def _plan_keeping(context: AblationContext, players: Sequence[Head], kept: Subsets) -> Int[np.ndarray, "subset every"]:
-    plan = np.zeros((len(kept), len(context.heads)), dtype=np.int64)
-    plan[:, [context.heads.index(head) for head in players]] = ~kept
+def _plan_keeping(runs: HeadRuns, players: Sequence[Head], kept: Subsets) -> Int[np.ndarray, "subset every"]:
+    heads = heads_in(runs.sites)
+    plan = np.zeros((len(kept), len(heads)), dtype=np.int64)
+    plan[:, [heads.index(head) for head in players]] = ~kept
     return plan
 
 
-def _smallest(players: Sequence[Head], subsets: Subsets, right: Bool[np.ndarray, "subset example"]) -> HeadSet:
+def _smallest(players: Sequence[Head], subsets: Subsets, outcomes: Outcomes, largest: float | None) -> HeadSet:
     """The smallest subset of these heads that costs less than a point (the best of equal ones), with the other heads
     on.
 
     Chosen on every other example, reported on those between.
     """
-    accuracy, others = right[:, ::2].mean(1), right[:, 1::2]
-    enough = np.flatnonzero(_points(accuracy[-1], accuracy) < LIMITS[0])
-    best = min(enough.tolist(), key=lambda i: (int(subsets[i].sum()), -accuracy[i]))
+    value, others = outcomes.values[:, ::2].mean(1), outcomes.values[:, 1::2]
+    enough = np.flatnonzero(_points(value[-1], value) < LIMITS[0])
+    best = min(enough.tolist(), key=lambda i: (int(subsets[i].sum()), -value[i]))
     kept = [head for head, stays in zip(players, subsets[best], strict=True) if stays]
-    return _set_of(kept, paired_comparison(np.stack([others[-1], others[best]]), 1))
+    return _set_of(kept, _comparison(outcomes.right[best, 1::2], others[-1], others[best], largest))
 
 
 def shapley_sampled(
-    context: AblationContext,
+    runs: HeadRuns,
     players: Sequence[Head],
     permutations: int,
     random: np.random.Generator,
@@ -287,24 +292,24 @@ def shapley_sampled(
     orders = [order for _ in range(pairs) for order in _there_and_back(random.permutation(m))]
     kept = np.stack([np.isin(np.arange(m), order[:count]) for order in orders for count in range(m + 1)])
     unique, where = np.unique(kept, axis=0, return_inverse=True)
-    right = context.right_without(_plan_keeping(context, players, unique), progress).right
+    value_of = runs.run(_plan_keeping(runs, players, unique), progress=progress).values.astype(np.float64)
     where = where.reshape(len(orders), m + 1)
     by_order = np.zeros((len(orders), m))
-    by_example = np.zeros((m, right.shape[1]))
+    by_example = np.zeros((m, len(runs)))
     for order, rows in zip(orders, where, strict=True):
-        gain = right[rows[1:]].astype(np.float64) - right[rows[:-1]]
+        gain = value_of[rows[1:]] - value_of[rows[:-1]]
         by_example[order] += gain / len(orders)
     for index, (order, rows) in enumerate(zip(orders, where, strict=True)):
-        by_order[index, order] = right[rows[1:]].mean(1) - right[rows[:-1]].mean(1)
+        by_order[index, order] = value_of[rows[1:]].mean(1) - value_of[rows[:-1]].mean(1)
     by_pair = by_order.reshape(pairs, 2, m).mean(1)
     value = 100 * by_pair.mean(0)
-    error = 100 * np.sqrt(by_pair.var(0, ddof=1) / pairs + by_example.var(1, ddof=1) / right.shape[1])
+    error = 100 * np.sqrt(by_pair.var(0, ddof=1) / pairs + by_example.var(1, ddof=1) / len(runs))
     found = zip(players, value, error, strict=True)
     return Shapley(
         exact=False,
         permutations=len(orders),
         subsets=len(unique),
-        n=right.shape[1],
+        n=len(runs),
         values=tuple(Credit(head=str(head), value=float(v), error=float(e)) for head, v, e in found),
     )
 
@@ -314,7 +319,7 @@ def _there_and_back(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shapley(
-    context: AblationContext,
+    runs: HeadRuns,
     players: Sequence[Head],
     permutations: int,
     random: np.random.Generator,
@@ -322,8 +327,8 @@ def shapley(
 ) -> Shapley:
     """Exact Shapley values if every subset can be run, sampled ones otherwise."""
     if len(players) <= EXACT_HEADS:
-        return shapley_exact(context, players, progress)
-    return shapley_sampled(context, players, permutations, random, progress)
+        return shapley_exact(runs, players, progress)
+    return shapley_sampled(runs, players, permutations, random, progress)
 
 
 # Pairs
@@ -335,28 +340,26 @@ def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
     return pairs if len(pairs) <= MOST_PAIRS else [(i, j) for i, j in pairs if heads[i].site == heads[j].site]
 
 
-def measure_pairs(context: AblationContext, progress: OnProgress = lambda done, total: None) -> Pairs:
+def measure_pairs(runs: HeadRuns, progress: OnProgress = lambda done, total: None) -> Pairs:
     """The interaction of every pair, positive for redundant pairs, strongest first.
 
-    interaction = drop of both - drop of one - drop of the other, example by example; it is -2 to 2. What is tested is
-    the mean that is reported, against 0; Holm over the pairs.
+    interaction = drop of both - drop of one - drop of the other, example by example; of right answers it is -2 to 2.
+    What is tested is the mean that is reported, against 0; Holm over the pairs.
     """
-    heads = context.heads
+    heads = heads_in(runs.sites)
     pairs = which_pairs(heads)
     if not pairs:
-        return Pairs(n=len(context.examples), tested=0, pairs=())
+        return Pairs(n=len(runs), tested=0, pairs=())
     first, second = np.array(pairs).T
     alone = np.eye(len(heads), dtype=np.int64)
     plan = np.concatenate([np.zeros((1, len(heads)), dtype=np.int64), alone, alone[first] + alone[second]])
-    right = context.right_without(plan, progress).right.astype(np.int64)
-    before, single, both = right[0], right[1 : len(heads) + 1], right[len(heads) + 1 :]
+    values = runs.run(plan, progress=progress).values
+    judged = judge_drops(paired_drops(values[:1], values[len(heads) + 1 :], runs.largest_change))
+    exact = values.astype(np.int64 if values.dtype == bool else np.float64)
+    before, single, both = exact[0], exact[1 : len(heads) + 1], exact[len(heads) + 1 :]
     extra = single[first] + single[second] - before - both
-    p = holm(mean_is_zero(np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)))
-    n = right.shape[1]
-    lost, gained = ((before == 1) & (both == 0)).sum(1), ((before == 0) & (both == 1)).sum(1)
-    judged = judge(lost, gained, n)
-    mean, ends = 100 * extra.mean(1), [100 * end for end in difference_interval(extra)]
-    drops = 100 * (before.mean() - single.mean(1))
+    p, low, high = _interaction(extra, runs.largest_change)
+    mean, drops = 100 * extra.mean(1), 100 * (before.mean() - single.mean(1))
     found = [
         Pair(
             heads=(str(heads[i]), str(heads[j])),
@@ -365,10 +368,19 @@ def measure_pairs(context: AblationContext, progress: OnProgress = lambda done, 
             together_interval=judged.ends(k),
             verdict_together=str(judged.verdict[k]),
             interaction=float(mean[k]),
-            interval=(float(ends[0][k]), float(ends[1][k])),
+            interval=(100 * float(low[k]), 100 * float(high[k])),
             p_holm=float(p[k]),
         )
         for k, (i, j) in enumerate(pairs)
     ]
     found.sort(key=lambda pair: -abs(pair.interaction))
-    return Pairs(n=n, tested=len(pairs), pairs=tuple(found[:SHOWN_PAIRS]))
+    return Pairs(n=len(runs), tested=len(pairs), pairs=tuple(found[:SHOWN_PAIRS]))
+
+
+def _interaction(extra: np.ndarray, largest: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The corrected p-value of every interaction, and the ends of its interval, as shares of everything."""
+    if extra.dtype == np.int64:
+        counts = np.stack([(extra == size).sum(1) for size in range(-2, 3)], axis=1)
+        return holm(mean_is_zero(counts)), *difference_interval(extra)
+    moments = moments_of(extra, None if largest is None else 2 * largest)
+    return holm(mean_differs(moments)), *values_interval(moments)

@@ -17,7 +17,8 @@ from headway.callbacks import OnProgress
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import Trained, parallel_pass
 from headway.head_analysis.ablation import as_row, paired_drop
-from headway.head_analysis.joint_ablation import AblationContext, largest_removable
+from headway.head_analysis.head_runs import TrainedRuns
+from headway.head_analysis.joint_ablation import largest_removable
 from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.model.sites import Head, parse_heads
@@ -89,7 +90,7 @@ def choose_kept(
     if not 0 < max_drop <= 100:
         raise InputError(f"--max-drop {max_drop:g}; more than 0 and at most 100 points needed")
     examples = trained.examples("validation")
-    gone = largest_removable(AblationContext(trained, examples), max_drop, progress)
+    gone = largest_removable(TrainedRuns(trained, examples), max_drop, progress)
     return [head for head in heads if head not in gone], f"elimination on {len(examples):,} validation examples"
 
 

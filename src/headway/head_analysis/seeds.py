@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.stats import spearmanr
 
-from headway.head_analysis.ablation import KINDS
+from headway.head_analysis.head_runs import KINDS
 from headway.results.heads import Head, HeadAnalysis, Prunable
 from headway.results.heads_study import (
     ContrastOverSeeds,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from headway.batches import Batch, make_batch, send
@@ -46,9 +46,16 @@ class Outcomes:
     """The margin: the right token's logit minus the best other one's, the smallest over an answer; positive if it is
     right.
     """
+    value: Float[np.ndarray, "variant example"] | None = None
+    """A real-valued metric, higher is better, as a share of its scale; None where whole-answer accuracy is measured."""
 
     def __len__(self) -> int:
         return len(self.right)
+
+    @property
+    def values(self) -> Shaped[np.ndarray, "variant example"]:
+        """What drops are measured in: the metric, or whether the answer is right."""
+        return self.right if self.value is None else self.value
 
     @property
     def accuracy(self) -> Float[np.ndarray, " variant"]:

@@ -1,17 +1,28 @@
 """When a head is called critical, important, redundant or harmful: each verdict is a claim with its own test.
 
-The drop of accuracy is in points (100 = everything). `lost` counts examples right before and wrong after, `gained`
-those wrong before and right after. All claims of a sweep are corrected as one family.
+Drops are in points (100 = everything). Of whole-answer accuracy, `lost` counts examples right before and wrong after,
+`gained` those wrong before and right after (`CountedDrops`). Of a real-valued metric, a point is a hundredth of the
+metric's scale (`MeasuredDrops`). All claims of a sweep are corrected as one family.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
 
-from headway.statistics import drop_above, holm, holm_at_once, mcnemar, paired_interval
+from headway.statistics import (
+    Moments,
+    drop_above,
+    holm,
+    holm_at_once,
+    mcnemar,
+    mean_above,
+    mean_differs,
+    paired_interval,
+    values_interval,
+)
 
 CRITICAL, IMPORTANT = 10.0, 1.0
 """Limits of the drop, in points: above CRITICAL, above IMPORTANT; redundant means within IMPORTANT of zero."""
@@ -33,18 +44,93 @@ class Claims:
     redundant: np.ndarray
 
 
-def claims_of(lost: Any, gained: Any, n: Any) -> Claims:
+@runtime_checkable
+class Drops(Protocol):
+    """Paired drops of several variants, as shares of everything, and what can be claimed of them."""
+
+    def above(self, limit: float) -> np.ndarray:
+        """P-value of "the drop is above the limit"."""
+
+    def below(self, limit: float) -> np.ndarray:
+        """P-value of "the drop is below the limit"."""
+
+    def differs(self) -> np.ndarray:
+        """P-value of "the drop is not 0"."""
+
+    def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of an interval of each drop."""
+
+    def at_sizes(self, one: int, sizes: np.ndarray) -> "Drops":
+        """One of the drops as more examples would show it, if its rates stayed as they are."""
+
+
+@dataclass(frozen=True)
+class CountedDrops:
+    """Drops of accuracy, from the examples that were lost and gained."""
+
+    lost: Any
+    gained: Any
+    n: Any
+
+    def above(self, limit: float) -> np.ndarray:
+        return drop_above(self.lost, self.gained, self.n, limit)
+
+    def below(self, limit: float) -> np.ndarray:
+        return drop_above(self.gained, self.lost, self.n, -limit)
+
+    def differs(self) -> np.ndarray:
+        return mcnemar(self.lost, self.gained)
+
+    def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+        return paired_interval(self.lost, self.gained, self.n, confidence)
+
+    def at_sizes(self, one: int, sizes: np.ndarray) -> "CountedDrops":
+        lost, gained, n = (np.broadcast_to(x, np.shape(self.lost))[one] for x in (self.lost, self.gained, self.n))
+        scaled_lost = np.rint(lost * sizes / n)
+        return CountedDrops(scaled_lost, np.minimum(np.rint(gained * sizes / n), sizes - scaled_lost), sizes)
+
+
+@dataclass(frozen=True)
+class MeasuredDrops:
+    """Drops of a real-valued metric, from the moments of the paired differences."""
+
+    found: Moments
+
+    def above(self, limit: float) -> np.ndarray:
+        return mean_above(self.found, limit)
+
+    def below(self, limit: float) -> np.ndarray:
+        return mean_above(-self.found, -limit)
+
+    def differs(self) -> np.ndarray:
+        return mean_differs(self.found)
+
+    def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+        return values_interval(self.found, confidence)
+
+    def at_sizes(self, one: int, sizes: np.ndarray) -> "MeasuredDrops":
+        parts = (self.found.mean, self.found.deviation, self.found.skewness)
+        mean, deviation, skewness = (np.full(sizes.shape, part[one]) for part in parts)
+        return MeasuredDrops(Moments(mean, deviation, skewness, sizes))
+
+
+def claims_about(drops: Drops) -> Claims:
     """Test "above 10 points", "above 1", "below -1" and "within 1 either way".
 
     Who is above 10 is above 1, and who is below -1 is below 1: no p-value is smaller than that of what follows from it.
     """
-    above, below = drop_above(lost, gained, n, IMPORTANT / 100), drop_above(gained, lost, n, -IMPORTANT / 100)
+    above, below = drops.above(IMPORTANT / 100), drops.below(IMPORTANT / 100)
     return Claims(
-        critical=np.maximum(drop_above(lost, gained, n, CRITICAL / 100), above),
+        critical=np.maximum(drops.above(CRITICAL / 100), above),
         important=above,
-        harmful=np.maximum(drop_above(gained, lost, n, IMPORTANT / 100), below),
-        redundant=np.maximum(drop_above(lost, gained, n, -IMPORTANT / 100), below),
+        harmful=np.maximum(drops.below(-IMPORTANT / 100), below),
+        redundant=np.maximum(drops.above(-IMPORTANT / 100), below),
     )
+
+
+def claims_of(lost: Any, gained: Any, n: Any) -> Claims:
+    """The same of counts of examples."""
+    return claims_about(CountedDrops(lost, gained, n))
 
 
 def correct(claims: Claims) -> Claims:
@@ -85,12 +171,17 @@ class Judged:
 
 
 def judge(lost: Int[np.ndarray, " test"], gained: Int[np.ndarray, " test"], n: int) -> Judged:
+    """Judge drops of accuracy as one family."""
+    return judge_drops(CountedDrops(lost, gained, n))
+
+
+def judge_drops(drops: Drops) -> Judged:
     """Judge drops as one family: a verdict is made where its own claim survives the correction."""
-    p = mcnemar(lost, gained)
-    claims = claims_of(lost, gained, n)
+    p = drops.differs()
+    claims = claims_about(drops)
     corrected = correct(claims)
-    low, high = (100 * end for end in paired_interval(lost, gained, n))
-    low_90, high_90 = (100 * end for end in paired_interval(lost, gained, n, confidence=0.90))
+    low, high = (100 * end for end in drops.interval(0.95))
+    low_90, high_90 = (100 * end for end in drops.interval(0.90))
     return Judged(
         low=low,
         high=high,
@@ -132,6 +223,11 @@ def overall(verdicts: Sequence[str]) -> str:
 
 
 def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | None:
+    """The same for one drop of accuracy."""
+    return examples_to_decide(CountedDrops(np.array([lost]), np.array([gained]), n), 0, n, family)
+
+
+def examples_to_decide(drops: Drops, one: int, n: int, family: int) -> int | None:
     """How many examples would decide the verdict if the rates stayed the same; None if no reasonable number would.
 
     Its p-value must then stay below ALPHA when multiplied by all that can be false at once in the family, which is the
@@ -141,20 +237,24 @@ def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | No
     while (larger := int(sizes[-1] * 1.2) + 1) <= LARGEST_N:
         sizes.append(larger)
     size = np.array(sizes[1:], dtype=np.int64)
-    scaled_lost = np.rint(lost * size / n)
-    claims = claims_of(scaled_lost, np.minimum(np.rint(gained * size / n), size - scaled_lost), size)
+    claims = claims_about(drops.at_sizes(one, size))
     corrected = Claims(*(family * getattr(claims, one.name) for one in fields(Claims)))
     decided = np.flatnonzero(decide(corrected) != "undecided")
     return int(size[decided[0]]) if len(decided) else None
 
 
 def share_under(lost: np.ndarray, gained: np.ndarray, n: int | np.ndarray, limit: float) -> tuple[float, float]:
-    """The 95 % interval of the share of heads whose true drop is under a limit.
+    """The same of drops of accuracy."""
+    return share_of_drops_under(CountedDrops(lost, gained, n), len(lost), limit)
+
+
+def share_of_drops_under(drops: Drops, tests: int, limit: float) -> tuple[float, float]:
+    """The 95 % interval of the share of heads whose true drop is under a limit, in points.
 
     The ends are those that are shown to be under it, and all but those that are shown not to be. Of each drop one of
     the two is false, so as many can be as there are drops: p-values are multiplied by their number.
     """
-    if not len(lost):
+    if not tests:
         return (0.0, 0.0)
-    above, under = drop_above(lost, gained, n, limit / 100), drop_above(gained, lost, n, -limit / 100)
-    return float(np.mean(len(lost) * under < ALPHA)), float(1 - np.mean(len(lost) * above < ALPHA))
+    above, under = drops.above(limit / 100), drops.below(limit / 100)
+    return float(np.mean(tests * under < ALPHA)), float(1 - np.mean(tests * above < ALPHA))

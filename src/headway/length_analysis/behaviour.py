@@ -21,7 +21,7 @@ from torch import Tensor
 from headway.batches import Batch, make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained, parts_of
-from headway.head_analysis.ablation import make_replacements
+from headway.head_analysis.head_runs import make_replacements
 from headway.head_analysis.scores import site_scores, task_parts
 from headway.head_analysis.variants import heads_of, run_variants
 from headway.model.sites import Head, HeadSite

@@ -80,8 +80,20 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How the paired differences of a real-valued metric are spread over the examples, as shares of the scale."""
+
+    n: int = count("differences, with two of the largest size possible where there is one")
+    deviation: float = fact("standard deviation")
+    skewness: float = fact("skewness")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drop:
     """What one change costs: the paired drop with its interval and tests, the loss and the margin.
+
+    Where `metric` of the document names a real-valued metric, the drop, its intervals, p-values and verdict are of
+    that, in points of which 100 are its scale, and `spread` is there. The other facts are of answers in any case.
 
     `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
     its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
@@ -91,10 +103,10 @@ class Drop:
     n: int = count("examples")
     lost: int = count("examples right before and wrong after")
     gained: int = count("examples wrong before and right after")
-    drop: float = fact("accuracy lost", unit="points")
+    drop: float = fact("accuracy lost, or what is lost of the metric", unit="points")
     interval: Interval = fact("95 % interval of the drop", unit="points")
     interval_90: Interval = fact("90 % interval of the drop", unit="points")
-    p: float = fraction("p-value of no difference (McNemar)")
+    p: float = fraction("p-value of no difference (McNemar; of a real-valued metric, Student and Hall)")
     p_holm: float = fraction("the same, corrected over the sweep (Holm)")
     p_equivalence: float = fraction("p-value of a drop of more than 1 point either way")
     p_equivalence_holm: float = fraction("the same, corrected over the sweep")
@@ -116,6 +128,7 @@ class Drop:
     margin_change_interval: Interval | None = fact(
         "95 % interval of the change (paired, Student's)", unit="logits", optional=True
     )
+    spread: Spread | None = fact("spread of the differences of a real-valued metric", optional=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +147,20 @@ class Head:
     deviations: Mapping[str, float | None] = fact("standard deviation over examples of each score")
     uniform: Mapping[str, float | None] = fact("score of uniform attention on each part", key="even")
     ablation: Mapping[str, Drop] = fact("effect of ablating the head, by kind of ablation: zero, mean, ...")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A real-valued metric of an example, and what the whole model has of it."""
+
+    name: str = fact("name of the metric")
+    definition: str = fact("what it measures, in words")
+    unit: str = fact("its unit")
+    higher_is_better: bool = fact("whether more of it is better; a drop is a change for the worse in any case")
+    mean: float = fact("mean over the examples of the whole model, in the unit")
+    interval: Interval = fact("95 % interval of the mean (Student and Hall)")
+    scale: float = fact("100 points of a drop, in the unit")
+    scale_of: str = fact("what the scale is")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +191,7 @@ class HeadAnalysis(Document):
     seconds: Mapping[str, float] = fact("time of each part", unit="s")
     warnings: tuple[str, ...] = fact("remarks on the verdicts")
     unit_of_drops: str = fact("unit of drops", default="points of whole-answer accuracy (100 = everything)")
+    metric: Metric | None = fact("real-valued metric that drops are of; none for whole answers", optional=True)
     baseline: Baseline = fact("the model without ablation")
     definitions: Mapping[str, str] = fact("meaning, formula and worked example of each score")
     family: int = count("number of claims in the correction of the single-ablation verdicts")

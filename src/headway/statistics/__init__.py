@@ -11,6 +11,7 @@ from headway.statistics.means import (
     welch_interval,
 )
 from headway.statistics.paired import drop_above, equivalence, mcnemar, paired_interval
+from headway.statistics.paired_values import Moments, mean_above, mean_differs, moments_of, values_interval
 from headway.statistics.proportions import (
     above_share,
     binomial_between,
