@@ -22,7 +22,7 @@ from benchmarks.peers import BATCH, HuggingFaceLoop, Peer, PlainLoop, hugging_fa
 from headway.api import read_recipe
 from headway.batches import make_batch
 from headway.config import RunConfig
-from headway.evaluation import Trained, load, parallel_pass
+from headway.evaluation import Trained, load, teacher_forced_pass
 from headway.randomness import generator
 from headway.tasks import Examples, make_task
 from headway.training import train
@@ -197,7 +197,7 @@ def passes_of_ours(config: RunConfig, device: torch.device) -> Iterator[tuple[in
 def answers(trained: Trained, examples: Examples) -> np.ndarray:
     """Which whole answers are right."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
-    predicted = parallel_pass(trained.model, batch, trained.task.vocabulary.pad).predicted
+    predicted = teacher_forced_pass(trained.model, batch, trained.task.vocabulary.pad).predicted
     found: np.ndarray = trained.task.correct(predicted, batch.target).cpu().numpy()
     return found
 

@@ -24,6 +24,7 @@ torch.set_num_threads(1)
 settings.register_profile("headway", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("headway")
 
+
 def pytest_runtest_setup() -> None:
     test_number[0] += 1
 

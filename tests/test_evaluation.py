@@ -10,7 +10,7 @@ import torch
 from headway import evaluation
 from headway.batches import make_batch, make_model
 from headway.errors import InputError
-from headway.evaluation import Trained, decode, disagreeing, evaluate, load, parallel_pass
+from headway.evaluation import Trained, decode, disagreeing, evaluate, load, teacher_forced_pass
 from headway.model import transformer
 from headway.model.attention import KeyValueCache, Visibility
 from headway.runs import RunDirectory
@@ -176,7 +176,7 @@ def test_the_loss_of_a_split_is_the_mean_over_its_tokens(tmp_path: Path) -> None
     total = count = 0.0
     for row in range(len(examples)):
         batch = make_batch(trained.task, trained.model, examples.take([row]), torch.device("cpu"))
-        answer = parallel_pass(trained.model, batch, trained.task.vocabulary.pad)
+        answer = teacher_forced_pass(trained.model, batch, trained.task.vocabulary.pad)
         total, count = total + float(answer.loss), count + answer.counted
     # 1e-5: fp32 sums over batches of one and over large ones differ in the last digits.
     assert evaluate(trained, "test").loss == pytest.approx(total / count, rel=1e-5)

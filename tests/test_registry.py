@@ -83,14 +83,17 @@ def test_a_class_from_outside_is_found_by_its_module_and_name():
     [
         ("no_such_package.tasks:Copy", "task 'no_such_package.tasks:Copy': no module named 'no_such_package'; install"),
         ("outside_tasks:Thrice", "task 'outside_tasks:Thrice': module outside_tasks has no Thrice"),
-        ("outside_tasks:not_a_class", "task 'outside_tasks:not_a_class' is no task; a class that derives from headway"),
+        (
+            "outside_tasks:not_a_class",
+            "task 'outside_tasks:not_a_class' is not a task; a class that derives from headway",
+        ),
         (
             "headway.model.encodings.base:Encoding",
-            "is no task; a class that derives from headway.tasks.base.Task needed",
+            "is not a task; a class that derives from headway.tasks.base.Task needed",
         ),
         ("broken_tasks:Copy", r"its module cannot be imported \(ZeroDivisionError: division by zero\)"),
-        ("outside tasks:Copy", "is no name of a class; package.module:Class needed"),
-        (":", "is no name of a class; package.module:Class needed"),
+        ("outside tasks:Copy", "is not the name of a class; package.module:Class needed"),
+        (":", "is not the name of a class; package.module:Class needed"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(name: str, words: str):

@@ -1,4 +1,4 @@
-"""The Python names that mirror commands and need more than one room."""
+"""The Python functions of commands that need several rooms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def recipe_folder() -> Path:
-    """Where the recipes are: inside an installed package, or beside the source tree."""
+    """The folder of the recipes: inside an installed package, or beside the source tree."""
     inside = Path(__file__).parent / "recipes"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "recipes"
 
 
 def find_recipe(text: str) -> Path:
-    """A recipe's path, from a path or from the name of one that comes with headway."""
+    """A recipe's path, from a path or from the name of a recipe of headway."""
     known = {found.stem: found for found in recipe_folder().glob("*.toml")}
     if text in known:
         return known[text]
@@ -92,7 +92,9 @@ def plan_sweep(
     budget: int | None = None,
     split: str | None = "auto",
 ) -> "SweepPlan":
-    """The trials of a grid over a recipe (name or path), or with `trials` those of a search; its own seed if none."""
+    """The trials of a grid over a recipe (name or path), or of a search if `trials` is given; default seed: the
+    recipe's.
+    """
     from headway.sweeps.plan import plan_grid
     from headway.sweeps.search import measured_split, plan_search
 
@@ -127,10 +129,10 @@ def sweep(
     cpus: float | None = None,
     gpus: float | None = None,
 ) -> "SweepResult":
-    """Train every combination of the varied settings with every seed; called again, it continues.
+    """Train every combination of the varied settings with every seed; a repeated call continues.
 
-    With `trials`, so many settings are drawn instead, also from ranges such as `"1e-4..1e-2:log"`. `split` "auto" is
-    the test split, and nothing in a search. The other arguments are the options of `headway sweep`.
+    With `trials`, that many settings are drawn instead, also from ranges such as `"1e-4..1e-2:log"`. `split` "auto" is
+    the test split for a grid and none for a search. The other arguments are the options of `headway sweep`.
 
     >>> hw.sweep("quick-addition", vary={"train.lr": [1e-3, 2e-3]}, seeds=range(8))   # doctest: +SKIP
     """
@@ -172,7 +174,7 @@ def prune(
     progress: OnProgress = lambda done, total: None,
     on_event: OnEvent = lambda event: None,
 ) -> "PruneResult":
-    """A run of its own without some heads: those to keep, or all that can go for fewer than `max_drop` points.
+    """Make a run without some heads: with the heads `keep`, or without all that cost less than `max_drop` points.
 
     >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
     """
@@ -211,7 +213,7 @@ def prune(
         best = load(place, device=device)
         tuned = Finetuned(steps=steps, best_step=best.step, **vars(compare_accuracy(trained, best, test)))
     if max_drop is not None and measured.drop >= max_drop:
-        text = f"chosen for under {max_drop:g} points on validation, it costs {measured.drop:.2f} on the test split"
+        text = f"chosen for a drop under {max_drop:g} points on validation; on the test split it is {measured.drop:.2f}"
         on_event({"event": "warning", "text": text})
     return PruneResult(
         run=str(place),
@@ -225,7 +227,7 @@ def prune(
 
 
 def _train_on(config: RunConfig, place: Path, **how: Any) -> int:
-    """Train the run at `place` to its end, and say how many steps it has; stopped halfway, it is a run all the same."""
+    """Train the run at `place` to its end; returns its steps. An interrupted run is still usable."""
     from headway.training import train as run_training
 
     try:

@@ -1,4 +1,4 @@
-"""Examples as tensors on a device, ready for the model: the one place where tasks and model meet."""
+"""Converts examples to tensors on a device: the only module that imports both tasks and model."""
 
 from dataclasses import dataclass
 
@@ -15,16 +15,17 @@ from headway.tasks.base import Examples, Task
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes into the model and what should come out."""
+    """The model's inputs and the target."""
 
     inputs: Inputs
     target: Int[Tensor, "batch *answer"]
 
 
 def make_batch(task: Task, model: Transformer, examples: Examples, device: torch.device, *, cut: bool = True) -> Batch:
-    """Examples as tensors; padding that no row needs is cut.
+    """Examples as tensors; columns that are padding in every row are cut.
 
-    Training does not cut: the shape of a step, and so the place of every random number in it, stays the same.
+    Training does not cut them, so that the shape of a step, and with it the index of every random number, stays the
+    same.
     """
     pad = task.vocabulary.pad
     source, target = examples.source, examples.target
@@ -42,7 +43,7 @@ def collate(
     *,
     padded: bool,
 ) -> Batch:
-    """Put BOS before the answer, ask the task for the positions, and hide padding where there is some."""
+    """Put BOS before the answer, get the positions from the task, and mask padding."""
     visible = source != task.vocabulary.pad if padded else None
     kind = model.encoding.position_kind
     if task.kind == "class":
@@ -62,20 +63,20 @@ def _cut(rows: np.ndarray, pad: int) -> np.ndarray:
 
 
 def send(values: np.ndarray, device: torch.device) -> Tensor:
-    """The numbers on a device; a GPU's queue of work goes on meanwhile."""
+    """Copy an array to a device; on a GPU without synchronisation."""
     found = torch.from_numpy(np.ascontiguousarray(values))
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found.to(device)
 
 
 def make_model(task: Task, config: ModelConfig) -> Transformer:
-    """The model of a recipe for this task; an encoding whose positions the task lacks is refused by name."""
+    """The model of a recipe for this task; raises if the task lacks the positions that the encoding needs."""
     model = Transformer(config, len(task.vocabulary), task.n_classes)
     task.check_positions(model.encoding.position_kind)
     return model
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` takes a GPU where there is one."""
+    """The device of a name; `auto` is a GPU if there is one."""
     if name not in ("auto", "cpu", "cuda"):
         raise InputError(f"--device {name!r}; known: auto, cpu, cuda")
     if name == "cuda" and not torch.cuda.is_available():

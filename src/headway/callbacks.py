@@ -1,14 +1,14 @@
-"""Types of the functions that long work calls to say how far it is."""
+"""Types of the callbacks for progress and events, and of the rows of metrics.jsonl."""
 
 from collections.abc import Callable
 from typing import Required, TypedDict
 
 OnProgress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the work done and the total."""
 OnStepProgress = Callable[[str, int, int], None]
-"""Called with the name of a step, how much of it is done, and of how much."""
+"""Called with the name of a step, the work done in it and its total."""
 OnShare = Callable[[float], None]
-"""Called with the share that is done, from 0 to 1."""
+"""Called with the share of the work that is done, from 0 to 1."""
 
 
 class Validation(TypedDict):
@@ -19,7 +19,7 @@ class Validation(TypedDict):
 
 
 class MetricsRow(TypedDict, total=False):
-    """A line of metrics.jsonl: a training step, a validation after one, or the step from which a run was continued."""
+    """A line of metrics.jsonl: a training step, a validation, or the step from which a run was resumed."""
 
     step: int
     loss: float
@@ -30,7 +30,7 @@ class MetricsRow(TypedDict, total=False):
 
 
 class Event(TypedDict, total=False):
-    """What happens in a training, a sweep or a study; `event` says which of the other keys are there.
+    """An event of a training, a sweep or a study; `event` is its kind and determines the other keys.
 
     step, validation, resumed, warning (of a run); planned, started, ended (of trials, by name); stage, progress,
     failed, training (of a study; `told` is the event of its run); share (of an analysis, by number).

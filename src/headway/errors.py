@@ -1,11 +1,11 @@
-"""Errors that become one line on the terminal, and the nearest name for a typo."""
+"""Errors that are printed as one line, and the nearest known name for a typo."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong; the message says what, where and what is allowed."""
+    """Wrong input of the user; the message names the input, its place, the allowed values and the nearest match."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -21,11 +21,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 class RunStopped(RuntimeError):
-    """Training had to stop (a loss that is not finite); one line on the terminal and exit code 1."""
+    """Training had to stop, for example at a non-finite loss; one line on the terminal and exit code 1."""
 
 
 class InstrumentError(RuntimeError):
-    """An instrument did not do what it must, so its reading is worth nothing; one line and exit code 1."""
+    """An instrument failed its self-check, so its results are invalid; one line and exit code 1."""
 
 
 class Interrupted(Exception):
@@ -33,6 +33,6 @@ class Interrupted(Exception):
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an error says that memory ran out, as Python and PyTorch say it."""
+    """Whether an error of Python or PyTorch means that memory ran out."""
     phrases = ("out of memory", "allocate memory", "enough memory")
     return isinstance(problem, MemoryError) or any(phrase in str(problem) for phrase in phrases)

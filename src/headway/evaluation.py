@@ -1,8 +1,8 @@
-"""Accuracy on examples: one teacher-forced pass over all, and greedy decoding of a sample to check it.
+"""Accuracy on examples: one teacher-forced pass over all of them, checked by greedy decoding of a sample.
 
-Greedy decoding gets a whole answer right exactly when the parallel (teacher-forced) pass does: up to the
-first wrong token both have read the same, right prefix. So the teacher-forced pass counts, and the sample that is
-decoded greedily must agree with it token by token, up to and including the first wrong one.
+Greedy decoding gets a whole answer right exactly when the teacher-forced pass does: up to the first wrong token both
+have read the same, right prefix. So accuracy is counted in the teacher-forced pass, and the decoded sample must agree
+with it token by token, up to and including the first wrong one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,18 +38,18 @@ from headway.tasks.splits import SPLITS, Split
 
 EVALUATED = (*SPLITS, "all")
 Observer = Callable[[Examples, np.ndarray], None]
-"""Told of some examples and, for each, whether it was answered rightly."""
+"""Called with examples and, for each, whether the answer was right."""
 
 DECODED = 20_000
-"""How many examples are decoded greedily, at most."""
+"""Largest number of greedily decoded examples."""
 SHOWN = 20
-"""How many wrong answers and disagreements are kept in full, at most."""
+"""Largest number of wrong answers and disagreements that are stored in full."""
 NEAR_TIE = 1e-3
-"""Logits this close may change places between two ways to sum the same numbers in fp32."""
+"""Logits this close may be ordered differently by two fp32 computations of the same numbers."""
 TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 19}
 """Source and answer tokens of one evaluation batch: small enough for a CPU's cache, large enough for a GPU."""
 DIVISIBLE = 840
-"""Large batches have a multiple of so many rows, so that attention can take any number up to 8 of them side by side."""
+"""Large batches have a multiple of this many rows, so that attention can pack any number up to 8 of them."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,17 @@ class Trained:
         return self.model.readout.weight.device
 
     def examples(self, split: Split) -> Examples:
-        """The examples of a split, as training had them."""
+        """The examples of a split, as in training."""
         return split_examples(self.task, self.config, self.directory)[split]
 
     def explore(self, **options: Any) -> Any:
-        """The explorer of this run, which shows itself in a notebook; `options` are those of `hw.explore`."""
-        # By its name: the explorer stands above this room, and only this door leads up.
+        """The explorer of this run, which displays itself in a notebook; `options` are those of `hw.explore`."""
+        # Imported by name, because the explorer may import this module but not the reverse.
         return import_module("headway.explorer.writing").explore(self, **options)
 
 
 def split_examples(task: Task, config: RunConfig, directory: RunDirectory) -> dict[Split, Examples]:
-    """All splits of a run: from its own copy of the files it was given, or drawn again."""
+    """All splits of a run: read from its copy of the data files, or drawn again."""
     if config.data.files:
         return read_splits(task, directory.data, allow_overlap=config.data.allow_overlap)[0]
     return make_splits(task, config.data)
@@ -153,13 +153,13 @@ def evaluate_examples(
     progress: OnProgress | None = None,
     observe: Observer = lambda examples, right: None,
 ) -> SplitEvaluation:
-    """Accuracy on any examples of the run's task; `shown` wrong answers are kept in full, `observe` hears of all."""
+    """Accuracy on any examples of the run's task; `shown` wrong answers are stored, `observe` is called for all."""
     is_class = trained.task.kind == "class"
     count = ClassCount(trained, shown) if is_class else SequenceCount(trained, shown, size, decoded)
     done = 0
     for examples in (part for chunk in chunks for part in parts_of(chunk, trained)):
         batch = make_batch(trained.task, trained.model, examples, trained.device)
-        right = count.add(examples, batch, parallel_pass(trained.model, batch, trained.task.vocabulary.pad))
+        right = count.add(examples, batch, teacher_forced_pass(trained.model, batch, trained.task.vocabulary.pad))
         observe(examples, right)
         done += len(examples)
         if progress is not None:
@@ -168,14 +168,14 @@ def evaluate_examples(
 
 
 def parts_of(examples: Examples, trained: Trained) -> Iterator[Examples]:
-    """Pieces of a size that suits the device."""
+    """Parts whose size suits the device."""
     size = rows_at_once(trained, examples)
     for start in range(0, len(examples), size):
         yield examples.take(slice(start, start + size))
 
 
 def rows_at_once(trained: Trained, examples: Examples) -> int:
-    """How many examples as wide as these suit the device; large numbers have many divisors."""
+    """The batch size for examples of this width on the device; large sizes have many divisors."""
     answer = examples.target.shape[1] if examples.target.ndim == 2 else 0
     size = max(1, TOKENS_A_BATCH[trained.device.type] // (examples.source.shape[1] + answer))
     return size - size % DIVISIBLE if size >= 8 * DIVISIBLE else size
@@ -183,7 +183,7 @@ def rows_at_once(trained: Trained, examples: Examples) -> int:
 
 @dataclass(frozen=True)
 class Pass:
-    """What the model answers when it reads the right prefix everywhere."""
+    """The model's predictions after each right prefix, and the loss."""
 
     predicted: Int[Tensor, "batch *answer"]
     loss: Float[Tensor, ""]
@@ -191,15 +191,15 @@ class Pass:
 
 
 @torch.inference_mode()
-def parallel_pass(model: Transformer, batch: Batch, pad: int) -> Pass:
-    """Most likely token (or class) everywhere, and the summed loss over what is not padding."""
+def teacher_forced_pass(model: Transformer, batch: Batch, pad: int) -> Pass:
+    """The most likely token (or class) at every position, and the summed loss without padding."""
     logits = model(batch.inputs)
     loss = F.cross_entropy(logits.flatten(0, -2), batch.target.flatten(), ignore_index=pad, reduction="sum")
     return Pass(logits.argmax(-1), loss, int((batch.target != pad).sum()))
 
 
 class Count:
-    """Sums over batches that every kind of evaluation needs."""
+    """Sums over batches that all evaluations need."""
 
     def __init__(self, trained: Trained, shown: int):
         self.trained, self.task, self.shown = trained, trained.task, shown
@@ -208,7 +208,7 @@ class Count:
         self.kept_wrong: list[Examples] = []
 
     def add(self, examples: Examples, batch: Batch, answer: Pass) -> Bool[np.ndarray, " batch"]:
-        """Count some examples, and say which of them are right."""
+        """Count some examples; returns which of them are right."""
         right = self.task.correct(answer.predicted, batch.target)
         self.n += len(examples)
         self.wrong += int((~right).sum())
@@ -219,8 +219,8 @@ class Count:
         return right.cpu().numpy()
 
     def answers(self, batch: Batch) -> Tensor:
-        """What the model answers for good."""
-        return parallel_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
+        """The model's final answers."""
+        return teacher_forced_pass(self.trained.model, batch, self.task.vocabulary.pad).predicted
 
     def wrong_examples(self) -> tuple[WrongExample, ...]:
         if not self.kept_wrong:
@@ -283,7 +283,7 @@ class SequenceCount(Count):
         return right
 
     def answers(self, batch: Batch) -> Tensor:
-        # Past the first wrong token the teacher-forced pass has read what the model did not write; so decode.
+        # After the first wrong token the teacher-forced prefix is not the model's own, so the answer is decoded.
         return decode(self.trained.model, self.task, batch)
 
     def result(self, name: str) -> SequenceEvaluation:
@@ -291,9 +291,9 @@ class SequenceCount(Count):
             pad = self.task.vocabulary.pad
             sample = Examples.join([examples for examples, _ in self.waiting], pad)
             width = max(predicted.shape[1] for _, predicted in self.waiting)
-            foreseen = torch.cat([_widen(predicted, width, pad) for _, predicted in self.waiting])
+            predicted = torch.cat([_widen(predicted, width, pad) for _, predicted in self.waiting])
             for part in parts_of(sample, self.trained):
-                self._decode(part, foreseen[self.decoded_n : self.decoded_n + len(part)])
+                self._decode(part, predicted[self.decoded_n : self.decoded_n + len(part)])
         return SequenceEvaluation(
             **self.common(name),
             decoded_n=self.decoded_n,
@@ -303,22 +303,22 @@ class SequenceCount(Count):
             disagreement_examples=tuple(self.disagreement_examples),
         )
 
-    def _decode(self, examples: Examples, foreseen: Int[Tensor, "batch answer"]) -> None:
-        """Decode some examples and compare with what the counted pass predicted."""
+    def _decode(self, examples: Examples, predicted: Int[Tensor, "batch answer"]) -> None:
+        """Decode some examples and compare them with the predictions of the teacher-forced pass."""
         pad = self.task.vocabulary.pad
         batch = make_batch(self.task, self.trained.model, examples, self.trained.device)
         written = decode(self.trained.model, self.task, batch)
-        width = max(written.shape[1], foreseen.shape[1], batch.target.shape[1])
-        written, foreseen, target = (_widen(tokens, width, pad) for tokens in (written, foreseen, batch.target))
+        width = max(written.shape[1], predicted.shape[1], batch.target.shape[1])
+        written, predicted, target = (_widen(tokens, width, pad) for tokens in (written, predicted, batch.target))
         self.decoded_n += len(examples)
         self.decoded_wrong += int((~self.task.correct(written, target)).sum())
-        apart = disagreeing(written, foreseen, target, pad)
+        apart = disagreeing(written, predicted, target, pad)
         rows = apart.any(1).nonzero().flatten()
         if len(rows):
             self._note_disagreements(examples, batch, rows, apart.int().argmax(1)[rows])
 
     def _note_disagreements(self, examples: Examples, batch: Batch, rows: Tensor, places: Tensor) -> None:
-        """Count them, and measure how far the two best tokens were apart there: near 0, rounding decided."""
+        """Count disagreements, and measure the gap of the two best logits there: near 0, rounding decided."""
         with torch.inference_mode():
             best = self.trained.model(batch.inputs)[rows, places].topk(2).values
         gaps = (best[:, 0] - best[:, 1]).tolist()
@@ -340,7 +340,7 @@ def disagreeing(
     target: Int[Tensor, "batch answer"],
     pad: int,
 ) -> Bool[Tensor, "batch answer"]:
-    """Where decoding differs from the teacher-forced pass although both had read the same, right prefix."""
+    """Where decoding differs from the teacher-forced pass although both have read the same right prefix."""
     counts = target != pad
     wrong = (predicted != target) & counts
     wrong_before = wrong.cumsum(1) - wrong.long()
@@ -348,7 +348,7 @@ def disagreeing(
 
 
 def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) -> Int[Tensor, "batch answer"]:
-    """Answers written token by token, from the source alone."""
+    """Answers decoded greedily from the source alone."""
     assert task.vocabulary.bos is not None and task.vocabulary.eos is not None
     return decode_greedily(
         model,
@@ -362,12 +362,12 @@ def decode(model: Transformer, task: Task, batch: Batch, *, cache: bool = True) 
 
 
 def are_seeds_of_one_recipe(opened: Sequence[Trained]) -> bool:
-    """Whether the runs differ in their seeds alone; a run named twice is refused."""
+    """Whether the runs differ only in their seeds; raises if a run is named twice."""
     return why_not_seeds(opened) is None
 
 
 def why_not_seeds(opened: Sequence[Trained]) -> str | None:
-    """Why runs are not several seeds of one recipe; None if they are. A run named twice is refused."""
+    """Why runs are not several seeds of one recipe; None if they are. Raises if a run is named twice."""
     paths = [trained.directory.path for trained in opened]
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a run is named twice; every seed counts once")

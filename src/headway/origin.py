@@ -1,6 +1,6 @@
-"""What a result was made from: SHA-256 of the weights, of the config and of the data, and whether a run still has them.
+"""The origin of a result: SHA-256 of weights, config and data, and a check that the run still has them.
 
-A document that a run keeps names its origin under `made_from`. Documents of earlier versions name none.
+A document of a run has its origin under `made_from`. Documents of earlier versions have none.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ KEY = "made_from"
 
 
 class OtherOrigin(InputError):
-    """A document was made from something else than what the run has now."""
+    """A document was made from another checkpoint, config or data than the run has now."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """A checkpoint's step, and the SHA-256 of its weights, of config.json, and of the data or what it is drawn from."""
+    """A checkpoint's step, and the SHA-256 of its weights, of config.json, and of the data (or of its settings)."""
 
     step: int
     weights: str | None
@@ -31,12 +31,12 @@ class Origin:
 
 
 def digest(value: Any) -> str:
-    """The SHA-256 of a JSON value, whatever the order of its keys."""
+    """The SHA-256 of a JSON value, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def digest_of_files(folder: Path) -> str:
-    """The SHA-256 of every file of a folder and its name."""
+    """The SHA-256 of all files of a folder, including their names."""
     found = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         found.update(f"{path.relative_to(folder)}\n{path.stat().st_size}\n".encode())
@@ -45,7 +45,7 @@ def digest_of_files(folder: Path) -> str:
 
 
 def weights_digest(checkpoint: Path) -> str | None:
-    """The SHA-256 of a checkpoint's weights, as its manifest has it; None where it cannot be read."""
+    """The SHA-256 of a checkpoint's weights from its manifest; None if it cannot be read."""
     try:
         lines = (checkpoint / "MANIFEST").read_text().splitlines()
     except OSError:
@@ -54,14 +54,14 @@ def weights_digest(checkpoint: Path) -> str | None:
 
 
 def origins_in(document: JsonObject) -> list[JsonObject]:
-    """The origins that a document and its parts name; one that is no object names nothing, and fits no run."""
+    """The origins in a document and its parts; an origin that is not an object matches no run."""
     parts = (document, *(value for value in document.values() if isinstance(value, Mapping)))
     named = (part[KEY] for part in parts if KEY in part)
     return [origin if isinstance(origin, Mapping) else {} for origin in named]
 
 
 def without_origins(document: Any) -> Any:
-    """A document as the command found it."""
+    """A document without its origins."""
     if not isinstance(document, dict):
         return document
     parts = ((key, value) for key, value in document.items() if key != KEY)
@@ -69,14 +69,14 @@ def without_origins(document: Any) -> Any:
 
 
 def check_seed(document: JsonObject, own: int, file: str, again: str) -> None:
-    """Raise if a document that names no origin, as earlier versions wrote it, says that it is of another seed."""
+    """Raise if a document without an origin, as earlier versions wrote it, has another seed."""
     seed = document.get("seed", own)
     if seed != own:
         raise OtherOrigin(f"{file} is of seed {seed}, and this run has seed {own}; run {again} again")
 
 
 def check_origin(origins: Iterable[JsonObject], own: Origin, file: str, again: str) -> None:
-    """Raise unless every origin is what the run has now: the weights that count, its config and its data."""
+    """Raise unless every origin is the run's own: weights of the chosen checkpoint, config and data."""
     for found in origins:
         if all(found.get(name) == value for name, value in asdict(own).items()):
             continue

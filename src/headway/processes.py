@@ -1,4 +1,4 @@
-"""Processes that another one started: they are talked to, and end with it."""
+"""Child processes that exchange messages with this one and end with it."""
 
 import functools
 import os
@@ -17,20 +17,20 @@ from types import FrameType
 from typing import Any
 
 GLANCE = 0.2
-"""Seconds between looks at whether the parent is still there."""
+"""Seconds between checks whether the parent is alive."""
 LAST_BYTES = 4096
-"""Bytes of what a child printed in which its last line is looked for."""
+"""Bytes at the end of a child's output that are searched for its last line."""
 
 
 def available_cores() -> int:
-    """Cores this process may use, which can be fewer than the machine has."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Child:
-    """A process that runs a module of headway; both sides send each other values through a pipe.
+    """A child process that runs a module of headway; both sides send values through a pipe.
 
-    It is not a `multiprocessing` process, which would run the user's script again where that has no main guard.
+    It is not a `multiprocessing` process, which would run a user's script again if that has no main guard.
     """
 
     def __init__(self, module: str, threads: int, **settings: str):
@@ -44,15 +44,15 @@ class Child:
                 stderr=self.printed,
                 pass_fds=[there.fileno()],
                 env={**environment(threads), **settings},
-                start_new_session=True,  # Ctrl-C at a terminal is for this process, which tells its children to save
+                start_new_session=True,  # Ctrl-C goes to this process only, which makes its children save
             )
 
     def tell(self, message: Any) -> None:
-        with suppress(OSError):  # it died; its end is noticed where it is heard
+        with suppress(OSError):  # it died; `hear` reports that
             self.pipe.send(message)
 
     def hear(self, patience: float = 0.0) -> tuple[list[Any], bool]:
-        """What it said since the last time, and whether it is gone."""
+        """The messages since the last call, and whether the process has ended."""
         messages: list[Any] = []
         try:
             while self.pipe.poll(0 if messages else patience):
@@ -68,7 +68,7 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def end(self) -> int:
-        """Its exit code (minus the signal that ended it); a process that still runs is killed."""
+        """Kill the process if it still runs; returns its exit code (minus the signal that ended it)."""
         self.process.kill()
         code = self.process.wait()
         self.pipe.close()
@@ -77,7 +77,7 @@ class Child:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """That of this process; a child finds the same modules, and its libraries take no more threads than they may."""
+    """The environment of a child: the same module path, and a limit on the threads of its libraries."""
     modules = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     return {**os.environ, "PYTHONPATH": modules, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
@@ -86,9 +86,9 @@ def environment(threads: int) -> dict[str, str]:
 
 
 def parent_pipe(take: Callable[[Any], None], at_the_end: Callable[[], None] = lambda: None) -> Connection:
-    """The pipe to the parent of this process; from now on a thread passes on what the parent says.
+    """The pipe to this process's parent; a thread calls `take` with the parent's messages.
 
-    When the parent is gone, by whatever death, `at_the_end` is called and this process ends at once.
+    When the parent ends in any way, `at_the_end` is called and this process ends at once.
     """
     pipe: Connection = Connection(int(sys.argv[1]))
     os.set_inheritable(pipe.fileno(), False)
@@ -106,7 +106,7 @@ def parent_pipe(take: Callable[[Any], None], at_the_end: Callable[[], None] = la
 
 @functools.cache
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it does, killed or not: nobody waits for its work."""
+    """Make this process end when its parent ends, in any way."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -119,7 +119,7 @@ def end_with_parent() -> None:
 
 @contextmanager
 def counting_signals() -> Iterator[list[int]]:
-    """The requests to end (Ctrl-C, SIGTERM) that came, instead of an exception anywhere."""
+    """The received signals SIGINT (Ctrl-C) and SIGTERM, which are collected instead of raised."""
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -127,7 +127,7 @@ def counting_signals() -> Iterator[list[int]]:
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: nobody can press Ctrl-C here
+    except ValueError:  # not the main thread: signals cannot be handled here
         yield came
         return
     try:

@@ -1,10 +1,10 @@
-"""Names that stand for classes: headway's own, those of installed packages, and `package.module:Class`.
+"""Maps names to classes: headway's own, those of installed packages, and `package.module:Class`.
 
-    name = "rotary"                      one of headway's own
-    name = "my_package.tasks:Reverse"    a class of any module that can be imported, also from the current folder
-    name = "reverse"                     an installed package's, by its entry point in the group `headway.tasks`
+    name = "rotary"                      a class of headway
+    name = "my_package.tasks:Reverse"    a class of any importable module, also from the current folder
+    name = "reverse"                     a class of an installed package, by its entry point `headway.tasks`
 
-A class is imported when its name is asked for.
+A class is imported when its name is looked up.
 """
 
 import sys
@@ -20,18 +20,18 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A table from name to `module:attribute`, resolved lazily; every class behind it derives from `base`."""
+    """A table from name to `module:attribute`, resolved lazily; every class in it derives from `base`."""
 
     def __init__(self, kind: str, base: str, entries: Mapping[str, str]):
         self.kind, self.base = kind, base
         self._entries = dict(entries)
 
     def names(self) -> tuple[str, ...]:
-        """headway's own."""
+        """The names of headway's own classes."""
         return tuple(self._entries)
 
     def get(self, name: str) -> type[T]:
-        """The class behind `name`; an unknown name raises with the known ones and the nearest."""
+        """The class for `name`; an unknown name raises with the known names and the nearest match."""
         if name in self._entries:
             return load_class(self._entries[name])
         target = name if ":" in name else self._installed().get(name)
@@ -44,11 +44,11 @@ class Registry(Generic[T]):
         return {point.name: point.value for point in entry_points(group=f"headway.{self.kind}s")}
 
     def _foreign(self, name: str, target: str) -> type[T]:
-        """A class from outside, refused in one line where it cannot be used."""
+        """A class from outside; raises with one line if it cannot be used."""
         start = f"{self.kind} {name!r}"
         module, _, attribute = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-            raise InputError(f"{start} is no name of a class; package.module:Class needed")
+            raise InputError(f"{start} is not the name of a class; package.module:Class needed")
         if str(Path.cwd()) not in sys.path and "" not in sys.path:
             sys.path.append(str(Path.cwd()))  # as for `python -m`
         try:
@@ -64,7 +64,7 @@ class Registry(Generic[T]):
             raise InputError(f"{start}: module {module} has no {attribute}")
         if not (isinstance(found, type) and issubclass(found, base)):
             raise InputError(
-                f"{start} is no {self.kind}; a class that derives from {self.base.replace(':', '.')} needed"
+                f"{start} is not a {self.kind}; a class that derives from {self.base.replace(':', '.')} needed"
             )
         return found
 

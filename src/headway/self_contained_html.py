@@ -1,4 +1,4 @@
-"""What pages have in common that hold everything themselves: a policy for the browser, and data that stays data."""
+"""Helpers for self-contained pages: a content security policy, and JSON that cannot break out of its script tag."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def policy(style: str, scripts: Sequence[str], **more: str) -> str:
-    """What the browser lets the page do: nothing but what stands in it, by its hash, and what `more` allows."""
+    """The content security policy: only the page's own scripts and styles, by hash, and what `more` allows."""
     hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
     allowed = {
         "default-src": "'none'",
@@ -28,7 +28,7 @@ def digest(text: str) -> str:
 
 
 def script_json(value: Any) -> str:
-    """JSON that cannot end the script tag it stands in, whatever its strings hold.
+    """JSON that cannot close its script tag, whatever its strings contain.
 
     >>> script_json("</script>")
     '"\\\\u003c/script\\\\u003e"'

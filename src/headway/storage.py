@@ -1,4 +1,4 @@
-"""Atomic writes, a lock for one writer, and the mark of a file that headway wrote."""
+"""Atomic writes, a lock for a single writer, and the signature of files that headway wrote."""
 
 import fcntl
 import json
@@ -13,9 +13,9 @@ from headway.errors import InputError
 from headway.json_values import JsonObject
 
 WRITER = "headway"
-"""The name under which headway signs pages, Markdown, figures and documents outside of runs."""
+"""The generator name in pages, Markdown, figures and documents outside of runs."""
 MARKDOWN_MARK = f"<!-- generator: {WRITER} -->"
-"""The first line of Markdown that headway writes; it is not shown."""
+"""The first line of Markdown that headway writes; it is not displayed."""
 MARKS = tuple(
     re.compile(pattern, re.DOTALL | re.IGNORECASE)
     for pattern in (
@@ -26,13 +26,14 @@ MARKS = tuple(
         rb"\{\s*\"generator\": \"headway\"",
     )
 )
-"""Where the signature stands in HTML, Markdown, PNG, SVG and JSON: at the beginning, so that a file which merely quotes
-it is not taken for one of headway's."""
+"""Patterns of the signature at the beginning of HTML, Markdown, PNG, SVG and JSON. A file that merely quotes it does
+not match.
+"""
 
 
 @contextmanager
 def held_for_writing(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock file; it is let go when the block or the process ends."""
+    """Hold the folder's lock file until the block or the process ends."""
     with (folder / "lock").open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +43,7 @@ def held_for_writing(folder: Path) -> Iterator[None]:
 
 
 def read_lines(path: Path) -> Iterator[JsonObject]:
-    """The objects of a file with one a line; a line that a kill cut off is passed over (its work is done again)."""
+    """The objects of a file with one per line; a line cut off by a kill is skipped, since its work is repeated."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
         try:
             record = json.loads(line)
@@ -53,7 +54,7 @@ def read_lines(path: Path) -> Iterator[JsonObject]:
 
 
 def is_cut_off(line: bytes) -> bool:
-    """Whether a line begins as an object does and is no JSON: what a kill leaves of it."""
+    """Whether a line starts like an object but is not JSON, as after a kill."""
     try:
         parse_json(line, "")
     except InputError:
@@ -77,7 +78,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """The value that some bytes hold; what is no JSON is refused, `where` names it."""
+    """Parse JSON; raises `InputError` with `where` if it is not JSON."""
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -85,7 +86,7 @@ def parse_json(content: bytes, where: str) -> Any:
 
 
 def can_be_opened(path: Path) -> bool:
-    """Whether there are contents to be read, whatever they are."""
+    """Whether a file can be read, whatever its content."""
     try:
         path.read_bytes()
     except OSError:
@@ -94,20 +95,20 @@ def can_be_opened(path: Path) -> bool:
 
 
 def read_document(path: Path) -> JsonObject | None:
-    """The object that a file holds, or None where there is no file; anything else raises `InputError`."""
+    """The object in a JSON file, or None if there is no file; other content raises `InputError`."""
     found = read_json(path) if path.exists() else None
     if found is not None and not isinstance(found, dict):
-        raise InputError(f"{path} cannot be read: {found!r:.20} is no document")
+        raise InputError(f"{path} cannot be read: {found!r:.20} is not a document")
     return found
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Replace the file by these contents in one go."""
+    """Replace a JSON file atomically."""
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def is_written_by_headway(path: Path) -> bool:
-    """Whether a file bears headway's signature; one that cannot be read does not."""
+    """Whether a file has headway's signature; False if it cannot be read."""
     try:
         with path.open("rb") as handle:
             start = handle.read(8_000)
@@ -117,7 +118,7 @@ def is_written_by_headway(path: Path) -> bool:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replace the file in one go; where that fails (no room), it stays as it was and nothing is left beside it."""
+    """Replace a file atomically; on an error, such as a full disk, the old file stays and no other is left."""
     beside = path.with_name(f"{path.name}.writing-{os.getpid()}")
     try:
         write_synced(beside, content)

@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_and_shows_what_was_found(here: Path, shell: Shell, monkeyp
     code, told, said = shell("attack sortedness --quiet")
     assert code == 130
     assert "It ended because it was interrupted" in told
-    assert "what was found so far is in sortedness/analysis/attack.json" in said
+    assert "the results so far are in sortedness/analysis/attack.json" in said
     found = RunDirectory(here / "sortedness").read_result(Attack, "attack")
     assert found is not None and found.ended == "interrupted" and found.tried > 0
 

@@ -112,7 +112,7 @@ def test_evaluate_says_where_it_put_a_file_that_cannot_be_read(shell: Shell) -> 
     Path("run/analysis").mkdir(exist_ok=True)
     Path("run/analysis/evaluation.json").write_text("{")
     assert shell.json("evaluate run")["n"] == 16
-    assert "put aside as run/analysis/evaluation.json.damaged" in shell.stderr
+    assert "renamed to run/analysis/evaluation.json.damaged" in shell.stderr
     assert shell.json("evaluate run")["n"] == 16
     assert "aside" not in shell.stderr
 
@@ -221,7 +221,7 @@ def test_a_number_that_json_does_not_have_is_an_error(shell: Shell) -> None:
     with Path("runs/mine/metrics.jsonl").open("a") as metrics:
         metrics.write('{"step": 5, "validation": {"accuracy": NaN}}\n')
     assert run(["runs", "--json"]) == 1
-    line = "headway: --json: the result holds a number that is not finite, and JSON has none such\n"
+    line = "headway: --json: the result contains a non-finite number, which JSON cannot represent\n"
     assert shell.capsys.readouterr() == ("", line)
 
 

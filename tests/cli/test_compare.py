@@ -45,7 +45,7 @@ def test_the_table_is_aligned_and_says_what_is_missing(capsys: pytest.CaptureFix
     assert len({len(line) for line in lines[1:8]}) == 1, "all lines of the table are as long"
     assert lines[2].startswith("sinusoidal  0.001  2 of 3       0  62.5 %  62.5 %                    -  50 %  75 %")
     assert "settings with fewer than 6 finished seeds are descriptive, and have no interval" in lines
-    assert "means are over finished trials; a failed trial is no success" in lines
+    assert "means are over finished trials; a failed trial is not a success" in lines
     assert "failed: encoding=learned,lr=0.01,seed=2: the loss is not finite, at step 3" in lines
     assert err == ""
 

@@ -66,7 +66,7 @@ def test_an_error_ends_with_1(runs: list[str], tmp_path: Path, capsys: pytest.Ca
     assert headway(["doctor", str(tmp_path / "run"), "--quiet", "--device", "cpu"]) == 1
     shown = capsys.readouterr().out
     assert "  error    checkpoint-mismatch: This checkpoint has validation loss" in shown
-    assert "-> Find the checkpoint that the metrics speak of" in shown
+    assert "-> Find the checkpoint of these metrics" in shown
     assert headway(["doctor", runs[0], str(tmp_path / "run"), "--quiet", "--device", "cpu"]) == 1
     assert "the runs are not seeds of one recipe" in capsys.readouterr().out
 
@@ -76,11 +76,11 @@ def test_an_error_ends_with_1(runs: list[str], tmp_path: Path, capsys: pytest.Ca
     [
         ([], "RUN is missing: give a run directory, or the name of one under ./runs"),
         (["nowhere"], "no run at nowhere or runs/nowhere"),
-        (["--predictions", "a.jsonl"], "--predictions needs --data DIR: the files that it was made on"),
-        (["--results", "a.csv"], "--results needs --data DIR: the files that it was made on"),
+        (["--predictions", "a.jsonl"], "--predictions needs --data DIR, the data on which it was made"),
+        (["--results", "a.csv"], "--results needs --data DIR, the data on which it was made"),
         (["--specimens", "--data", "a"], "--data belongs to --predictions and --results, not to --specimens"),
-        (["a", "--specimens"], "RUN and --specimens are different visits; give one of them"),
-        (["--results", "a", "--predictions", "b"], "--predictions and --results are different visits; give one"),
+        (["a", "--specimens"], "RUN and --specimens exclude each other; give one of them"),
+        (["--results", "a", "--predictions", "b"], "--predictions and --results exclude each other; give one"),
         (["--results", "a.csv", "--data", "nowhere"], "--data nowhere: no such directory"),
     ],
 )
@@ -164,6 +164,6 @@ def test_a_specimen_that_is_not_diagnosed_is_called_out() -> None:
     assert (shown.right, missed.right, found.right) == (True, False, False)
     lines = specimen_lines(found)
     assert lines[:2] == ["a: Overlap.", "  error    split-overlap: 25 are shared."]
-    assert "  NOT AS EXPECTED: memorised should be the first error, and what follows from it the rest" in lines
+    assert "  NOT AS EXPECTED: memorised should be the first error, followed only by its consequences" in lines
     assert lines[-1].startswith("1 of 2 specimens")
     assert lines[-1].endswith("1 of 1 healthy runs have no error")

@@ -177,7 +177,10 @@ def test_people_get_a_table_and_what_it_means(shell: Shell) -> None:
     assert "warning: the model gets" in lines[1]  # and what it cannot do, no head can spoil
     for contrast in found["interventions"]["contrasts"]:
         assert contrast["usable"] == 0  # it has learned nothing
-        assert f"{contrast['name']}: no pair of {contrast['n']} is right on both sides, nothing to see." in lines
+        assert (
+            f"{contrast['name']}: none of {contrast['n']} pairs is right on both sides, so nothing is measured."
+            in lines
+        )
     assert (
         f"Checked: {found['checks']['decoded']:,} ablated answers were decoded greedily with a hook, with 0 dis" in text
     )
@@ -201,13 +204,13 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
     }
     contrast = {"name": "carry", "usable": 90, "n": 100, "strongest": strongest}
     assert str(head_sets.moves(patching(contrast))) == (
-        "Of single heads, dec0.cross.h1 moves the carry most: in 90 % of 40 pairs that it was not chosen on "
+        "Among single heads, dec0.cross.h1 flips the carry most often: in 90 % of 40 pairs not used for the choice "
         "(80 % to 95 %); patched from a sum with another digit and the same carry, that digit changes in 0 % "
         "(0 % to 4 %)."
     )
     strongest.pop("cross")
     assert str(head_sets.moves(patching(contrast))) == (
-        "No single head moves the carry: at most 10 % of 40 pairs that it was not chosen on (4 % to 20 %)."
+        "No single head flips the carry: at most 10 % of 40 pairs not used for the choice (4 % to 20 %)."
     )
 
 
@@ -263,7 +266,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_was_analysed_the_same_way_is_read(after: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     forbid(monkeypatch)
     assert after.json("heads zero --no-figures") == stored("zero")
-    assert after.err == "zero: already analysed; --again does it anew\n"
+    assert after.err == "zero: already analysed; --again repeats it\n"
     assert after("heads zero --no-figures").startswith("zero (step ")
 
 
@@ -285,7 +288,7 @@ def test_an_analysis_of_another_checkpoint_says_what_it_replaces(
     forbid(monkeypatch)
     with pytest.raises(AssertionError, match="analysed again"):
         after(f"heads zero --no-figures --checkpoint {other}")
-    told = f"zero: the analysis of step {other} replaces what is kept; reports and studies read that of step {best}"
+    told = f"zero: the analysis of step {other} replaces the stored one; reports and studies use step {best}"
     assert told in capsys.readouterr().err
 
 
@@ -295,7 +298,7 @@ def test_a_damaged_document_is_refused_with_what_to_do(after: Shell) -> None:
     document["baseline"]["exact_match"] = 7.5
     place.write_text(json.dumps(document))
     after("heads zero --no-figures", code=2)
-    assert "baseline.exact_match is 7.5; a number from 0 to 1 needed; --again analyses the run anew" in after.err
+    assert "baseline.exact_match is 7.5; a number from 0 to 1 needed; --again repeats the analysis" in after.err
 
 
 def test_again_replaces_the_document(after: Shell) -> None:
@@ -390,7 +393,7 @@ def test_several_seeds_are_put_together(shell: Shell) -> None:
     text = shell("heads zero one --no-figures")
     assert "2 seeds together, fewer than 6: descriptive only" in text
     assert text.index("zero (step") < text.index("one (step") < text.index("2 seeds together")
-    assert "heads were chosen to go together for less than 1 point; on other examples they cost " in text
+    assert "heads were chosen for removal together for less than 1 point; on other examples they cost " in text
 
 
 def test_runs_that_were_analysed_alone_are_not_done_again_together(
@@ -520,7 +523,7 @@ def test_a_disagreement_with_real_decoding_is_an_error(shell: Shell, monkeypatch
     monkeypatch.setattr(checks, "decode", lambda *a, **options: torch.roll(right(*a, **options), 1, dims=-1) + 1)
     found = shell.json("heads sum --no-figures", code=1)
     assert found["checks"]["real_disagreements"] > 0
-    assert "of them by more than a near-tie; these drops cannot be trusted" in shell.err
+    assert "of them by more than a near-tie; these drops are invalid" in shell.err
     shell("heads sum --no-figures", code=1)  # and a second look does not make it better
 
 
@@ -575,7 +578,7 @@ def test_named_heads_are_all_that_is_left(shell: Shell) -> None:
 
 def test_people_are_told_what_pruning_brought(shell: Shell) -> None:
     text = shell("prune sum --keep enc0.self.h0 --out small")
-    assert text.startswith("small: heads kept 1, gone 5 (named)\nkept: enc0.self.h0\nparameters ")
+    assert text.startswith("small: heads kept 1, removed 5 (named)\nkept: enc0.self.h0\nparameters ")
     assert "x as fast" in text
     assert "accuracy on 30 test examples" in text
     assert "after" not in text

@@ -93,7 +93,7 @@ def test_one_run_is_measured_written_down_and_told(here: Path, shell: Shell) -> 
     assert re.search(r"set +worst trained", text)
     assert "length held: 0, the smallest over the sets\n  On random swaps it holds at no length.\n" in text
     assert "every member) wrong at 3; for example" in text
-    assert "--n 20 is too few to say that any length is held: even without an error 381 are needed" in text
+    assert "--n 20 is too few to show that any length is held: even without errors it takes 381" in text
     assert not (here / "zero" / "report").exists()
 
 
@@ -109,7 +109,7 @@ def test_figures_are_drawn_into_the_run_and_those_of_an_earlier_measurement_go(h
 
 def test_a_constant_model_is_told_in_words(here: Path, shell: Shell) -> None:
     text = shell(f"lengths constant {FEW} --quiet")
-    assert "From length 3 on it answers 1 whatever it sees: its accuracy there is the share of such examples." in text
+    assert "From length 3 on it answers 1 to every input: its accuracy there is the share of such examples." in text
     assert "50 %*" in text
     assert shell.json(f"lengths constant {FEW}")["constant"] == {"answer": "1", "from": 3}
 
@@ -143,7 +143,7 @@ def test_two_seeds_are_measured_each_and_put_together(here: Path, shell: Shell) 
 
 def test_runs_of_different_recipes_are_shown_side_by_side_and_not_put_together(here: Path, shell: Shell) -> None:
     text = shell(f"lengths zero alibi {FEW} --quiet")
-    assert text.splitlines()[-1] == "the runs are not seeds of one recipe, so nothing is said of them together"
+    assert text.splitlines()[-1] == "the runs are not seeds of one recipe, so there is no summary over them"
 
 
 def test_out_holds_the_document_and_the_figures_of_all_runs(
@@ -180,7 +180,7 @@ def test_a_decoder_that_disagrees_gives_exit_code_1(here: Path, shell: Shell, mo
     decode = evaluation.decode
     monkeypatch.setattr(evaluation, "decode", lambda *given, **how: (decode(*given, **how) + 1) % 10)
     text = shell("lengths text --at 16 --n 20 --no-figures --quiet", code=1)
-    assert "decoding and the teacher-forced pass disagree; these accuracies cannot be trusted" in text
+    assert "decoding and the teacher-forced pass disagree; these accuracies are invalid" in text
 
 
 def test_progress_goes_to_stderr(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,7 +223,7 @@ def test_out_on_a_file_is_refused_before_anything_is_measured(here: Path, shell:
     )
     deeper = shell(f"lengths zero {FEW} --out taken/deeper", code=2)
     assert "headway: --out taken/deeper: taken is a file; a directory needed" in deeper
-    assert "headway: --out zero is a run; a directory of its own needed" in shell(
+    assert "headway: --out zero is a run; a separate directory needed" in shell(
         f"lengths zero {FEW} --out zero", code=2
     )
     assert RunDirectory("zero").read_analysis("lengths") is None
@@ -242,4 +242,4 @@ def test_a_run_that_is_not_trained_to_its_end_is_measured_with_a_word(
         found = directory.read_checkpoint(step)
         directory.write_checkpoint(Checkpoint(step, found.model, found.trainer, {**found.state, "finished": False}))
     assert run(shlex.split(f"lengths zero {FEW} --quiet")) == 0
-    assert "zero is not trained to its end; what is measured is how far it is" in capsys.readouterr().err
+    assert "zero is not fully trained; the measurement is of its current state" in capsys.readouterr().err

@@ -67,7 +67,10 @@ def test_a_broken_task_fails_its_contract(tmp_path: Path) -> None:
     [
         (["new", "tusk", "there"], "headway: KIND 'tusk'; did you mean task? known: task"),
         (["new", "task", "full"], "headway: DIR full exists and is not an empty directory"),
-        (["new", "task", "3 words"], "headway: DIR 3 words: a task is named after it; letters, digits and - needed"),
+        (
+            ["new", "task", "3 words"],
+            "headway: DIR 3 words: the task is named after it; it needs letters, digits and -",
+        ),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
@@ -85,7 +88,7 @@ def test_wrong_words_are_refused_in_one_line(
 
 
 def test_a_name_that_is_no_package_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a task is named after it"):
+    with pytest.raises(InputError, match="the task is named after it"):
         write_task(tmp_path / "ÿ.?")
     assert list(tmp_path.iterdir()) == []
 

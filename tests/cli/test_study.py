@@ -112,7 +112,7 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     assert "seed 1: trained 4 steps in " in printed.out
     for title in ("2 of 5 evaluate and heads: 2 of 2", "3 of 5 doctor: 1 of 1", "4 of 5 report: "):
         assert title in printed.err
-    assert "heads of addition-seed1 (n = 24) say nothing: the doctor finds " in printed.out
+    assert "heads of addition-seed1 (n = 24) are not analysed further: the doctor finds " in printed.out
     assert "the doctor examined 1 run: 0 errors, " in printed.out
     place = "studies/addition-tiny"
     assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
@@ -201,7 +201,7 @@ def test_a_study_of_lengths_goes_on_when_a_run_fails_and_does_nothing_twice(caps
     assert found["answer"][-1] == {
         "kind": "descriptive",
         "set": None,
-        "text": "with 1 seed of a combination all of this is descriptive",
+        "text": "with 1 seed per combination, all of this is descriptive",
     }
 
 
@@ -227,8 +227,11 @@ def test_runs_that_did_not_master_are_shown_with_what_they_reached(capsys: pytes
     assert ["text:", "abacus", "0", "of", "1", "–", "0.000"] in [line.split() for line in printed.splitlines()]
     for name in ("sums", "ripple", "full", "nines"):
         assert f"every run, on {name}:" in printed
-    assert "0 of 3 runs mastered their training lengths (at least 99.9 % of validation); nothing is said" in printed
-    assert "sums: no run mastered its training lengths, so nothing is said of length" in printed
+    assert (
+        "0 of 3 runs mastered their training lengths (at least 99.9 % of validation); the others are left out"
+        in printed
+    )
+    assert "sums: no run mastered its training lengths, so there is no result on length" in printed
     document = read("studies/text-encodings-tiny/analysis/lengths.json")
     judged = [one["mastery"] for cell in document["cells"] for one in cell["runs"]]
     assert [(one["mastered"], one["step"], one["gate"], one["stops"]) for one in judged] == [

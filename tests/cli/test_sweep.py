@@ -135,7 +135,7 @@ def test_the_dry_run_lists_the_trials_with_a_time_and_writes_nothing(capsys: pyt
     assert run(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["steps=6,seed=0: 6 steps", "steps=6,seed=1: 6 steps"]
-    assert lines[4] == "sweeps/tiny: 4 trials to do, 0 finished already"
+    assert lines[4] == "sweeps/tiny: 4 trials to run, 0 already finished"
     assert lines[5].startswith("about ")
     assert "with 2 workers of 1 thread on cpu if none stops early" in lines[5]
     assert not Path("sweeps").exists()

@@ -95,7 +95,7 @@ CASES = {
     "seeds up to 5,000 digits": (f"train tiny.toml --seeds 0-{'9' * 5000}", ": a seed is at most 9,223,372,036,854"),
     "seeds backwards": ("train tiny.toml --seeds 4-0", "4-0"),
     "seeds that are no numbers": ("train tiny.toml --seeds a", "0-4 or 0,3,7"),
-    "the same seed twice": ("train tiny.toml --seeds 0-2,1", "twice"),
+    "the same seed twice": ("train tiny.toml --seeds 0-2,1", "a seed is repeated"),
     "seed and seeds": ("train tiny.toml --seed 1 --seeds 0-1", "use one"),
     "unknown device": ("train tiny.toml --device tpu", "auto, cpu, cuda"),
     "unknown device in a dry run": ("train tiny.toml --device tpu --dry-run", "auto, cpu, cuda"),

@@ -32,7 +32,7 @@ def test_a_failing_input_at_a_length_that_is_held_is_an_error(held: int, level: 
     first = attacked("sortedness").counterexamples[0]
     assert finding.level == level
     assert f"{first.input} is answered {first.answered} ({first.expected} is right)" in finding.evidence
-    assert (f"holds to {held} elements" in finding.evidence) == (level == "error")
+    assert (f"is {held} elements, but an attack" in finding.evidence) == (level == "error")
 
 
 @pytest.mark.parametrize("task", ["addition", "sortedness"])

@@ -81,8 +81,8 @@ def of_analysis(**documents: Any) -> Finding:
         ({"task": "sortedness"}, "heads.json is of task 'sortedness'"),
         ({"form": 9}, "has form 9, and this version reads 1"),
         ({"step": 81}, "is of step 81, which this run never validated"),
-        ({"heads": [{"head": "enc7.self.h0"}]}, "have other heads"),
-        ({"split": "test", "baseline": {"exact_match": 1.0}, "n": 5_000}, "begins with 100 % right"),
+        ({"heads": [{"head": "enc7.self.h0"}]}, "have different heads"),
+        ({"split": "test", "baseline": {"exact_match": 1.0}, "n": 5_000}, "a baseline accuracy of 100 %"),
     ],
 )
 def test_an_analysis_of_another_run_is_an_error(changes: dict[str, Any], words: str) -> None:

@@ -281,8 +281,8 @@ def test_files_of_a_split_that_are_not_read_are_listed(tmp_path: Path) -> None:
     [
         ("a.csv", b"length,accuracy\n<<<<<<< HEAD\n32,0.5\n=======\n", "a.csv line 2 is a merge mark"),
         ("a.json", b"", "a.json is empty"),
-        ("a.xlsx", b"PK\3\4\0\0", "a.xlsx is no text; save it as CSV or JSON"),
-        ("a.csv", b"length,accuracy\n32,nan\n", "no number where an accuracy is named"),
+        ("a.xlsx", b"PK\3\4\0\0", "a.xlsx is not a text file; save it as CSV or JSON"),
+        ("a.csv", b"length,accuracy\n32,nan\n", "accuracies without a number"),
     ],
 )
 def test_results_that_cannot_be_read_say_why(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -28,7 +28,7 @@ def test_a_position_that_the_loss_never_sees_is_named_with_what_it_costs() -> No
     not_first = replace(healthy, loss_positions=lambda target: np.broadcast_to(np.arange(4) > 0, target.shape))
     finding = first_error(not_first)
     assert finding.check == "position-never-trained"
-    assert "never looks at column 2" in finding.evidence
+    assert "loss ignores column 2" in finding.evidence
     first = healthy.splits["test"].target[:, 0]
     assert finding.numbers["share_wrong"] == pytest.approx(min((first == 0).mean(), (first == 1).mean()))
 
@@ -173,7 +173,9 @@ def test_a_step_without_a_validation_is_a_warning() -> None:
 
 
 def test_what_a_check_needs_and_is_not_there_leaves_it_out() -> None:
-    healthy = subject("addition", forward=None, decode=None, attention=None, fired=None, walked=None, masked=None)
+    healthy = subject(
+        "addition", forward=None, decode=None, attention=None, fired=None, partial_forward=None, masked=None
+    )
     names = {finding.check for finding in examine(healthy).findings}
     assert "split-overlap" in names
     assert not names & {

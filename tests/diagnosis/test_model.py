@@ -158,7 +158,7 @@ def test_weights_that_did_not_move_are_named() -> None:
     assert (untrained.level, "never better than untrained" in untrained.evidence) == ("warning", True)
     asked_for = found(replace(healthy, weights=everything, step=0, best=80), "weights-unmoved")
     assert (asked_for.level, "before training; validation's best is step 80" in asked_for.evidence) == ("warning", True)
-    assert "though training went on to step 80" in first_error(replace(healthy, weights=everything)).evidence
+    assert "although training reached step 80" in first_error(replace(healthy, weights=everything)).evidence
 
 
 def test_a_position_table_that_was_never_trained_is_an_error_of_its_own() -> None:
@@ -182,7 +182,7 @@ def test_untrained_rows_that_were_read_where_lengths_were_measured_are_an_error(
     finding = found(subject("sortedness", lengths=lengths(ON_VALIDATION, length=length)), "rows-untrained")
     assert (finding.level, finding.numbers["rows_needed"]) == (level, length)
     if level == "error":
-        assert f"inputs of length {length} read {length - 6} untrained ones" in finding.evidence
+        assert f"inputs of length {length} use {length - 6} untrained ones" in finding.evidence
         assert finding.numbers["first_length"] == length
 
 
@@ -262,7 +262,7 @@ def test_heads_that_look_at_all_or_at_one_place_are_a_warning() -> None:
 INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("hook-silent", {"fired": lambda examples: {"encoder.0.self": 1, "decoder.0.self": 0}}),
     ("weights-off-one", {"attention": lambda examples: {"dec0.self.h1": torch.full((2, 4, 5), 0.3)}}),
-    ("partial-forward-differs", {"walked": lambda examples: torch.zeros(len(examples), 4, 14)}),
+    ("partial-forward-differs", {"partial_forward": lambda examples: torch.zeros(len(examples), 4, 14)}),
     ("pruned-differs", {"pruned": lambda examples: {"enc0.self.h0": torch.zeros(len(examples), 4, 14)}}),
     ("hook-misplaced", {"hooked": lambda examples: {}}),
     ("sweep-misplaced", {"masked": lambda examples: {}}),
@@ -334,7 +334,7 @@ def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
     bad = {"check": "x", "level": "bad", "about": "data", "evidence": ""}
     with pytest.raises(InputError, match=r'findings\[0\].level is "bad"; "error" or "warning" or "fine" needed'):
         Diagnosis.from_json({**diagnosis.to_json(), "findings": [bad]})
-    with pytest.raises(InputError, match="a run is needed; none was given"):
+    with pytest.raises(InputError, match="no run was given; name at least one"):
         hw.doctor()
 
 

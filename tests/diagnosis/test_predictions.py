@@ -218,7 +218,7 @@ def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: 
     ("task", "line", "message"),
     [
         ("addition", "nonsense", "p.jsonl line 2 is not JSON"),
-        ("addition", "[1]", r"p.jsonl line 2: an object needed, got \[1\]"),
+        ("addition", "[1]", r"p.jsonl line 2: needs an object, got \[1\]"),
         ("addition", '{"target": [1], "prediction": [1]}', "line 2: key 'input' or 'sequence' or 'example' is missing"),
         (
             "addition",
@@ -259,7 +259,7 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path
     with pytest.raises(InputError, match=r"--predictions .*nowhere.jsonl cannot be read"):
         read_predictions(tmp_path / "nowhere.jsonl", read_data(data["addition"]))
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="the file is empty; a JSON object a line needed"):
+    with pytest.raises(InputError, match="the file is empty; it needs one JSON object per line"):
         read_predictions(tmp_path / "empty.jsonl", read_data(data["addition"]))
 
 
@@ -267,10 +267,10 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path
     ("content", "message"),
     [
         ("{", "test.json is not JSON"),
-        ("[]", r"test.json: a list with at least one example needed, got \[\]"),
+        ("[]", r"test.json: needs a list with at least one example, got \[\]"),
         (
             '[{"input": [1, 10, 2], "target": [3]}, {"input": [1, 2, 10, 3, 4], "target": [4, 6]}]',
-            "5 tokens, and the first",
+            "5 tokens; the first",
         ),
     ],
 )
@@ -283,7 +283,7 @@ def test_data_without_the_form_of_examples_is_refused(tmp_path: Path, content: s
 def test_zeros_that_were_removed_with_the_padding_are_named(tmp_path: Path, data: dict[str, Path]) -> None:
     found = diagnose(tmp_path, data["addition"], lambda row: [token for token in row["target"] if token])
     assert first_error(found) == "zeros-not-scored"
-    assert "but for its zeros" in found.errors[0].evidence
+    assert "except for its zeros" in found.errors[0].evidence
 
 
 def test_answers_that_are_mostly_wrong_are_not_called_fine(tmp_path: Path, data: dict[str, Path]) -> None:
@@ -317,7 +317,7 @@ def test_targets_of_another_order_are_refused(tmp_path: Path, data: dict[str, Pa
     turned = classes[::-1]
     assert turned != classes
     (tmp_path / "p.json").write_text(json.dumps({"y_true": turned, "y_pred": turned}))
-    with pytest.raises(InputError, match="targets are not those of test in its order"):
+    with pytest.raises(InputError, match="targets differ from those of test in the same order"):
         examine_predictions(tmp_path / "p.json", data["sortedness"])
 
 

@@ -86,7 +86,7 @@ def test_a_missing_first_error_or_one_beside_the_point_is_not_right() -> None:
 
 def test_the_evidence_of_the_reports_defects_has_their_numbers() -> None:
     first = {name: one["findings"][0] for name, one in shown().items()}
-    assert "never looks at column 2" in first["no-start-token"]["evidence"]
+    assert "loss ignores column 2" in first["no-start-token"]["evidence"]
     assert "padding id 0 is also the symbol '0'" in first["padding-is-a-digit"]["evidence"]
     constant = first["constant-answer"]["numbers"]
     assert constant["accuracy"] == constant["target_share"]

@@ -268,7 +268,9 @@ def with_encoding(trained: Trained, cls: type[Encoding]) -> Trained:
 
 
 def test_a_turn_that_no_table_can_say_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"encoding 'none' does not turn pairs of coordinates; no table can say it"):
+    with pytest.raises(
+        InputError, match=r"encoding 'none' does not rotate pairs of coordinates; no table can represent it"
+    ):
         export_run(with_encoding(untrained("addition", encoding="none"), Swap))
 
 
@@ -310,7 +312,7 @@ class Odd(Mean):
     ("cls", "words"),
     [
         (Doubled, r"the page cannot compute pooling 'mean': class Doubled defines no PAGE"),
-        (Odd, r"PAGE of Odd has the feature 'median'; the page knows: mean, max, min"),
+        (Odd, r"PAGE of Odd has the feature 'median'; known features: mean, max, min"),
     ],
 )
 def test_a_pooling_that_the_page_cannot_compute_is_refused_by_name(cls: type[Mean], words: str) -> None:
@@ -337,7 +339,7 @@ class ByLength(Encoding):
 
 
 def test_an_encoding_that_depends_on_the_length_is_refused_by_name() -> None:
-    words = r"encoding 'none' depends on more than two positions at a time; no table can say it"
+    words = r"encoding 'none' depends on more than two positions at a time; no table can represent it"
     with pytest.raises(InputError, match=words):
         export_run(with_encoding(untrained("sortedness", encoding="none"), ByLength))
 
@@ -366,7 +368,7 @@ def test_weights_that_are_not_finite_are_refused() -> None:
     trained = untrained("addition")
     with torch.no_grad():
         trained.model.readout.weight[0, 0] = torch.nan
-    with pytest.raises(InputError, match=r"the weights readout.weight hold a number that is not finite"):
+    with pytest.raises(InputError, match=r"the weights readout.weight contain a non-finite number"):
         export_run(trained)
 
 

@@ -267,7 +267,7 @@ def test_a_set_that_costs_more_on_the_test_split_is_warned_of(
     told: list[Any] = []
     monkeypatch.setattr("headway.head_analysis.pruning.paired_drop", lambda *_: (9.0, (7.0, 11.0)))
     hw.prune(trained_run, max_drop=5, out=tmp_path / "pruned", device="cpu", on_event=told.append)
-    text = "chosen for under 5 points on validation, it costs 9.00 on the test split"
+    text = "chosen for a drop under 5 points on validation; on the test split it is 9.00"
     assert told == [{"event": "warning", "text": text}]
 
 

@@ -85,7 +85,7 @@ def test_pieces_of_the_same_sequences_tell_length_from_what_stands_in_them(even:
     assert [row.crops is None for row in rows] == [True, True, False, False]
     assert rows[3].crops is not None
     assert rows[3].crops.accuracy == 1 and rows[3].crops.rise == pytest.approx(50)
-    assert "On crops of 16 out of the same sequences it is 100 %" in even.words[1]
+    assert "On crops of 16 from the same sequences it is 100 %" in even.words[1]
     assert "of 50.0 points lost, length alone costs 50.0" in even.words[1]
     fallen = row_of(even, CULPRIT).scores["previous_element"][3]
     assert fallen is not None
@@ -109,7 +109,7 @@ def test_looking_as_in_training_again_repairs_the_culprit(even: Mechanism) -> No
     assert rises["profile", str(CULPRIT)] == pytest.approx(50)
     assert rises["reach", str(CULPRIT)] == 0, "it looks evenly near by as well"
     assert check.looking_elsewhere == (str(CULPRIT),)
-    assert f"With {CULPRIT} looking by offset as on average at 16, accuracy at 64 is 100 %" in even.words[-1]
+    assert f"With {CULPRIT} attending by offset as on average at 16, accuracy at 64 is 100 %" in even.words[-1]
     assert even.words[-1].endswith("So where this head looks is why it fails at 64.")
 
 
@@ -188,7 +188,7 @@ def test_a_repair_that_helps_in_part_is_a_part_of_why() -> None:
 def test_a_fault_that_is_in_no_head_is_not_put_on_one() -> None:
     found = found_in("quiet")
     assert found.fails_at == 64 and found.first is None
-    assert "where they look is not shown to be why it fails" in found.words[-1]
+    assert "their attention is not shown to be why it fails" in found.words[-1]
 
 
 @pytest.mark.parametrize("length", [16, 32, 64])
@@ -550,7 +550,7 @@ def test_heads_of_every_shape_can_be_repaired(base: dict[str, Any]) -> None:
 def test_a_change_past_the_failing_length_is_not_blamed(even: Mechanism) -> None:
     assert even.first is not None
     later = replace(even, first=replace(even.first, length=64), fails_at=32)
-    assert "That is past 32, so it is not why the model fails there." in words_of(later)
+    assert "That is beyond 32, so it is not why the model fails there." in words_of(later)
 
 
 def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) -> None:
@@ -567,7 +567,7 @@ def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) ->
     assert said.endswith("So where this head looks is a part of why it fails at 64.")
     better, best = (replace(row, equivalence=same) for row in parts)
     said = words_of(with_repairs(even, worse, better, best))[-1]
-    assert ", but the sham surely helps too. So where this head looks is a part of why" in said
+    assert ", but the sham helps significantly too. So where this head looks is a part of why" in said
     said = words_of(with_repairs(even, worse, replace(better, claim="why"), best))[-1]
     assert said.startswith("With everyone looking"), "what shows more goes before fewer heads"
 

@@ -19,7 +19,7 @@ def test_every_damaged_analysis_of_a_run_is_named_in_its_section(tmp_path: Path)
         whole.replace_analysis(name, {})
     for name, section in SECTIONS.items():
         path = whole.path / "analysis" / f"{name}.json"
-        for content, said in (('{"form": 1, "che', "cannot be read"), ("[5]", "[5] is no document")):
+        for content, said in (('{"form": 1, "che', "cannot be read"), ("[5]", "[5] is not a document")):
             path.write_text(content)
             found = gather([whole])
             report = compose(found.documents, found.name)
@@ -29,8 +29,8 @@ def test_every_damaged_analysis_of_a_run_is_named_in_its_section(tmp_path: Path)
             assert said in told[section].problem
             assert "A file cannot be read" in str(told[section].blocks[0])
             assert {"setup", "training", "methods", "provenance"} <= set(told)
-        assert ("The doctor was not asked" in str(told["doctor"].blocks)) == (name != "doctor")
-        assert ("what the doctor said cannot be read" in str(report.answer[-1])) == (name == "doctor")
+        assert ("The doctor was not run" in str(told["doctor"].blocks)) == (name != "doctor")
+        assert ("the doctor's findings cannot be read" in str(report.answer[-1])) == (name == "doctor")
         path.write_text("{}")
 
 
@@ -88,4 +88,4 @@ def test_instruments_that_failed_are_said_first_and_no_verdict_is_told(tmp_path:
     assert [one for one, part in told.items() if part.problem] == ["heads"]
     assert "198 of 800 ablated answers" in told["heads"].problem
     assert "The instruments failed their own checks" in str(told["heads"].blocks[0])
-    assert "Of its heads nothing can be said: the instruments failed their own checks." in map(str, report.answer)
+    assert "Its heads cannot be analysed: the instruments failed their self-checks." in map(str, report.answer)

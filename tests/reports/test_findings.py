@@ -151,7 +151,7 @@ def test_the_curves_are_those_of_the_document() -> None:
     steps = FOUND["joint"]["elimination"]["steps"]
     for axes in shown(elimination).axes:
         assert curve(axes, "other half") == [step["exact_match"] for step in steps]
-        assert curve(axes, "half that the order") == [step["chosen_on"] for step in steps]
+        assert curve(axes, "half used for the order") == [step["chosen_on"] for step in steps]
         start = steps[0]["exact_match"]
         assert curve(axes, "single drops") == [start - step["promised"] / 100 for step in steps]
         band = axes.collections[0].get_paths()[0].vertices

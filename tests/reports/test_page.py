@@ -74,7 +74,7 @@ def test_every_number_of_the_page_stands_in_the_files(run: Path, html: str) -> N
 @pytest.mark.parametrize(
     ("before", "after", "word"),
     [
-        ("What the doctor says</h2>", "What 42 doctors say</h2>", "without a place"),
+        ("Findings of the doctor</h2>", "Findings of 42 doctors</h2>", "without a place"),
         (">8,100</data>", ">8,200</data>", "stands for runs/0/evaluation/all/n, which is 8100"),
         ('data-at="runs/0/evaluation/all/n"', 'data-at="runs/0/evaluation/all/m"', "is not in the files"),
         ("Train longer.", "Train for longer.", "is quoted from"),
@@ -118,7 +118,8 @@ def test_the_answer_comes_first_in_three_sentences(report: writing.Written) -> N
     assert len(report.answer) == 3
     assert report.answer[0].startswith("Trained on 8 to 16 elements, it holds to ")
     assert report.answer[1].endswith(
-        "; 1 chosen to go together: on other examples the cost is 0.25 points (−0.25 to 1.5), not shown to be under "
+        "; 1 chosen for removal together: on other examples the cost is 0.25 points (−0.25 to 1.5), not shown to "
+        "be under "
         "1 point, while the 3 that cost less alone cost 5.0 points together."
     )
     assert report.answer[2] == (
@@ -147,10 +148,10 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
     found = gather([bare])
     told = writing.compose(found.documents, found.name)
     assert [section.name for section in told.sections] == ["doctor", "setup", "training", "methods", "provenance"]
-    assert "The doctor was not asked" in str(told.sections[0].blocks)
+    assert "The doctor was not run" in str(told.sections[0].blocks)
     assert [str(line) for line in told.answer] == [
-        "At its best step, 24, it answers 83.3 % of validation right; nothing larger was asked of it yet.",
-        "This is one run: another seed may differ, and the doctor was not asked.",
+        "At its best step, 24, it answers 83.3 % of validation right; it was not evaluated further.",
+        "This is one run: another seed may differ, and the doctor was not run.",
     ]
     assert "holds to" not in str(told.sections)
 
@@ -165,7 +166,7 @@ def test_a_section_without_evidence_is_left_out(tmp_path: Path) -> None:
         ),
         (
             ("evaluation", "lengths"),
-            "All 8,100 questions of the domain were asked, the 40 of training among them: 3 are answered wrong, ",
+            "All 8,100 inputs of the domain were tested, the 40 of training among them: 3 are answered wrong, ",
         ),
     ],
 )
@@ -299,7 +300,7 @@ def test_the_findings_of_many_runs_are_told_once_and_can_be_unfolded(tmp_path: P
 def test_an_error_of_one_of_many_runs_is_shown_in_full(tmp_path: Path) -> None:
     text = doctor_of_many(tmp_path, FINDINGS)
     first = next(one for one in FINDINGS if one["level"] == "error")
-    before = text[text.index("What the doctor says") : text.index("Errors and warnings, each once")]
+    before = text[text.index("Findings of the doctor") : text.index("Errors and warnings, each once")]
     assert before.count(first["check"]) >= 5
 
 
@@ -347,7 +348,7 @@ def test_what_cannot_be_reported_is_refused_in_words(
         writing.report(study, run)
     (study / "study.json").write_text("[]")
     make_run(study / "runs" / "one", analyses=())
-    with pytest.raises(InputError, match="holds no plan of a study"):
+    with pytest.raises(InputError, match="is not the plan of a study"):
         writing.report(study)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="--out file is a file; a directory needed"):

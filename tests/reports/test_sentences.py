@@ -57,8 +57,12 @@ def lines(report: Report) -> list[str]:
             0.75,
             "2 can be removed together for less than 1 point: on other examples the cost is 0.25 points ",
         ),
-        (["a", "b"], 1.0, "2 chosen to go together: on other examples the cost is 0.25 points (−0.50 to 1.0), not "),
-        ([], 0.75, "no head was found that can go for less than 1 point"),
+        (
+            ["a", "b"],
+            1.0,
+            "2 chosen for removal together: on other examples the cost is 0.25 points (−0.50 to 1.0), not ",
+        ),
+        ([], 0.75, "no head can be removed for less than 1 point"),
     ],
 )
 def test_heads_can_go_only_where_the_interval_shows_it(heads: list[str], high: float, said: str) -> None:
@@ -71,20 +75,20 @@ def test_of_a_model_that_guesses_no_head_is_said_to_be_needless(tmp_path: Path) 
         run.replace_analysis("doctor", doctor_document(run.path, [{**GUESSING, "level": level}]))
         report = told(run)
         heads = next(section for section in report.sections if section.name == "heads")
-        assert ("chosen to go together" in str(heads)) != guesses
-        assert (lines(report)[1] == "Of its heads nothing can be said: the doctor finds no-better-than-guessing.") == (
+        assert ("chosen for removal together" in str(heads)) != guesses
+        assert (lines(report)[1] == "Its heads cannot be analysed: the doctor finds no-better-than-guessing.") == (
             guesses
         )
     other = make_run(tmp_path / "too", analyses=("heads",))
     other.replace_analysis("doctor", doctor_document(other.path, [GUESSING]))
-    assert lines(told(run, other))[1].startswith("Of their heads nothing can be said")
+    assert lines(told(run, other))[1].startswith("Their heads cannot be analysed")
 
 
 @pytest.mark.parametrize(
     ("interval", "said"),
     [
-        ([0.06, 0.2], "Of single heads, a moves the carry most: in 10 % of 90 pairs (6 % to 20 %)."),
-        ([0.05, 0.2], "No single head moves the carry: at most 10 % of 90 pairs (5 % to 20 %)."),
+        ([0.06, 0.2], "Among single heads, a flips the carry most often: in 10 % of 90 pairs (6 % to 20 %)."),
+        ([0.05, 0.2], "No single head flips the carry: at most 10 % of 90 pairs (5 % to 20 %)."),
     ],
 )
 def test_a_head_moves_something_only_above_the_floor(interval: list[float], said: str) -> None:
@@ -108,7 +112,7 @@ def test_the_head_that_is_named_was_chosen_on_other_pairs_and_has_its_control() 
     }
     one = made({**CARRY, "strongest": strongest})
     assert str(moves(one)) == (
-        "Of single heads, b moves the carry most: in 90 % of 40 pairs that it was not chosen on (80 % to 95 %); "
+        "Among single heads, b flips the carry most often: in 90 % of 40 pairs not used for the choice (80 % to 95 %); "
         "patched from a sum with another digit and the same carry, that digit changes in 25 % (12.5 % to 50 %); "
         "a in 100 % (80 % to 95 %)."
     )
@@ -131,7 +135,7 @@ def test_heads_of_a_kind_have_a_row_with_their_control_and_old_documents_have_no
     ("second", "said"),
     [
         ([1, 3.9], "Without a accuracy falls most, by 5.0 points (95 % interval 4.0 to 6.0; zero ablation)."),
-        ([1, 4.1], "Without a accuracy falls by 5.0 points (95 % interval 4.0 to 6.0; zero ablation), which the "),
+        ([1, 4.1], "Without a accuracy falls by 5.0 points (95 % interval 4.0 to 6.0; zero ablation), but the "),
     ],
 )
 def test_no_head_matters_most_where_intervals_overlap(second: list[float], said: str) -> None:
@@ -162,10 +166,10 @@ def test_the_answer_names_the_head_that_surely_costs_most(tmp_path: Path) -> Non
 
 def test_over_the_whole_domain_there_is_no_sampling_interval(tmp_path: Path) -> None:
     report = told(make_run(tmp_path / "run", wrong=1, analyses=("evaluation",)))
-    assert "were asked, the 40 of training among them: 1 is answered wrong, 99.988 % right." in lines(report)[0]
+    assert "were tested, the 40 of training among them: 1 is answered wrong, 99.988 % right." in lines(report)[0]
     accuracy = next(section for section in report.sections if section.name == "accuracy")
     (table,) = (block for block in accuracy.blocks if isinstance(block, Table))
-    assert "none: all were asked" in table.rows[0]
+    assert "none: all were tested" in table.rows[0]
     assert isinstance(accuracy.blocks[0], Paragraph)
     assert "interval" not in str(accuracy.blocks[0].text)
 
@@ -177,9 +181,7 @@ def test_validation_is_told_where_runs_were_only_trained(tmp_path: Path) -> None
 
 def test_a_flawless_analysis_of_one_of_several_runs_names_it(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / "clean", wrong=0, analyses=("heads",)), make_run(tmp_path / "other", analyses=())]
-    assert "examples that the heads of clean were analysed on is wrong" in " ".join(
-        Page(text_of(told(*runs))).text.split()
-    )
+    assert "examples of the head analysis of clean is wrong" in " ".join(Page(text_of(told(*runs))).text.split())
 
 
 # Studies
@@ -237,7 +239,7 @@ def test_a_comparison_answers_how_far_what_decides_and_how_sure() -> None:
         "inversions are held to 32",
         "on adjacent: pooling",
         "These are 2 runs, as few as 2 seeds of a combination: a description, not a test; b-seed9 failed: out of "
-        "memory, and the doctor was not asked.",
+        "memory, and the doctor was not run.",
     ]
     assert str(asked(documents)).endswith("Asked: how far past the training lengths does each hold?")
     alike = Sentence(kind="nothing decides", set_name="adjacent", text="on adjacent: all alike")

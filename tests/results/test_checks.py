@@ -25,8 +25,8 @@ def test_nothing_failed() -> None:
         ({"real_disagreements": 1}, "1 of them by more than a near-tie"),
         ({"identity": 0.5}, "with every head kept, the sweep differs from the model by 0.5"),
         ({"identity": float("nan")}, "differs from the model by nan"),
-        ({"weights_off_one": 0.25}, "add up to 1 only within 0.25"),
-        ({"misplaced": ("hook enc0.self.h1",)}, "instruments reach another head than they name: hook enc0.self.h1"),
+        ({"weights_off_one": 0.25}, "sum to 1 only within 0.25"),
+        ({"misplaced": ("hook enc0.self.h1",)}, "instruments affect another head than they name: hook enc0.self.h1"),
     ],
 )
 def test_each_failure_is_told(changed: dict[str, Any], words: str) -> None:

@@ -89,7 +89,7 @@ def test_where_nothing_holds_the_best_mean_past_training_is_named() -> None:
     better = [row("adjacent", 16, 0.9), row("adjacent", 32, 0.7), row("adjacent", 64, 0.6)]
     said = str(furthest([cell("worse", [run(0, worse)]), cell("better", [run(0, better)])], "adjacent"))
     assert said == (
-        "adjacent: in the median no combination holds past 16, the longest training length; "
+        "adjacent: in the median no combination holds beyond 16, the longest training length; "
         "best in the mean of the longer lengths is better with 0.650"
     )
     seeds = [run(0, held_to(64)), run(1, held_to(16)), run(2, held_to(16))]
@@ -116,9 +116,9 @@ def test_pooling_decides_where_only_pooling_differs() -> None:
     assert found.shares is not None and found.shares.pooling == pytest.approx((1, 1))
     assert texts(cells)[1] == (
         "grid, on swaps: the pooling explains more than the encoding in each of 2 seeds; "
-        "of the differences past training the pooling 100 %, the encoding 0 %, only the two in combination 0 %; "
+        "of the differences beyond training the pooling 100 %, the encoding 0 %, their interaction 0 %; "
         "8 of 8 runs mastered the training lengths; "
-        "mean accuracy of those past training (runs): max 0.900 (4), mean 0.500 (4); a 0.700 (4), b 0.700 (4)"
+        "mean accuracy of those beyond training (runs): max 0.900 (4), mean 0.500 (4); a 0.700 (4), b 0.700 (4)"
     )
     turned = grid({("mean", "a"): 0.5, ("max", "a"): 0.9, ("mean", "b"): 0.5, ("max", "b"): 0.9})
     assert "the encoding explains more than the pooling in each of 2 seeds" in texts(turned)[1]
@@ -130,7 +130,7 @@ def test_pooling_decides_where_only_pooling_differs() -> None:
 
 def test_a_grid_with_a_hole_or_without_differences_is_not_explained() -> None:
     everywhere = {("a", "mean"): 0.5, ("a", "max"): 0.52, ("b", "mean"): 0.5, ("b", "max"): 0.51}
-    said = "nothing decides; 8 of 8 runs mastered the training lengths, and those have 0.500 to 0.520 past training"
+    said = "nothing decides; 8 of 8 runs mastered the training lengths, and those have 0.500 to 0.520 beyond training"
     assert said in texts(grid(everywhere))[1]
     holes = grid(everywhere)
     holes[2] = with_runs(holes[2])
@@ -148,13 +148,13 @@ def test_what_was_never_learned_says_nothing_of_length() -> None:
     assert found.pooling == {"max": 1.0}
     assert texts(cells)[1] == (
         "grid, on swaps: nothing decides; 4 of 8 runs mastered the training lengths, and those have 1.000 to 1.000 "
-        "past training; did not master them: grid: a, mean (0.520), grid: b, mean (0.520)"
+        "beyond training; did not master them: grid: a, mean (0.520), grid: b, mean (0.520)"
     )
     low = [run(seed, [row("swaps", 16, 0.97), row("swaps", 32, 1)]) for seed in (0, 1)]
     cells = [with_runs(one, *low) for one in cells]
     assert texts(cells)[1] == (
         "grid, on swaps: none of 8 runs mastered the training lengths (at least 99 % there; the best has 0.970), "
-        "so nothing is said of what decides the length"
+        "so what decides the length is unknown"
     )
 
 

@@ -50,12 +50,12 @@ def test_a_run_that_did_not_master_says_nothing_of_length() -> None:
     bad = cell("bad", [run(0, held_to(64), mastery=NO)])
     said = [sentence.text for sentence in answer([good, bad])]
     assert said[0] == (
-        "1 of 3 runs mastered their training lengths (at least 99.9 % of validation); nothing is said of the length of "
-        "those that did not (accuracy, seeds): good (0.312, 1 of 2), bad (0.312, 1 of 1)"
+        "1 of 3 runs mastered their training lengths (at least 99.9 % of validation); the others are left out of "
+        "all results on length (accuracy, seeds): good (0.312, 1 of 2), bad (0.312, 1 of 1)"
     )
     assert said[1].endswith("in the median: good (64, one seed)")
     assert str(furthest([bad], "adjacent")) == (
-        "adjacent: no run mastered its training lengths, so nothing is said of length"
+        "adjacent: no run mastered its training lengths, so there is no result on length"
     )
     assert [mastered(one, "adjacent") for one in (*good.runs, run(0, held_to(64)))] == [True, False, True]
     assert loss_of(replace(bad.runs[0], negatives_trained="adjacent")) == 0

@@ -79,19 +79,21 @@ def test_heads_can_go_only_where_the_interval_shows_it() -> None:
     assert going_text(found) == f"2 can be removed together for less than 1 point: {cost} (−0.50 to 0.75)"
     unsure = replace(found, drop_interval=(-0.5, 1.0), alone=3, alone_drop=9.5)
     assert going_text(unsure) == (
-        f"2 chosen to go together: {cost} (−0.50 to 1.0), not shown to be under 1 point; "
+        f"2 chosen for removal together: {cost} (−0.50 to 1.0), not shown to be under 1 point; "
         "the 3 that cost less alone cost 9.5 points together"
     )
-    assert going_text(replace(found, heads=())) == "no head was found that can go for less than 1 point"
+    assert going_text(replace(found, heads=())) == "no head can be removed for less than 1 point"
 
 
 def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
     heads = (Mover(head="a", rate=0.4, interval=(0.3, 0.5)), Mover(head="b", rate=0.1, interval=(0.04, 0.2)))
     carry = MovedCarry(name="carry", n=90, heads=heads)
-    assert carry_text(carry) == "  Of single heads, a moves the carry most: in 40 % of 90 pairs (30 % to 50 %)."
+    assert (
+        carry_text(carry) == "  Among single heads, a flips the carry most often: in 40 % of 90 pairs (30 % to 50 %)."
+    )
     assert (
         carry_text(replace(carry, heads=heads[1:]))
-        == "  No single head moves the carry: at most 10 % of 90 pairs (4 % to 20 %)."
+        == "  No single head flips the carry: at most 10 % of 90 pairs (4 % to 20 %)."
     )
 
 
@@ -106,12 +108,13 @@ def test_movers_are_those_chosen_on_other_pairs_with_their_controls() -> None:
     rows = [{"who": "d", "heads": ["d"], "rate": 1.0, "interval": [0.9, 1.0]}]
     carry = {"name": "carry", "about": "carry", "usable": 90, "rows": rows, "strongest": strongest}
     assert carry_text(moved_by(made(carry))) == (
-        "  Of single heads, c moves the carry most: in 80 % of 40 pairs (70 % to 90 %); patched from a sum with "
+        "  Among single heads, c flips the carry most often: in 80 % of 40 pairs (70 % to 90 %); patched from a "
+        "sum with "
         "another digit and the same carry, that digit changes in 0 % (0 % to 2 %); a in 99 % (90 % to 100 %)."
     )
     old = {key: value for key, value in carry.items() if key != "strongest"}
     assert carry_text(moved_by(made(old))) == (
-        "  Of single heads, d moves the carry most: in 100 % of 90 pairs (90 % to 100 %)."
+        "  Among single heads, d flips the carry most often: in 100 % of 90 pairs (90 % to 100 %)."
     )
 
 
@@ -120,7 +123,7 @@ def test_of_a_model_that_learned_nothing_no_head_is_told() -> None:
     finding = Finding("constant-answer", "error", "model", "One answer.")
     made_up = Diagnosis(run="made-up", task="addition", step=1, findings=(finding,))
     said = heads_study.of_study(record, StudyHealth(runs=(RunHealth.of(made_up),), together=()))
-    assert said == ["heads of made-up (n = 2,000) say nothing: the doctor finds constant-answer"] * 2
+    assert said == ["heads of made-up (n = 2,000) are not analysed further: the doctor finds constant-answer"] * 2
 
 
 def test_errors_of_all_runs_together_are_counted_and_told() -> None:

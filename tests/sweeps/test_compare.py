@@ -188,9 +188,12 @@ def test_true_is_not_one(tmp_path: Path) -> None:
         ),
         ({"where": ["encoding=rotry"]}, r"--where model.encoding.name=rotry: no trial has it; did you mean rotary\?"),
         ({"where": ["seed=9"]}, r"--where seed=9: no trial has it; known: 0, 1, 2, 3, 4, 5"),
-        ({"where": ["encoding=rotary", "encoding=learned"]}, r"--where: no trial has encoding=rotary and encoding=lea"),
+        (
+            {"where": ["encoding=rotary", "encoding=learned"]},
+            r"--where: no trial has all of encoding=rotary and encoding=lea",
+        ),
         ({"sort": "encodin"}, r"--sort 'encodin' is neither a metric nor a varied setting; .*known: accuracy"),
-        ({"sort": "success", "metric": "loss"}, r"--sort success: say with --success from which value on"),
+        ({"sort": "success", "metric": "loss"}, r"--sort success needs --success, the value from which"),
         ({"by": ["train.lr"]}, r"--by 'train.lr' was not varied in this sweep; known: model.encoding.name"),
         ({"by": ["encoding"], "where": ["encoding=rotary"]}, r"--by model.encoding.name: all these trials have rotary"),
     ],
@@ -392,7 +395,7 @@ def test_another_state_is_refused_and_a_failure_without_a_reason_is_unknown(tmp_
     ("plan", "message"),
     [
         ("{", r"sweep.json cannot be read"),
-        ("[]", r"sweep.json holds no plan of a sweep"),
+        ("[]", r"sweep.json is not the plan of a sweep"),
         ("{}", r"sweep.json: form is missing; 1 needed"),
         ('{"form": 2}', r"sweep.json: form is 2; 1 needed"),
         ('{"form": 1}', r"sweep.json: trials is missing; a list needed"),

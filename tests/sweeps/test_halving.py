@@ -369,7 +369,7 @@ def test_the_command_shows_its_rungs_before_and_its_choice_after(
         "rung 1: 4 settings x 1 seed to step 2",
         "rung 2: 1 setting x 1 seed to step 4",
         "10 steps in all",
-        "sweeps/tiny: rung 1 of 2: 4 trials to do, 0 finished already",
+        "sweeps/tiny: rung 1 of 2: 4 trials to run, 0 already finished",
     ]
     assert lines[8].startswith("about ")
     assert not Path("sweeps").exists()
@@ -377,7 +377,9 @@ def test_the_command_shows_its_rungs_before_and_its_choice_after(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("best on validation: lr 0.0")
     assert lines[0].endswith(" over 1 seed")
-    assert lines[1].startswith("the choice flatters it; measure it on seeds that chose nothing: --set train.lr=0.0")
+    assert lines[1].startswith(
+        "this loss is biased by the choice; measure the setting on new seeds: --set train.lr=0.0"
+    )
     assert lines[2] == "1 of 4 trials finished, 3 stopped at a rung; the sweep is in sweeps/tiny"
     assert run([*command, "--json"]) == 0
     printed = capsys.readouterr()

@@ -132,7 +132,7 @@ def test_workers_that_cannot_start_end_the_sweep_with_their_last_words(
     broken.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(broken))
     plan = plan_grid(write_recipe(tmp_path), [], [], [0, 1])
-    message = r"5 workers ended before they could work, .*; the last: .* exit code 3 \(no such library\)"
+    message = r"5 workers in a row ended before they started; the last: .* exit code 3 \(no such library\)"
     with pytest.raises(RunStopped, match=message):
         run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(2, HOW))
 

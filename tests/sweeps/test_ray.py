@@ -407,8 +407,8 @@ def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     [
         ({"cpus": 0.0}, "^--cpus 0; a finite number above 0 needed$"),
         ({"cpus": float("nan")}, "^--cpus nan; a finite number above 0 needed$"),
-        ({"gpus": -1.0}, "^--gpus -1; a part of one such as 0.25, or a whole number$"),
-        ({"gpus": 1.5}, "^--gpus 1.5; a part of one"),
+        ({"gpus": -1.0}, "^--gpus -1; a fraction such as 0.25, or a whole number$"),
+        ({"gpus": 1.5}, "^--gpus 1.5; a fraction"),
     ],
 )
 def test_impossible_amounts_are_refused(options: dict[str, float], message: str) -> None:
@@ -421,8 +421,8 @@ def test_impossible_amounts_are_refused(options: dict[str, float], message: str)
     [
         ("--cpus", "nan", "headway: --cpus nan; a finite number above 0 needed\n"),
         ("--cpus", "inf", "headway: --cpus inf; a finite number above 0 needed\n"),
-        ("--gpus", "nan", "headway: --gpus nan; a part of one such as 0.25, or a whole number\n"),
-        ("--gpus", "inf", "headway: --gpus inf; a part of one such as 0.25, or a whole number\n"),
+        ("--gpus", "nan", "headway: --gpus nan; a fraction such as 0.25, or a whole number\n"),
+        ("--gpus", "inf", "headway: --gpus inf; a fraction such as 0.25, or a whole number\n"),
     ],
 )
 def test_an_amount_that_is_no_number_is_one_line_and_exit_code_2(

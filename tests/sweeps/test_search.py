@@ -157,17 +157,20 @@ def test_repeated_draws_are_trained_once_and_the_command_says_so(
     lines = capsys.readouterr().out.splitlines()
     assert sorted(lines[:2]) == ["lr=0.01,seed=100: 4 steps", "lr=0.02,seed=100: 4 steps"]
     assert lines[2] == "2 distinct settings in 30 draws; each is trained once"
-    assert lines[3] == "sweeps/tiny: 2 trials to do, 0 finished already"
+    assert lines[3] == "sweeps/tiny: 2 trials to run, 0 already finished"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--vary", RATE], "--vary train.lr=0.0001..0.01:log is a range; say with --trials how many settings to draw"),
+        (
+            ["--vary", RATE],
+            "--vary train.lr=0.0001..0.01:log is a range; give the number of settings to draw with --trials",
+        ),
         (["--search", "halving"], "--search halving needs --trials: how many settings to draw"),
         (["--budget", "50"], "--budget 50 needs --trials: how many settings to draw"),
         (["--vary", RATE, "--trials", "0"], "--trials 0; at least 1 needed"),
-        (["--trials", "3"], "--trials 3: nothing is varied; say with --vary what to draw"),
+        (["--trials", "3"], "--trials 3: nothing is varied; name the settings to draw with --vary"),
         (["--vary", RATE, "--trials", "3", "--search", "halfing"], "--search 'halfing'; did you mean halving? known: "),
         (["--vary", RATE, "--trials", "3", "--budget", "9"], "--budget is for --search halving; a random search takes"),
         (
@@ -181,13 +184,13 @@ def test_repeated_draws_are_trained_once_and_the_command_says_so(
         ),
         (
             ["--vary", "train.lr=0.1..inf", "--trials", "3"],
-            "--vary train.lr=0.1..inf: the ends of a range, and the way",
+            "--vary train.lr=0.1..inf: the ends of a range, and their difference",
         ),
         (["--vary", f"train.steps=1..{'9' * 400}", "--trials", "3"], "must be finite and below 1.8e308"),
         (["--vary", f"train.lr=0x{'9' * 400}..0x{'9' * 401}", "--trials", "3"], "must be finite and below 1.8e308"),
         (["--vary", f"train.steps=1..0x{'9' * 5000}", "--trials", "3"], "write a range as LOW..HIGH"),
         (["--vary", "train.lr=nan..1", "--trials", "3"], "--vary train.lr=nan..1: the ends of a range"),
-        (["--vary", "train.lr=-1e308..1e308", "--trials", "3"], "the way between them, must be finite"),
+        (["--vary", "train.lr=-1e308..1e308", "--trials", "3"], "their difference, must be finite"),
         (
             ["--vary", "train.lr=0.1..x", "--trials", "3"],
             "--vary train.lr=0.1..x: write a range as LOW..HIGH or LOW..HIGH:log, for example 1e-4..1e-2:log",
@@ -195,16 +198,16 @@ def test_repeated_draws_are_trained_once_and_the_command_says_so(
         (["--vary", "train.lr=0.1..0.2:lin", "--trials", "3"], "train.lr=0.1..0.2:lin: write a range as LOW..HIGH"),
         (
             ["--vary", "train.lr=0.1..0.2,3"],
-            "--vary train.lr=0.1..0.2,3: a range stands alone; a list has single values",
+            "--vary train.lr=0.1..0.2,3: a range cannot be part of a list",
         ),
         (["--vary", "train.rate=0.1..0.2", "--trials", "3"], "tiny.toml: unknown key 'train.rate'"),
         (["--vary", "train.lr=11.0..12.0", "--trials", "3"], "; more than 0 and at most 10 needed"),
         (
             ["--vary", RATE, "--trials", "3", "--split", "test"],
-            "--split test with a search: it chooses a setting, and what chooses must not look at the test set; "
-            "leave it out, and test the best setting afterwards on new seeds",
+            "--split test with a search: the choice of a setting must not use the test set; omit --split, and "
+            "test the best setting afterwards on new seeds",
         ),
-        (["--vary", RATE, "--trials", "3", "--split", "all"], "--split all with a search: it chooses a setting"),
+        (["--vary", RATE, "--trials", "3", "--split", "all"], "--split all with a search: the choice of a setting"),
         (
             ["--vary", "train.steps=2..90", "--trials", "3", "--search", "halving"],
             "--search halving compares settings at the same step, so all need the same number of steps; these have",

@@ -551,7 +551,7 @@ def test_recipes_that_differ_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_seed_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^a stack needs different seeds or rates; one stands there twice$"):
+    with pytest.raises(InputError, match=r"^a stack needs different seeds or rates; one is repeated$"):
         train_stack([config(ADDITION, 0)] * 2, places(tmp_path, [0, 1]), device="cpu")
 
 

@@ -1,1 +1,1 @@
-"""The command line: one command a file; what is slow to import is imported inside the functions."""
+"""The command line, with one command per file; slow imports are inside the functions."""

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 def attack(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")],
     at: Annotated[
-        str | None, typer.Option(metavar="16,64", help="Lengths to attack; default: those of training, and those held.")
+        str | None,
+        typer.Option(metavar="16,64", help="Lengths to attack; default: the training lengths and the lengths held."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time to search, in seconds.")] = 120.0,
-    tries: Annotated[int | None, typer.Option(help="End after so many tried inputs, if the time allows them.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search; the same seed and tries find the same.", min=0)] = 0,
+    tries: Annotated[int | None, typer.Option(help="Stop after this many tried inputs, even if time is left.")] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the search; the same seed and --tries give the same result.", min=0)
+    ] = 0,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for inputs that a run gets wrong: families that its task names, then hill climbing on the margin.
+    """Search for inputs that a run gets wrong: the attack families of its task, then hill climbing on the margin.
 
     Exits with 1 if a failing input was found, confirmed by greedy decoding. Finding none proves nothing.
 
@@ -43,7 +46,7 @@ def attack(
     trained.directory.replace_analysis("attack", found, trained.step)
     show(found, summary(found), as_json=json)
     if found.ended == "interrupted":
-        raise Interrupted(f"interrupted; what was found so far is in {trained.directory.analysis('attack')}")
+        raise Interrupted(f"interrupted; the results so far are in {trained.directory.analysis('attack')}")
     if found.broken:
         raise typer.Exit(1)
 
@@ -66,11 +69,11 @@ def _attack(
 
 
 def summary(found: Attack) -> list[str]:
-    """An attack for a person: what failed, what was tried, and how the smallest margin fell."""
+    """An attack in lines of text: failures, inputs tried, and the fall of the smallest margin."""
     lines: list[Words] = list(narrated.story(found, found.run))
     lines += [text("  {}", narrated.failing(one)) for one in found.counterexamples]
     if any(one.link for one in found.counterexamples):
-        lines.append("To open one in the run's explorer page, put its `link` (attack.json) behind the page's address.")
+        lines.append("To open one in the run's explorer page, append its `link` (attack.json) to the page's address.")
     for table in (narrated.family_table(found), narrated.length_table(found)):
         if table is not None:
             lines += [f"{table.caption}:", *(f"  {line}" for line in table.lines())]

@@ -22,18 +22,20 @@ FORMATS = ("table", "markdown", "csv")
 
 def compare(
     sweep: Annotated[str, typer.Argument(metavar="SWEEP", help="A sweep directory, or the name of one in ./sweeps.")],
-    metric: Annotated[str | None, typer.Option(help="What is compared; accuracy when left out.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Metric to compare; default: accuracy.")] = None,
     where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only such trials, e.g. model.encoding.name=rotary.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only matching trials, e.g. model.encoding.name=rotary."),
     ] = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="METRIC|KEY", help="Best mean of a metric first, a setting's order, success.")
+        str | None,
+        typer.Option(metavar="METRIC|KEY", help="Sort by a metric (best mean first), by a setting, or by success."),
     ] = None,
     success: Annotated[
-        float | None, typer.Option(help="From this value on a seed is a success; 0.99 for accuracy when left out.")
+        float | None, typer.Option(help="Value from which a seed is a success; default for accuracy: 0.99.")
     ] = None,
     by: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Also the values of one setting, all else equal.")
+        list[str] | None, typer.Option(metavar="KEY", help="Also compare the values of one setting, all others equal.")
     ] = None,
     format: Annotated[str, typer.Option(metavar="FORMAT", help="table, markdown or csv.")] = "table",
     figure: Annotated[bool, typer.Option("--figure", help="Draw the grid and the curves into the sweep.")] = False,
@@ -49,7 +51,7 @@ def compare(
     if format not in FORMATS:
         raise InputError(f"--format {format!r}; {suggestion(format, FORMATS)}")
     if format == "csv" and by and not json:
-        raise InputError("--by with --format csv: a CSV file holds one table; leave one of them out, or use --json")
+        raise InputError("--by with --format csv: a CSV file holds one table; omit one of them, or use --json")
     found = run_comparison(sweep, metric=metric, where=where or [], sort=sort, success=success, by=by or [])
     figures = draw(found) if figure else []
     if json:
@@ -72,7 +74,7 @@ def draw(found: "Comparison") -> "list[Path]":
 
 
 def print_tables(found: "Comparison", *, markdown: bool) -> None:
-    """The table, its remarks, and a table for each key of --by."""
+    """Print the table, its remarks, and a table for each key of --by."""
     from headway.sweeps.tables import effect_table, heading, table_of
 
     blank = "\n" if markdown else ""
@@ -93,19 +95,17 @@ def by_heading(effect: "Effect") -> str:
 
 
 def remarks(found: "Comparison") -> list[str]:
-    """What a reader must know beside the numbers."""
+    """Remarks on the numbers."""
     from headway.statistics import ENOUGH_SEEDS
 
     lines = list(found.notes)
     if found.descriptive:
         lines.append(f"settings with fewer than {ENOUGH_SEEDS} finished seeds are descriptive, and have no interval")
     if found.trials_failed:
-        counted = "" if found.success_at is None else "; a failed trial is no success"
+        counted = "" if found.success_at is None else "; a failed trial is not a success"
         lines.append(f"means are over finished trials{counted}")
     if found.trials_stopped:
-        lines.append(
-            "a trial that stopped at a rung had fewer steps; its mean there is not to be compared with means at the end"
-        )
+        lines.append("a trial that stopped at a rung had fewer steps; its mean is not comparable with means at the end")
     failures = [(name, why) for row in found.rows for name, why in zip(row.trials, row.errors, strict=True) if why]
     lines += [f"failed: {name}: {why}" for name, why in failures[:5]]
     if len(failures) > 5:
@@ -114,7 +114,7 @@ def remarks(found: "Comparison") -> list[str]:
 
 
 def print_table(lines: Sequence[Sequence[str]], words: int, *, markdown: bool) -> None:
-    """Markdown, or what suits the place that it is printed to."""
+    """Print Markdown, or a table for the terminal."""
     shown = table(lines, words)
     if markdown:
         print("\n".join(shown.markdown()))
@@ -123,7 +123,7 @@ def print_table(lines: Sequence[Sequence[str]], words: int, *, markdown: bool) -
 
 
 def as_csv(found: "Comparison") -> str:
-    """One line a setting, numbers in full; what is not there is empty."""
+    """One line per setting, numbers in full precision; missing values are empty."""
     from headway.sweeps.plan import value_text
 
     numbers = [

@@ -30,7 +30,7 @@ def data(
         raise InputError(f"--set task={table['task']}: only task.* and data.* can be set here")
     unknown = [key for key in table if key not in ("task", "data")]
     if unknown or table["task"].get("name") != task:
-        raise InputError(f"--set: only task.* and data.* matter here, and not {unknown[0] if unknown else 'task.name'}")
+        raise InputError(f"--set: only task.* and data.* can be set here, not {unknown[0] if unknown else 'task.name'}")
     options = {key: value for key, value in table["task"].items() if key != "name"}
     config = build(DataConfig, table["data"], "data")
     if config.fresh:

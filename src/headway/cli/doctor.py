@@ -15,9 +15,9 @@ from headway.results.attack import Attack
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, at_level
 
 WIDEST = 120
-"""Columns of the table, at most: longer lines are hard to read."""
+"""Largest width of the table; longer lines are hard to read."""
 
-REST = "should be the first error, and what follows from it the rest"
+REST = "should be the first error, followed only by its consequences"
 
 
 def doctor(
@@ -29,18 +29,18 @@ def doctor(
     ] = None,
     results: Annotated[Path | None, typer.Option(help="A table of accuracies: JSON, CSV, Markdown or a log.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The files that these were made on; alone, the data itself is examined.")
+        Path | None, typer.Option(help="The data of these predictions or results; alone, the data itself is examined.")
     ] = None,
-    specimens: Annotated[bool, typer.Option("--specimens", help="Build every known defect and diagnose it.")] = False,
+    specimens: Annotated[bool, typer.Option("--specimens", help="Build every known fault and diagnose it.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also show every check that found nothing wrong.")] = False,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what is wrong: data, harness, model, instruments and claims, each finding with its evidence and what to do.
+    """Find errors in data, harness, model, instruments and claims, each with its evidence and what to do.
 
-    Exits with 1 if a finding is an error, or if something given could not be examined; with --specimens, if a specimen
-    is not diagnosed as it should be.
+    Exits with 1 if a finding is an error, or if an input could not be examined; with --specimens, if a specimen is not
+    diagnosed as expected.
 
     Example: headway doctor addition-seed0 addition-seed1
     """
@@ -57,7 +57,7 @@ def doctor(
 def _check_one_visit(
     run: list[str] | None, predictions: Path | None, results: Path | None, data: Path | None, *, specimens: bool
 ) -> None:
-    """Raise unless exactly one thing is to be examined, with the data that it needs."""
+    """Raise unless there is exactly one kind of input, with the data that it needs."""
     given = {"RUN": bool(run), "--predictions": predictions is not None, "--results": results is not None}
     chosen = [name for name, there in {**given, "--specimens": specimens}.items() if there]
     if not chosen and data is not None:
@@ -68,15 +68,15 @@ def _check_one_visit(
             "--predictions or --results, or --specimens)"
         )
     if len(chosen) > 1:
-        raise InputError(f"{' and '.join(chosen)} are different visits; give one of them")
+        raise InputError(f"{' and '.join(chosen)} exclude each other; give one of them")
     if data is None and chosen[0] in ("--predictions", "--results"):
-        raise InputError(f"{chosen[0]} needs --data DIR: the files that it was made on")
+        raise InputError(f"{chosen[0]} needs --data DIR, the data on which it was made")
     if data is not None and chosen[0] in ("RUN", "--specimens"):
         raise InputError(f"--data belongs to --predictions and --results, not to {chosen[0]}")
 
 
 def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> Diagnosis:
-    """Examine work done elsewhere; nothing is written."""
+    """Examine foreign files; writes nothing."""
     from headway.diagnosis.material import examine_data
     from headway.diagnosis.predictions import examine_predictions
     from headway.diagnosis.published import examine_results
@@ -100,7 +100,7 @@ def _show_specimens(*, as_json: bool, quiet: bool) -> None:
 
 
 def specimen_lines(found: Exhibit) -> list[str]:
-    """Each specimen: what is wrong with it, and its first error; at the end how many were diagnosed rightly."""
+    """Each specimen with its fault and its first error, and the number of right diagnoses."""
     lines = []
     for one in found.specimens:
         lines += [*wrapped(f"{one.name}: ", one.wrong), *entry(one.findings[0])]
@@ -132,12 +132,12 @@ def _examine(runs: Sequence[str], device: str, *, quiet: bool) -> Diagnosis | Di
 
 
 def summary(found: Diagnosis | Diagnoses, *, everything: bool = False) -> list[str]:
-    """A diagnosis, or several, for a person: errors and warnings in full, what is fine in one line."""
+    """One or several diagnoses in lines of text: errors and warnings in full, passed checks in one line."""
     if isinstance(found, Diagnosis):
         return diagnosis_lines(found, everything=everything)
     lines = [line for one in found.runs for line in [*diagnosis_lines(one, everything=everything), ""]]
     if not found.together:
-        return [*lines, "the runs are not seeds of one recipe, so nothing is said of them together"]
+        return [*lines, "the runs are not seeds of one recipe, so there are no findings over all of them"]
     return [*lines, f"{len(found.runs)} seeds together", *table(found.together, everything=everything)]
 
 
@@ -148,7 +148,7 @@ def diagnosis_lines(found: Diagnosis, *, everything: bool) -> list[str]:
 
 
 def table(findings: Sequence[Finding], *, everything: bool) -> list[str]:
-    """A few lines a finding: level, check, evidence, and what to do; what is fine is folded into one entry."""
+    """A few lines per finding: level, check, evidence, and what to do; passed checks are listed in one entry."""
     shown = [finding for finding in findings if everything or finding.level != "fine"]
     lines = [line for finding in shown for line in entry(finding)]
     quiet = [finding.check for finding in at_level(findings, "fine")]
@@ -158,7 +158,7 @@ def table(findings: Sequence[Finding], *, everything: bool) -> list[str]:
 
 
 def entry(finding: Finding) -> list[str]:
-    """A finding for a person: its evidence, and below it what to do.
+    """A finding in lines of text: its evidence, and below it what to do.
 
     >>> entry(Finding("split-overlap", "error", "data", "25 are shared.", {}, "Remove them."))
     ['  error    split-overlap: 25 are shared.', '           -> Remove them.']

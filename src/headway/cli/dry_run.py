@@ -1,4 +1,4 @@
-"""What a sweep would do, before it does anything."""
+"""Describes what a sweep would do."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> dict[str, Any]:
-    """Every trial that is not finished, and about how long all take together; of a search, the trials of its rung."""
+    """The unfinished trials (of a search: those of its current rung), and the estimated total time."""
     from headway.sweeps.driver import next_stage
     from headway.sweeps.estimate import estimate
 
@@ -26,7 +26,7 @@ def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_o
     done = len(stage.trials) - len(stage.left)
     lines = [f"{name}: {f'to step {count:,}' if stage.name else f'{count:,} steps'}" for name, count in steps.items()]
     lines += [text for text in (drawn_twice(plan), *rung_lines(plan)) if text]
-    standing = f"{len(stage.left):,} trials to do, {done:,} finished already"
+    standing = f"{len(stage.left):,} trials to run, {done:,} already finished"
     lines.append(f"{place.path}: {f'{stage.name}: ' if stage.name else ''}{standing}")
     lines.append(f"about {duration(total)} {_by(how, at_once)} if none stops early")
     return {
@@ -41,7 +41,7 @@ def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_o
 
 
 def _seconds_left(plan: "SweepPlan", stage: "Stage", seconds: "Mapping[str, float]") -> float:
-    """Of the trials that are left; in a rung, its part of each, and for the rungs after it that of the mean trial."""
+    """The estimated seconds of the remaining trials; in a search, of this rung and of the later rungs."""
     left = sum(seconds[trial.name] for trial in stage.left)
     rungs = () if plan.search is None else plan.search.rungs
     parts, begin = {}, 0
@@ -56,7 +56,7 @@ def _seconds_left(plan: "SweepPlan", stage: "Stage", seconds: "Mapping[str, floa
 
 
 def drawn_twice(plan: "SweepPlan") -> str:
-    """What is to be said where settings were drawn again; nothing otherwise."""
+    """A note if settings were drawn repeatedly; otherwise empty."""
     distinct = len(plan.trials) // max(len(plan.seeds), 1)
     if plan.search is None or plan.search.drawn == distinct:
         return ""
@@ -64,7 +64,7 @@ def drawn_twice(plan: "SweepPlan") -> str:
 
 
 def rung_lines(plan: "SweepPlan") -> list[str]:
-    """What every rung of successive halving is, and the steps of all."""
+    """The rungs of successive halving, and their total steps."""
     from headway.sweeps.halving import count_steps
 
     rungs = () if plan.search is None else plan.search.rungs

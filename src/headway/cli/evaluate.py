@@ -55,12 +55,12 @@ def measure(trained: "Trained", split: str, *, quiet: bool) -> SplitEvaluation:
         found = run_evaluation(trained, split, progress=meter)
     aside = trained.directory.add_to_analysis("evaluation", {split: found}, trained.step)
     if aside is not None:
-        say(f"headway: warning: the file of earlier evaluations cannot be read; it was put aside as {aside}")
+        say(f"headway: warning: the file of earlier evaluations cannot be read; it was renamed to {aside}")
     return found
 
 
 def summary(run: Path, found: SplitEvaluation) -> list[str]:
-    """An evaluation in a few lines for a person."""
+    """An evaluation in a few lines of text."""
     first, *rest = evaluated(found)
     lines = [text("{} (step {}): {}", str(run), number(found.step), first), *rest]
     if isinstance(found, ClassEvaluation):

@@ -15,7 +15,7 @@ def explore(
         typer.Argument(metavar="[RUN]...", help="Run directories or names of runs under ./runs; or none."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; <run>-explorer.html or explorer.html when left out.")
+        Path | None, typer.Option(metavar="FILE", help="The page; default: <run>-explorer.html or explorer.html.")
     ] = None,
     force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
@@ -25,10 +25,10 @@ def explore(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """One HTML file in which the model computes: type a sum, watch its heads, switch them off.
+    """Write one HTML file in which the model computes: type a sum, watch its heads, ablate them.
 
-    It opens from disk and needs no network. Several runs share a page. Without a run it holds trained models that come
-    with headway.
+    It opens from disk and needs no network. Several runs share a page. Without a run it contains trained models that
+    come with headway.
 
     Example: headway explore addition-seed0 --open
     """

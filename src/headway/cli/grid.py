@@ -16,7 +16,7 @@ Show = OnEvent
 
 @dataclass
 class Standing:
-    """How far a sweep has come, kept up to date by its events."""
+    """The progress of a sweep, updated by its events."""
 
     total: int = 0
     skipped: int = 0
@@ -24,7 +24,7 @@ class Standing:
     failed: int = 0
     stage: str = ""
     running: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Step and last step of each trial that runs."""
+    """Current step and last step of each running trial."""
     began: float = field(default_factory=time.monotonic)
 
     def take(self, event: Event) -> None:
@@ -43,7 +43,7 @@ class Standing:
 
     @property
     def done(self) -> float:
-        """Trials that ended here, those that run by their share of steps."""
+        """The number of trials that ended, with running trials as fractions."""
         parts = [step / last for step, last in self.running.values() if last]
         return self.finished + self.failed + sum(parts)
 
@@ -62,7 +62,7 @@ class Standing:
 
 @contextmanager
 def grid_progress(title: str, *, quiet: bool) -> Iterator[Show]:
-    """A bar and a line for each running trial on a terminal, a line now and then elsewhere; warnings always."""
+    """A bar and a line per running trial on a terminal, occasional lines elsewhere; warnings always."""
     standing = Standing()
     if quiet:
         yield _warning

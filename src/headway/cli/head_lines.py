@@ -1,4 +1,4 @@
-"""An analysis of heads of one run as lines for a person, and its definitions."""
+"""The head analysis of one run in lines of text, and its definitions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ MOST_WRONG = 3
 
 
 def summary(found: "HeadAnalysis") -> list[str]:
-    """An analysis for a person: the table of heads, then what is said of them together."""
+    """An analysis in lines of text: the table of heads, then the joint results."""
     first: list[Words] = [
         text("{} (step {}): {}", found.run, number(found.step), of_baseline(found)),
         *(f"warning: {warning}" for warning in found.warnings),
@@ -26,7 +26,7 @@ def summary(found: "HeadAnalysis") -> list[str]:
 
 
 def findings(found: "HeadAnalysis") -> Iterator[Words | None]:
-    """Everything that is said below the table."""
+    """The sentences below the table."""
     joint, contrasts = found.joint, found.interventions.contrasts
     yield from heads.one_at_a_time(found)
     yield heads.under_limits(found)
@@ -63,6 +63,6 @@ def used(found: "HeadAnalysis") -> Text:
 
 
 def definitions_of(found: "HeadAnalysis") -> list[str]:
-    """Every score of every head, and what each means."""
+    """Every score of every head, and its definition."""
     meanings = [f"{name}: {' '.join(meaning.split())}" for name, meaning in found.definitions.items()]
     return [*heads.score_table(found).lines(), "", *meanings, ""]

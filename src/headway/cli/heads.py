@@ -21,21 +21,21 @@ def heads(
         list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
     ],
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
-    n: Annotated[int, typer.Option(help="How many examples of the split are analysed.", min=1)] = 2_000,
+    n: Annotated[int, typer.Option(help="Number of examples of the split to analyse.", min=1)] = 2_000,
     examples: Annotated[
         int,
-        typer.Option(help="How many examples have every head's attention drawn; 20 and more are read as --n.", min=1),
+        typer.Option(help="Number of examples whose attention is drawn; 20 and more are read as --n.", min=1),
     ] = 3,
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
-    scores: Annotated[bool, typer.Option("--scores", help="Print every score, and what each means.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Analyse a run again that was analysed the same way.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Print every score with its definition.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Analyse again, even if the same analysis exists.")] = False,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Which heads a run needs, alone and together, what they do, and how sure that is.
+    """Measure which heads a run needs, alone and together, what they do, and how certain that is.
 
     Exits with 1 if an instrument does not agree with greedy decoding.
 
@@ -64,15 +64,15 @@ def heads(
         _show_several(found, as_json=json)
     for document in found:
         for failed in document.doubts():
-            say(f"headway: {document.run}: {failed}; these drops cannot be trusted")
+            say(f"headway: {document.run}: {failed}; these drops are invalid")
     if any(document.doubts() for document in found):
         raise typer.Exit(1)
 
 
 def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
-    """How many examples are analysed, and of how many the attention is drawn.
+    """The number of analysed examples, and the number whose attention is drawn.
 
-    Earlier versions called --n --examples; so few that all can be drawn could not be analysed then either.
+    Earlier versions had --examples for --n; the two ranges do not overlap.
     """
     from headway.head_analysis.analysis import FEWEST, MAPS
     from headway.head_analysis.capture import MOST_MAPS
@@ -87,7 +87,7 @@ def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
 
 
 def _check_alike(opened: "list[Trained]") -> None:
-    """Several runs are several seeds of one experiment; anything else would be averaged into nonsense."""
+    """Raise unless several runs are seeds of one recipe."""
     from headway.evaluation import why_not_seeds
 
     if reason := why_not_seeds(opened):
@@ -95,13 +95,13 @@ def _check_alike(opened: "list[Trained]") -> None:
 
 
 def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: bool, quiet: bool) -> "HeadAnalysis":
-    """Analyse a run and add the result to it; one that was analysed the same way is read instead."""
+    """Analyse a run and store the result in it; an equal earlier analysis is read instead."""
     from headway.head_analysis.analysis import analyse_and_keep, keep_maps, steps
 
     earlier = None if again else _earlier(trained, settings)
     if earlier is not None:
         if not quiet:
-            say(f"{trained.directory.path}: already analysed; --again does it anew")
+            say(f"{trained.directory.path}: already analysed; --again repeats it")
         if earlier.settings != settings:
             _remove_figures(trained.directory.figures)
             earlier = keep_maps(trained, earlier, settings)
@@ -123,7 +123,7 @@ def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: 
 
 
 def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
-    """What the run holds, if it was made with these settings; the number of attention maps may differ."""
+    """The stored analysis, if it has these settings; the number of attention maps may differ."""
     from dataclasses import replace
 
     from headway.origin import OtherOrigin
@@ -135,24 +135,24 @@ def _earlier(trained: "Trained", settings: "Settings") -> "HeadAnalysis | None":
     except (OtherForm, OtherOrigin):
         return None
     except InputError as problem:
-        raise InputError(f"{problem}; --again analyses the run anew") from None
+        raise InputError(f"{problem}; --again repeats the analysis") from None
     if found is None or found.settings is None:
         return None
     return found if replace(found.settings, maps=settings.maps) == settings else None
 
 
 def _warn_of_replacing(trained: "Trained") -> None:
-    """A run keeps one analysis: that of another checkpoint takes the place of the one that reports and studies read."""
+    """Warn that an analysis of another checkpoint replaces the one that reports and studies read."""
     best = trained.directory.best_step
     if best not in (None, trained.step) and (trained.directory.path / "analysis" / "heads.json").exists():
         say(
-            f"headway: warning: {trained.directory.path}: the analysis of step {trained.step:,} replaces what is kept; "
-            f"reports and studies read that of step {best:,}, which headway heads without --checkpoint makes"
+            f"headway: warning: {trained.directory.path}: the analysis of step {trained.step:,} replaces the "
+            f"stored one; reports and studies use step {best:,}, which headway heads without --checkpoint analyses"
         )
 
 
 def _remove_figures(folder: Path) -> None:
-    """What was drawn before shows another analysis."""
+    """Remove the figures of another analysis."""
     for drawn in folder.glob("*"):
         if not drawn.name.startswith(FIGURES_OF_LENGTHS):
             drawn.unlink()

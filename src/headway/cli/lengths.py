@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headway.evaluation import Trained
 
 FIGURES = ("lengths-", "positions-", "mechanism")
-"""How the names of this command's figures begin."""
+"""Prefixes of the names of this command's figures."""
 
 
 def lengths(
@@ -26,26 +26,27 @@ def lengths(
         list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
     ],
     at: Annotated[
-        str | None, typer.Option(metavar="32,64", help="Lengths to test, in place of the task's own past training.")
+        str | None,
+        typer.Option(metavar="32,64", help="Lengths to test, instead of the task's default beyond training."),
     ] = None,
     n: Annotated[int, typer.Option(help="Examples of each set at each length.")] = 2_000,
     whole: Annotated[
-        int, typer.Option(help="Sets with at most this many members are measured whole at the shortest length.")
+        int, typer.Option(help="Sets of at most this many examples are measured completely at the shortest length.")
     ] = 200_000,
     mechanism: Annotated[
         bool, typer.Option("--mechanism/--no-mechanism", help="Also compare every head across the lengths.")
     ] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where several runs are put together.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory for the summary of several runs.")] = None,
     force: Force = False,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How far past its training lengths a run holds: accuracy at each length, and the length held.
+    """Measure length generalization: accuracy at each length, and the length held.
 
-    The checkpoint is the one that validation chose, on training lengths alone.
-    Exits with 1 if decoding disagrees with the teacher-forced pass by more than a near-tie.
+    The checkpoint is the one with the best validation loss, on training lengths alone. Exits with 1 if decoding
+    disagrees with the teacher-forced pass by more than a near-tie.
 
     Example: headway lengths sortedness-seed0 sortedness-seed1 --at 32,64,128
     """
@@ -64,14 +65,14 @@ def lengths(
         lines.append(_write_together(result, found, out, figures=figures))
     show(result, lines, as_json=json)
     if any(one.disagrees for one in found):
-        say("headway: decoding and the teacher-forced pass disagree; these accuracies cannot be trusted")
+        say("headway: decoding and the teacher-forced pass disagree; these accuracies are invalid")
         raise typer.Exit(1)
 
 
 def check_out(out: Path, *, figures: bool, force: bool) -> None:
-    """Raise unless a directory of its own can be made there: neither a file, nor a run, nor a study.
+    """Raise unless a separate directory can be made there: not a file, a run or a study.
 
-    Nor may it hold files that headway did not write and that would be replaced, unless that is forced.
+    It must not contain files that headway did not write and that would be replaced, unless `force` is set.
     """
     from headway.runs import RunDirectory, StudyDirectory, check_outputs
 
@@ -80,14 +81,14 @@ def check_out(out: Path, *, figures: bool, force: bool) -> None:
             raise InputError(f"--out {out}: {place} is a file; a directory needed")
     for kind, directory in (("run", RunDirectory(out)), ("study", StudyDirectory(out))):
         if directory.exists():
-            raise InputError(f"--out {out} is a {kind}; a directory of its own needed")
+            raise InputError(f"--out {out} is a {kind}; a separate directory needed")
     directory = StudyDirectory(out)
     earlier = drawn_before(directory.figures) if figures else []
     check_outputs([directory.analysis("lengths"), *earlier], force=force)
 
 
 def parse_lengths(text: str) -> list[int]:
-    """`32,64` -> the lengths.
+    """Parse `32,64` as lengths.
 
     >>> parse_lengths("64, 32")
     [32, 64]
@@ -101,13 +102,13 @@ def parse_lengths(text: str) -> list[int]:
 def _measure(
     trained: "Trained", at: Sequence[int] | None, n: int, whole: int, *, mechanism: bool, figures: bool, quiet: bool
 ) -> Lengths:
-    """Measure a run with a progress display, add the result to it and draw it."""
+    """Measure a run with a progress display, store the result in it and draw it."""
     from headway.length_analysis.measure import measure_lengths
 
     for warning in trained.warnings:
         say(f"headway: warning: {warning}")
     if not trained.directory.newest_state().get("finished"):
-        say(f"headway: warning: {trained.directory.path} is not trained to its end; what is measured is how far it is")
+        say(f"headway: warning: {trained.directory.path} is not fully trained; the measurement is of its current state")
     with progress(f"lengths of {trained.directory.name}", quiet=quiet) as meter:
         found = measure_lengths(trained, at=at, n=n, whole=whole, mechanism=mechanism, progress=meter)
     trained.directory.replace_analysis("lengths", found, trained.step)
@@ -125,25 +126,25 @@ def _draw(documents: Sequence[Lengths], folder: Path) -> None:
 
 
 def drawn_before(folder: Path) -> list[Path]:
-    """Files that have the names of this command's figures."""
+    """Files with the names of this command's figures."""
     return sorted(path for path in folder.glob("*") if path.name.startswith(FIGURES))
 
 
 def _told(found: Sequence[Lengths], one_recipe: bool) -> tuple[Lengths | SeveralLengths, list[str]]:
-    """The document of one run or of several, and the lines that tell it."""
+    """The document of one run or of several, and its lines of text."""
     from headway.length_analysis.seed_summary import together
 
     lines = [line for document in found for line in [*summary(document), ""]][:-1]
     if len(found) == 1:
         return found[0], lines
     whole = together(found) if one_recipe else None
-    word = ["the runs are not seeds of one recipe, so nothing is said of them together"]
+    word = ["the runs are not seeds of one recipe, so there is no summary over them"]
     several = SeveralLengths(runs=tuple(found), together=whole)
     return several, [*lines, "", *(summary_of_seeds(whole) if whole else word)]
 
 
 def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], out: Path, *, figures: bool) -> str:
-    """Write the document of all runs and its figures into a directory of its own."""
+    """Write the document of all runs and its figures into a separate directory."""
     from headway.runs import StudyDirectory
 
     out.mkdir(parents=True, exist_ok=True)
@@ -155,7 +156,7 @@ def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], 
 
 
 def summary(found: Lengths) -> list[str]:
-    """One run for a person: the table, the lengths held, and whether the model answers at all."""
+    """One run in lines of text: the table, the lengths held, and whether the model gives a constant answer."""
     table = narrated.table_of_sets(found)
     lines: list[Words | None] = [narrated.measured(found, found.run), f"{table.caption}:", *table.lines()]
     lines.append(text("length held: {}, the smallest over the sets", number(found.length_held)))
@@ -167,17 +168,17 @@ def summary(found: Lengths) -> list[str]:
 
 
 def too_few(found: Lengths) -> list[str]:
-    """A word where even a model without an error could not hold."""
+    """A note if even a model without errors could not hold a length."""
     from headway.length_analysis.held import fewest_examples
 
     needed = fewest_examples(found.threshold)
     if found.n >= needed:
         return []
-    return [f"--n {found.n} is too few to say that any length is held: even without an error {needed} are needed"]
+    return [f"--n {found.n} is too few to show that any length is held: even without errors it takes {needed}"]
 
 
 def summary_of_seeds(whole: SeedSummary) -> list[str]:
-    """Several seeds for a person: every seed's length held, the median, and how many reach how far."""
+    """Several seeds in lines of text: every seed's length held, the median, and the multiples reached."""
     medians = [f"  {line}" for line in narrated.median_table(whole).lines()]
     lines = [*narrated.over_seeds(whole), *medians, narrated.one_answer(whole)]
     return [str(line) for line in lines if line]

@@ -1,4 +1,4 @@
-"""`headway`: the commands, and the one place where errors become a line and an exit code."""
+"""`headway`: the commands, and the conversion of errors into one line and an exit code."""
 
 import sys
 from typing import Annotated
@@ -31,7 +31,7 @@ LONGEST_WORD = 200
 
 app = typer.Typer(
     name="headway",
-    help="A laboratory for small transformers: which heads a model needs, and how far past its training it holds.",
+    help="A laboratory for small transformers: which heads a model needs, and how well it generalizes in length.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -75,7 +75,7 @@ def everything(
 
 
 def main() -> None:
-    """Run the command; 0 done, 1 an error was found, 2 the input was wrong, 130 interrupted."""
+    """Run the command; exit codes: 0 done, 1 an error was found, 2 wrong input, 130 interrupted."""
     code = run(sys.argv[1:])
     try:
         if sys.stdout is not None:
@@ -105,7 +105,7 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError as error:
         return _end_of_reading(error)
     except SystemExit as end:
-        if not isinstance(end.__context__, BrokenPipeError):  # of which Typer makes exit code 1
+        if not isinstance(end.__context__, BrokenPipeError):  # Typer turns it into exit code 1
             raise
         return _end_of_reading(end.__context__)
     except OSError as error:
@@ -113,7 +113,7 @@ def run(arguments: list[str]) -> int:
     except MemoryError as error:
         return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
     except Exception as error:
-        # Usage errors come from the command-line parser, which is not ours to import; they carry a message.
+        # Usage errors come from the command-line parser, which is not imported here; they have a message.
         message = getattr(error, "format_message", None)
         if message is None and is_out_of_memory(error) and isinstance(error, RuntimeError):
             return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
@@ -123,7 +123,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _end_of_reading(error: BrokenPipeError) -> int:
-    """0 where it is standard output that nobody reads any more, as before `| head -1`: all that was wanted is there."""
+    """0 if the reader of standard output has closed it, as `| head -1` does."""
     if not is_read_by_nobody(sys.stdout):
         return _fail(error, 2)
     discard(sys.stdout)
@@ -136,5 +136,5 @@ def _fail(error: object, code: int) -> int:
 
 
 def _short(word: str) -> str:
-    """A word as an error message shows it: the middle of one with more than 200 characters is left out."""
+    """A word for an error message, with the middle cut if it has more than 200 characters."""
     return word if len(word) <= LONGEST_WORD else f"{word[:40]}[{len(word) - 50:,} characters]{word[-10:]}"

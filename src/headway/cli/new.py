@@ -17,9 +17,9 @@ def new(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Begin a package with a task of your own: the task, its test, and a recipe that trains it.
+    """Start a package with your own task: the task, its test, and a recipe that trains it.
 
-    The package works as it is. Change its answer, then its test and recipe.
+    The package works unchanged. Edit its answer, then its test and recipe.
 
     Example: headway new task reverse
     """
@@ -31,7 +31,7 @@ def new(
     lines = [
         f"{directory}: {', '.join(str(path.relative_to(directory)) for path in made.files)}",
         f"cd {directory}",
-        f"python -m headway.testing {made.reference}     # holds the task to its contract",
+        f"python -m headway.testing {made.reference}     # checks the task's contract",
         f"headway train {made.recipe}     # trains it, in about a minute",
     ]
     if json or not quiet:

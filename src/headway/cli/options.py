@@ -1,4 +1,4 @@
-"""Options that several commands share, and how results are printed."""
+"""Options that several commands share, and the printing of results."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from headway.results.schema import Document
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace files that headway did not write, too; never a run's own.")
+    bool, typer.Option("--force", help="Also replace files that headway did not write; never a run's own.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Sets = Annotated[
@@ -28,11 +28,11 @@ Sets = Annotated[
 ]
 
 PLAIN_EVERY = 10.0
-"""Seconds between progress lines where there is no terminal."""
+"""Seconds between progress lines without a terminal."""
 
 
 def parse_seeds(text: str) -> list[int]:
-    """`0-4` or `0,3,7` or `5` -> the seeds.
+    """Parse `0-4` or `0,3,7` or `5` as seeds.
 
     >>> parse_seeds("0-2,7")
     [0, 1, 2, 7]
@@ -49,27 +49,27 @@ def parse_seeds(text: str) -> list[int]:
             raise InputError(f"--seeds {text!r}: {part.strip()} is not a range of at most 10,000 seeds")
         seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
-        raise InputError(f"--seeds {text!r}: a seed stands there twice")
+        raise InputError(f"--seeds {text!r}: a seed is repeated")
     return seeds
 
 
 def _is_too_large(digits: str) -> bool:
-    # Thousands of digits would not be read as a number at all.
+    # Thousands of digits cannot be parsed as a number.
     return len(digits.lstrip("0")) > len(str(LARGEST_WHOLE)) or int(digits) > LARGEST_WHOLE
 
 
 def show(result: Document | JsonObject, lines: list[str], *, as_json: bool) -> None:
-    """A result on stdout: the whole document, or a few lines for a person."""
+    """Print a result on stdout: the whole document, or a few lines of text."""
     document = result.to_json() if isinstance(result, Document) else result
     try:
         text = json.dumps(document, indent=1, allow_nan=False) if as_json else "\n".join(lines)
     except ValueError:
-        raise RunStopped("--json: the result holds a number that is not finite, and JSON has none such") from None
+        raise RunStopped("--json: the result contains a non-finite number, which JSON cannot represent") from None
     print(text)
 
 
 def say(text: str) -> None:
-    """A word on stderr, where progress goes; where nobody reads it any more, the work goes on without."""
+    """Print a line on stderr; a closed stderr is ignored."""
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -77,7 +77,7 @@ def say(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """What a stream still holds, and all that is written to it from now on, goes nowhere."""
+    """Redirect a stream, including its buffer, to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -95,7 +95,7 @@ class Meter(Protocol):
 
 @contextmanager
 def progress(title: str, *, quiet: bool) -> Iterator[Meter]:
-    """A bar on a terminal, a line now and then elsewhere, nothing when quiet."""
+    """A bar on a terminal, occasional lines elsewhere, nothing if quiet."""
     if quiet:
         yield lambda done, total, note="": None
     elif sys.stderr.isatty():

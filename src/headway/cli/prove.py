@@ -15,7 +15,8 @@ def prove(
         str | None, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Check a certificate (proof.json) instead, with other code.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Verify a certificate (proof.json) instead, with independent code."),
     ] = None,
     device: Device = "auto",
     json: Json = False,

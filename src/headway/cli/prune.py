@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 def prune(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or the name of one under ./runs.")],
     keep: Annotated[
-        str | None, typer.Option(metavar="HEADS", help="The heads that stay, e.g. enc0.self.h1,dec1.cross.h2.")
+        str | None, typer.Option(metavar="HEADS", help="The heads to keep, e.g. enc0.self.h1,dec1.cross.h2.")
     ] = None,
     max_drop: Annotated[
-        float | None, typer.Option(metavar="POINTS", help="Remove as many heads as possible for fewer points.")
+        float | None, typer.Option(metavar="POINTS", help="Remove as many heads as possible for a drop below this.")
     ] = None,
-    finetune: Annotated[int, typer.Option(metavar="STEPS", help="Train the pruned model a little.", min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(help="The new run directory; the old name with -pruned.")] = None,
+    finetune: Annotated[
+        int, typer.Option(metavar="STEPS", help="Fine-tune the pruned model for this many steps.", min=0)
+    ] = 0,
+    out: Annotated[Path | None, typer.Option(help="The new run directory; default: the old name with -pruned.")] = None,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take heads out of a model for good: smaller matrices, saved as a run of its own.
+    """Remove heads from a model: smaller matrices, saved as a new run.
 
     Example: headway prune addition-seed0 --max-drop 1
     """
@@ -56,7 +58,7 @@ def prune(
 def summary(result: "PruneResult") -> list[str]:
     low, high = result.drop_interval
     lines = [
-        f"{result.run}: heads kept {len(result.kept)}, gone {len(result.removed)} ({result.chosen})",
+        f"{result.run}: heads kept {len(result.kept)}, removed {len(result.removed)} ({result.chosen})",
         f"kept: {', '.join(result.kept) or 'none'}",
         f"parameters {result.parameters_before:,} -> {result.parameters_after:,}; "
         f"a pass is {result.speed:.2f} x as fast; "

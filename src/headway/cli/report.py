@@ -14,16 +14,16 @@ def report(
         typer.Argument(metavar="RUN", help="Run directories or names of runs under ./runs; or one study."),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the report goes, in place of the run's own report/.")
+        Path | None, typer.Option(metavar="DIR", help="Directory of the report; default: the run's report/.")
     ] = None,
     force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """One page that says what was asked, the answer, how sure it is, what is wrong, and how to run it again.
+    """Write one page with the question, the answer, its certainty, the problems found, and how to reproduce it.
 
-    It is written from the JSON files of the run alone: index.html opens from disk, report.md has its figures beside it.
+    It is made from the JSON files of the run alone: index.html opens from disk, report.md has its figures beside it.
     Exits with 1 if a section or a figure could not be made; the others are there.
 
     Example: headway report addition-seed0 --open

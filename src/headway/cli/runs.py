@@ -22,7 +22,7 @@ def runs(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the runs that are here.
+    """List the runs in a folder.
 
     Example: headway runs
     """
@@ -37,7 +37,7 @@ def runs(
 
 
 def describe(run: "RunDirectory") -> dict[str, Any]:
-    """One line of the list; a run that cannot be read says so instead of hiding the others."""
+    """One line of the list; an unreadable run is listed with its error."""
     try:
         config = run.config()
         metrics = run.metrics()

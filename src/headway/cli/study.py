@@ -48,7 +48,7 @@ def study(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a whole experiment: train, measure, analyse heads, ask the doctor, write the report; and say what was found.
+    """Run a whole experiment: train, measure, analyse heads, run the doctor, write the report, and print the findings.
 
     Started again, it continues where it stopped. Exits with 1 if a run failed or the doctor found an error that is not
     a result of the comparison.
@@ -75,7 +75,7 @@ def study(
 
 
 class Display:
-    """Shows a study at work: a bar for each stage, one for all runs that train, and a word of what fails."""
+    """Shows a running study: a bar for each stage, one for all training runs, and errors."""
 
     def __init__(self, quiet: bool):
         self.quiet, self.title = quiet, ""
@@ -110,7 +110,7 @@ class Display:
 
 
 def told(found: "StudyResult") -> list[str]:
-    """What a study found, as a person reads it."""
+    """The findings of a study in lines of text."""
     from headway.narration import doctor, heads_study
 
     lines = told_accuracy(found) if found.lengths is None else told_lengths(found.lengths)
@@ -125,7 +125,7 @@ def told(found: "StudyResult") -> list[str]:
 
 
 def attack_lines(name: str, found: Attack) -> list[str]:
-    """What an attack on a run that holds past training found: the simplest failing inputs, or that none was found."""
+    """The result of an attack on a run: the simplest failing inputs, or that none was found."""
     first, second = map(str, story(found, name))
     return [
         f"attack on {first}",
@@ -138,7 +138,7 @@ def attack_lines(name: str, found: Attack) -> list[str]:
 
 
 def told_accuracy(found: "StudyResult") -> list[str]:
-    """How every run was trained, and how often it is right."""
+    """The training and the accuracy of every run."""
     from headway.runs import RunDirectory
 
     lines: list[str] = []
@@ -154,7 +154,7 @@ def told_accuracy(found: "StudyResult") -> list[str]:
 
 
 def asked_of(config: "RunConfig") -> list[str]:
-    """How many digits the numbers of a sum have, which differs between presets; nothing for other tasks."""
+    """The number of digits in the sums, which differs between presets; empty for other tasks."""
     from headway.tasks import make_task
 
     task = make_task(config.task)
@@ -166,7 +166,7 @@ def asked_of(config: "RunConfig") -> list[str]:
 
 
 def told_lengths(study: LengthStudy) -> list[str]:
-    """Tables and the answer, as a person reads them."""
+    """The tables and the answer of a length study."""
     from headway.studies.answer import measured, sets_of
 
     cells = measured(study.cells)
@@ -174,18 +174,18 @@ def told_lengths(study: LengthStudy) -> list[str]:
     found = [tables.mastery_table(cells)]
     found += [accuracy_table(cells, name) for name in SHOWN_SETS if name in sets]
     found += [tables.held_table(cells, sets), tables.reach_table(cells)]
-    if len((ripples := tables.ripple_table(cells)).columns) > 1:  # carries were measured, whether or not any is right
+    if len((ripples := tables.ripple_table(cells)).columns) > 1:  # ripples were measured
         found += [ripples, *(tables.seed_table(cells, name) for name in sets)]
     found.append(tables.repair_table(cells))
     lines = [line for one in found if one.rows or one is ripples for line in (f"{one.caption}:", *one.lines(), "")]
     for arm in study.arms:
-        lines += [f"{arm.name}: {name} is refused: {why}" for name, why in arm.refused.items()]
+        lines += [f"{arm.name}: {name} is rejected: {why}" for name, why in arm.refused.items()]
     lines += [str(cost_of(cost)) for cost in study.costs]
     return [*lines, "", *(sentence.text for sentence in study.answer)]
 
 
 def accuracy_table(cells: Sequence[StudyCell], name: str) -> Table:
-    """Median accuracy over seeds of each cell on a set; `c` where every seed gives one answer whatever it is asked."""
+    """Median accuracy over seeds of each cell on a set; `c` marks a constant answer of every seed."""
     from headway.reports.length_table import length_table
 
     pairs = [(cell.cell, run) for cell in cells for run in cell.runs]

@@ -34,20 +34,20 @@ Vary = Annotated[
         "--vary", metavar="KEY=VALUE,...", help="Values of a setting; with --trials also KEY=LOW..HIGH[:log]."
     ),
 ]
-Trials = Annotated[int | None, typer.Option(help="Search: draw so many settings instead of taking every combination.")]
-Search = Annotated[str | None, typer.Option(help="random, or halving: few steps for all, the best third go on.")]
+Trials = Annotated[int | None, typer.Option(help="Search: draw this many settings instead of using every combination.")]
+Search = Annotated[str | None, typer.Option(help="random, or halving: few steps for all, the best third continue.")]
 Budget = Annotated[int | None, typer.Option(help="Steps of all trials together with --search halving.")]
-Seeds = Annotated[str | None, typer.Option(help="Seeds of every setting, e.g. 0-7; the recipe's if left out.")]
+Seeds = Annotated[str | None, typer.Option(help="Seeds of every setting, e.g. 0-7; default: the recipe's.")]
 On = Annotated[str, typer.Option("--on", help="local (this machine) or ray (a Ray cluster).")]
-Workers = Annotated[int | None, typer.Option(help="Trials at once on this machine; its cores, or 1 on a GPU.")]
-Out = Annotated[Path | None, typer.Option(help="The sweep's directory; sweeps/<recipe> if left out.")]
+Workers = Annotated[int | None, typer.Option(help="Trials at once on this machine; default: its cores, or 1 on a GPU.")]
+Out = Annotated[Path | None, typer.Option(help="The sweep's directory; default: sweeps/<recipe>.")]
 Split = Annotated[
-    str | None, typer.Option(help="Measured at the end: test (none in a search), validation, train, all or none.")
+    str | None, typer.Option(help="Final evaluation: test (none in a search), validation, train, all or none.")
 ]
 Log = Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics of every trial.")]
-Address = Annotated[str | None, typer.Option(help="The Ray cluster; one of its own on this machine if left out.")]
-Cpus = Annotated[float | None, typer.Option(help="Cores of a trial with --on ray; 1 if left out.")]
-Gpus = Annotated[float | None, typer.Option(help="GPUs of a trial with --on ray; a part such as 0.25 is shared.")]
+Address = Annotated[str | None, typer.Option(help="The Ray cluster; default: a new one on this machine.")]
+Cpus = Annotated[float | None, typer.Option(help="Cores per trial with --on ray; default: 1.")]
+Gpus = Annotated[float | None, typer.Option(help="GPUs per trial with --on ray; a fraction such as 0.25 is shared.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List the trials and estimate their time; do nothing.")]
 
 
@@ -72,9 +72,9 @@ def sweep(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every combination of some settings, or some that are drawn, with every seed; started again, it continues.
+    """Train every combination of some settings, or drawn settings, with every seed; started again, it continues.
 
-    Exits with 1 if a trial failed; the others are finished all the same.
+    Exits with 1 if a trial failed; the others are finished.
 
     Example: headway sweep sortedness --vary model.encoding.name=rotary,alibi --seeds 0-7
     """
@@ -112,7 +112,7 @@ def sweep(
 def carry_out(
     plan: "SweepPlan", place: "SweepDirectory", executor: "Executor", stack: int, *, as_json: bool, quiet: bool
 ) -> None:
-    """Run the trials and tell what came of them."""
+    """Run the trials and print the results."""
     from headway.sweeps.driver import run_sweep
 
     if not quiet and (repeats := drawn_twice(plan)):
@@ -127,7 +127,7 @@ def carry_out(
 
 
 def summary(plan: "SweepPlan", place: "SweepDirectory", result: "SweepResult") -> list[str]:
-    """A line for each setting, and where all of it is."""
+    """A line per setting, and the sweep's directory."""
     from statistics import fmean
 
     if result.search is not None:
@@ -146,7 +146,7 @@ def summary(plan: "SweepPlan", place: "SweepDirectory", result: "SweepResult") -
         for name, found in values.items()
     ]
     if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES:,} settings more"]
+        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES:,} more settings"]
     return [*lines, *_where(result)]
 
 
@@ -167,14 +167,14 @@ def _where(result: "SweepResult") -> list[str]:
 
 
 def search_summary(found: "SearchResult") -> list[str]:
-    """Which setting a search chooses, and what that is worth."""
+    """The setting that a search chooses, with a warning about the selection bias."""
     from headway.sweeps.plan import value_text
 
     if found.best is None:
-        return ["no setting was trained to the end with all its seeds; none is chosen"]
+        return ["no setting was fully trained with all its seeds; none is chosen"]
     settings, seeds = found.best.settings, f"{found.best.seeds:,} seed{'s' * (found.best.seeds > 1)}"
     sets = " ".join(f"--set {shlex.quote(f'{key}={value_text(value)}')}" for key, value in settings.items())
     return [
         f"best on validation: {setting_text(settings)}: mean loss {found.best.validation_loss:.4g} over {seeds}",
-        f"the choice flatters it; measure it on seeds that chose nothing: {sets}",
+        f"this loss is biased by the choice; measure the setting on new seeds: {sets}",
     ]

@@ -24,14 +24,14 @@ def train(
         str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of one that comes with headway.")
     ],
     set: Sets = None,
-    seed: Annotated[int | None, typer.Option(help="Fixes initialisation, order and dropout.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of initialisation, data order and dropout.", min=0)] = None,
     seeds: Annotated[str | None, typer.Option(help="Several seeds at once, e.g. 0-31.")] = None,
     data: Annotated[Path | None, typer.Option(help="Train on the JSON files in this directory.")] = None,
     allow_overlap: Annotated[bool, typer.Option("--allow-overlap", help="Accept files whose splits overlap.")] = False,
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The run directory (with --seeds: a folder for them).")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
-    log: Annotated[str | None, typer.Option(help="tensorboard: mirror the metrics for it.")] = None,
+    log: Annotated[str | None, typer.Option(help="tensorboard: also write the metrics for it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -72,7 +72,7 @@ def train(
 def train_all(
     configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
 ) -> list[dict[str, Any]]:
-    """Train one seed, or several with one display; a record for each, a `TrainResult` or its `error`."""
+    """Train one seed, or several with one display; returns a record for each, a `TrainResult` or its `error`."""
     if len(configs) == 1:
         return [asdict(train_one(configs[0], places[0], how, quiet=quiet))]
     return train_several(configs, places, how, quiet=quiet)
@@ -81,7 +81,7 @@ def train_all(
 def train_several(
     configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
 ) -> list[dict[str, Any]]:
-    """Train runs with one display; one that fails has a record with its `error`, and the others go on."""
+    """Train runs with one display; a run that fails has a record with its `error`, and the others continue."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
 
@@ -146,7 +146,7 @@ def done_line(result: Mapping[str, Any]) -> str:
 
 
 def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None) -> dict[str, Any]:
-    """What a training would be, without doing it; what would be refused is refused."""
+    """The description of a training without doing it; invalid input raises."""
     from headway.batches import pick_device
     from headway.model.transformer import check_size
     from headway.runs import RunDirectory

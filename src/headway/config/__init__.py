@@ -1,4 +1,4 @@
-"""A recipe (TOML) plus `--set a.b=c` becomes one frozen `RunConfig`; unknown keys are refused."""
+"""A recipe (TOML) and `--set a.b=c` make one frozen `RunConfig`; unknown keys are rejected."""
 
 from headway.config.building import (
     LARGEST_WHOLE,

@@ -1,4 +1,6 @@
-"""Dataclasses from tables: every setting is declared once, with meaning and limits; unknown keys are refused."""
+"""Builds dataclasses from tables: every setting is declared once, with meaning and limits; unknown keys
+are rejected.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,9 +11,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from headway.errors import InputError, suggestion
 
 LARGEST_WHOLE = 2**63 - 1
-"""The largest whole number, such as a seed, of a setting that has no limit of its own."""
+"""The largest integer of a setting without its own limit, such as a seed."""
 UNSET = "none"
-"""What a recipe or `--set` writes for a number that may be left out, such as `model.window=none`: TOML has no null."""
+"""The value for an optional number that is not set, such as `model.window=none`, since TOML has no null."""
 
 C = TypeVar("C")
 
@@ -27,7 +29,7 @@ def setting(
 ) -> Any:
     """A dataclass field with its meaning and its limits: low <= value <= high, value > above.
 
-    `formerly` maps names that a value had in earlier versions to the name it has now; both are read.
+    `formerly` maps values of earlier versions to their current names; both are accepted.
     """
     limits = {"low": low, "high": high, "above": above}
     return field(default=default, metadata={"help": help, "formerly": formerly or {}, **limits})
@@ -35,7 +37,7 @@ def setting(
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A registered name and its own options, written in one table: `name = "learned"`, `table_size = 64`."""
+    """A registered name with its options, written in one table: `name = "learned"`, `table_size = 64`."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Choice:
 
 
 def to_table(value: Any) -> Any:
-    """Plain dictionaries and lists, as a recipe writes them."""
+    """Plain dictionaries and lists, as in a recipe."""
     if isinstance(value, Choice):
         return to_table(value.to_table())
     if is_dataclass(value) and not isinstance(value, type):
@@ -70,12 +72,12 @@ def build(cls: type[C], table: Any, where: str) -> C:
 
 
 def options_of(cls: type[C], choice: Choice, where: str) -> C:
-    """The options dataclass of a registered thing, from its choice."""
+    """The options dataclass of a registered class, from its choice."""
     return build(cls, choice.options, where)
 
 
 def with_options(choice: Choice, options: Any) -> Choice:
-    """The same choice with every option spelled out."""
+    """The same choice with all options filled in."""
     return replace(choice, options=asdict(options))
 
 
@@ -141,7 +143,7 @@ def _check_range(value: Any, f: Field[Any], where: str) -> None:
 
 
 def describe_range(low: float | None, high: float | None, above: float | None) -> str:
-    """The limits in words, as errors and docs/recipes.md print them."""
+    """The limits in words, as in errors and docs/recipes.md."""
     words = []
     if low is not None:
         words.append(f"at least {low:,}")

@@ -1,4 +1,4 @@
-"""Recipes: TOML files, and what `--set a.b=c` changes in them."""
+"""Recipes: TOML files, and changes by `--set a.b=c`."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ from headway.config.settings import RunConfig
 from headway.errors import InputError
 
 Assignment = str | tuple[str, Any]
-"""`"train.lr=0.1"` as typed, or `("train.lr", 0.1)` from Python."""
+"""`"train.lr=0.1"` as on the command line, or `("train.lr", 0.1)` from Python."""
 
 
 def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str], Any]]:
-    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is taken as text. Names come first."""
+    """`["a.b=3"]` -> `[(["a", "b"], 3)]`; a value that is not TOML is a text. Names come first."""
     parsed: list[tuple[list[str], Any]] = []
     for text in assignments:
         if isinstance(text, tuple):
@@ -35,7 +35,7 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
 
 
 def printable(value: Any) -> Any:
-    """The value; `ValueError` for a hexadecimal number so long that Python will not print it in an error."""
+    """Return the value; raises `ValueError` for an integer so long that Python cannot print it in an error."""
     str(value)
     return value
 
@@ -74,7 +74,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | None = None) -> RunConfig:
-    """Read a recipe, apply `--set`, and check every key; the first error is raised with the file's name."""
+    """Read a recipe, apply `--set`, and check every key; errors name the file."""
     table = assign(read_toml(path), assignments)
     if seed is not None:
         table["seed"] = seed

@@ -1,4 +1,4 @@
-"""Everything that can be set: `RunConfig` and its parts. docs/recipes.md lists them, and a test holds that list."""
+"""All settings: `RunConfig` and its parts. docs/recipes.md lists them, which a test checks."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ FORM = 1
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Which examples there are; `data.seed` fixes the splits, whatever the run's seed is."""
+    """The examples; `data.seed` determines the splits, independently of the run's seed."""
 
     seed: int = setting(641, "fixes the three splits", low=0)
     train: int = setting(10_000, "training examples", low=1, high=50_000_000)
@@ -79,7 +79,7 @@ class ModelConfig:
         self._check_windows()
 
     def window_of(self, kind: str) -> int | None:
-        """How far attention of a kind (encoder, decoder or cross) reaches: its own window, or the one for all."""
+        """The window of a kind of attention (encoder, decoder or cross): its own, or `model.window`."""
         own: int | None = getattr(self, f"{kind}_window")
         return self.window if own is None else own
 
@@ -111,7 +111,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How the weights are found; give `epochs` or `steps`, not both."""
+    """Optimisation; give `epochs` or `steps`, not both."""
 
     epochs: float | None = setting(None, "passes over the training set", above=0, high=1e6)
     steps: int | None = setting(None, "optimiser steps", low=1, high=100_000_000)
@@ -144,7 +144,7 @@ class TrainConfig:
             raise InputError(f"[train] needs exactly one of epochs and steps; {given} given")
 
     def total_steps(self, data: DataConfig) -> int:
-        """Optimiser steps of the whole run; epochs of a fixed set are counted in examples."""
+        """Optimiser steps of the whole run; an epoch is one pass over the fixed training set."""
         if self.steps is not None:
             return self.steps
         assert self.epochs is not None
@@ -153,7 +153,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that decides a run: the recipe, resolved, and the seed."""
+    """Everything that determines a run: the resolved recipe and the seed."""
 
     task: Choice
     data: DataConfig = field(default_factory=DataConfig)
@@ -182,7 +182,7 @@ class RunConfig:
 
 
 def stackable(config: RunConfig) -> RunConfig:
-    """The config without seed and learning rate: where two are then equal, one step can train both."""
+    """The config without seed and learning rate; runs with equal results can be trained as one stack."""
     return replace(config, seed=0, train=replace(config.train, lr=1.0))
 
 

@@ -1,1 +1,1 @@
-"""What is wrong with a run, said before anyone reports it as a finding; `hw.doctor(run)` examines one."""
+"""The doctor: checks of a run's data, code, model and claims before its results are reported; see `hw.doctor(run)`."""

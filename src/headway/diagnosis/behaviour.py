@@ -1,4 +1,4 @@
-"""Checks of what the model answers: whether it answers at all, and whether a rule too simple explains it."""
+"""Checks of the model's answers: whether they depend on the input, and whether a simpler rule explains them."""
 
 from collections import Counter
 
@@ -12,24 +12,24 @@ from headway.statistics import wilson_interval
 from headway.tasks import Examples, SimpleRule
 
 FEWEST = 20
-"""Examples below which a share says too little for any of these checks."""
+"""Smallest number of examples for these checks."""
 NEARLY = 0.98
-"""A share of one answer from which on it is nearly the only one."""
+"""Share of one answer from which it counts as nearly the only one."""
 RARE = 0.05
-"""Share of right answers below which nobody takes a constant answer for a skill."""
+"""Share of right answers below which a constant answer cannot pass for a skill."""
 EXPLAINS = 0.9
-"""Share of the answers that contradict the truth and agree with a rule, from which on the rule is the explanation."""
+"""A rule explains the answers if it gives at least this share of those where it contradicts the truth."""
 HARDLY_READ = 0.5
-"""Share of answers that stay the same, above which an operand does not count as read."""
+"""An operand counts as unread if more than this share of answers stay the same when it changes."""
 RIGHT_ELSEWHERE = 0.5
-"""Accuracy of all else, from which on never writing a token is a fault, not a lack of training."""
+"""Accuracy on all other examples from which a token that is never written is a fault, not a lack of training."""
 MEMORISED = 0.3
-"""Points (of 1) that training is surely above validation: more than half-trained small models show."""
+"""Lower bound of training accuracy less validation accuracy that counts as memorised; half-trained models have less."""
 OVERFITTED = 0.05
 
 
 def constant_answer(seen: Examination) -> Verdict | None:
-    """Answers depend on the input."""
+    """Answers depend on the question."""
     if seen.answers is None or len(seen.sample) < FEWEST:
         return None
     given, wanted = (Counter(_keys(rows)) for rows in (seen.answers, seen.target))
@@ -88,7 +88,7 @@ def no_better_than_guessing(seen: Examination) -> Verdict | None:
         return fine(f"{words}; the commonest target makes up {percent(majority)}.", **numbers)
     return warning(
         f"{words} is not above the share of the commonest target, {percent(majority)}.",
-        "Train longer or change the recipe; of this model no head or length says anything.",
+        "Train longer or change the recipe; do not analyse heads or lengths of this model.",
         **numbers,
     )
 
@@ -114,7 +114,7 @@ def never_emits(seen: Examination) -> Verdict | None:
     return (error if elsewhere >= RIGHT_ELSEWHERE else warning)(
         f"{names} is never written, though {int(needs.sum())} of {len(needs)} targets need it: "
         f"{percent(right[needs].mean())} of those are right, {percent(elsewhere)} of the others.",
-        "Find out why the loss never asked for it (padding of the same id?), or train longer.",
+        "Find out why the loss ignores it (padding of the same id?), or train longer.",
         tokens=[seen.task.vocabulary.tokens[token] for token in never],
         needed=int(needs.sum()),
         right_elsewhere=elsewhere,
@@ -123,7 +123,7 @@ def never_emits(seen: Examination) -> Verdict | None:
 
 
 def _truly_right(seen: Examination) -> np.ndarray:
-    """Whole answers compared token by token, whatever the subject's own scoring says."""
+    """Exact match of whole answers, independent of the subject's own scoring."""
     assert seen.answers is not None
     if seen.is_class:
         return np.asarray(seen.answers == seen.target)
@@ -131,7 +131,7 @@ def _truly_right(seen: Examination) -> np.ndarray:
 
 
 def never_ends(seen: Examination) -> Verdict | None:
-    """Every answer ends."""
+    """Every answer has an end token."""
     eos = seen.task.vocabulary.eos
     if seen.answers is None or seen.is_class or eos is None or not (seen.target == eos).any():
         return None
@@ -142,9 +142,9 @@ def never_ends(seen: Examination) -> Verdict | None:
     inside = (seen.target != eos) & (seen.target != seen.task.vocabulary.pad)
     good = float((seen.answers == seen.target)[inside].mean())
     return (error if endless >= EXPLAINS * n and n >= FEWEST and good >= RIGHT_ELSEWHERE else warning)(
-        f"{endless} of {n} answers have no end: they stop only because decoding stops them; {percent(good)} of the "
+        f"{endless} of {n} answers never end: decoding cuts them off at its limit; {percent(good)} of the "
         "tokens before the end are right.",
-        "Let the loss see the end token in every target, and stop decoding at that very id; or train longer.",
+        "Include the end token of every target in the loss, and stop decoding at that id; or train longer.",
         right_before_the_end=good,
         **numbers,
     )
@@ -170,7 +170,7 @@ def _followed(seen: Examination, rule: SimpleRule) -> Verdict | None:
 
 
 def _follows_tokens(seen: Examination, rule: SimpleRule) -> Verdict | None:
-    """An error where the rule gives nearly all answers in which it contradicts the truth."""
+    """An error if the rule gives nearly all answers for which it contradicts the truth."""
     assert seen.answers is not None
     answer, eos = rule.answer(seen.sample.source), seen.task.vocabulary.eos
     pad, width = seen.task.vocabulary.pad, answer.shape[1]
@@ -190,7 +190,7 @@ def _follows_tokens(seen: Examination, rule: SimpleRule) -> Verdict | None:
 
 
 def _only_a_part(seen: Examination, rule: SimpleRule) -> Verdict | None:
-    """A warning where the part that the rule settles is right and the rest is near chance."""
+    """A warning if the part of the answer that the rule determines is right and the rest is near chance."""
     assert seen.answers is not None
     pad, eos, n = seen.task.vocabulary.pad, seen.task.vocabulary.eos, len(seen.sample)
     answer = widened(rule.answer(seen.sample.source), seen.target.shape[1], pad)[:, : seen.target.shape[1]]
@@ -201,7 +201,7 @@ def _only_a_part(seen: Examination, rule: SimpleRule) -> Verdict | None:
     if part < EXPLAINS or others > 0.5:
         return None
     return warning(
-        f"The {rule.part} is right in {percent(part)} of {n} answers, all else in {percent(others)}: "
+        f"The {rule.part} is right in {percent(part)} of {n} answers, the rest in {percent(others)}: "
         f"the rule that {rule.does} explains it.",
         rule.fix,
         **dict(zip(rule.keys or ("part", "others"), (part, others), strict=True)),
@@ -211,7 +211,7 @@ def _only_a_part(seen: Examination, rule: SimpleRule) -> Verdict | None:
 
 
 def _follows_classes(seen: Examination, rule: SimpleRule) -> Verdict:
-    """A warning where the rule explains a classifier's answers of every class."""
+    """A warning if the rule explains a classifier's answers of every class."""
     answers, said, n = np.asarray(seen.answers), rule.answer(seen.sample.source), len(seen.sample)
     classes = range(seen.task.n_classes)
     agree = [float((answers == label)[said == label].mean()) if (said == label).any() else 0.0 for label in classes]
@@ -221,9 +221,9 @@ def _follows_classes(seen: Examination, rule: SimpleRule) -> Verdict:
     shares, labels = (" and ".join(map(str, some)) for some in (map(percent, agree), classes))
     words = f"the rule that {rule.does} gives {shares} of the answers {labels}"
     if min(agree) < EXPLAINS or contradicted < FEWEST:
-        return fine(f"No simpler rule explains {n} answers: {words} that it foretells.", **numbers)
+        return fine(f"No simpler rule explains {n} answers: {words} that it predicts.", **numbers)
     return warning(
-        f"In {n} answers {words} that it foretells, though {contradicted} of them are wrong.", rule.fix, **numbers
+        f"In {n} answers {words} that it predicts, though {contradicted} of them are wrong.", rule.fix, **numbers
     )
 
 
@@ -243,10 +243,10 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
         words = f"With another {' or '.join(others)} at least {percent(1 - same[worst])} of {n} answers change."
         return fine(words, same=same[worst], n=n)
     if any(same[other] > HARDLY_READ for other in rest):
-        return None  # no part is read much: it has not learned, which is another check's finding
+        return None  # no part is read: another check reports a model that has not learned
     return error(
-        f"{percent(same[worst])} of {n} answers stay the same with another {worst}: it is not read.",
-        "Check that the source reaches the model whole: truncation, masks, positions.",
+        f"{percent(same[worst])} of {n} answers stay the same with another {worst}: the model does not read it.",
+        "Check that the whole source reaches the model: truncation, masks, positions.",
         operand=worst.removesuffix(" operand"),
         same=same[worst],
         n=n,
@@ -254,7 +254,7 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
 
 
 def memorised(seen: Examination) -> Verdict | None:
-    """Training examples are not answered far better than new ones."""
+    """Accuracy on training examples is not far above that on new ones."""
     train, held_out = (seen.accuracy_on(split) for split in ("train", "validation"))
     if train is None or held_out is None or min(train[1], held_out[1]) < FEWEST:
         return None
@@ -270,7 +270,9 @@ def memorised(seen: Examination) -> Verdict | None:
             **numbers,
         )
     if low - high > OVERFITTED:
-        return warning(f"{words}: it fits training better.", "More or fresh training examples would help.", **numbers)
+        return warning(
+            f"{words}: it fits the training set better.", "More or fresh training examples would help.", **numbers
+        )
     return fine(f"{words}.", **numbers)
 
 

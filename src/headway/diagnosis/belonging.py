@@ -1,4 +1,4 @@
-"""Checks that what lies in a run directory is this run's: weights, seed, steps and analyses."""
+"""Checks that the files of a run directory belong to this run: weights, seed, steps and analyses."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,18 +15,18 @@ from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 
 OTHER_SEEDS = range(32)
-"""Seeds that are tried where the initial weights are not those of the run's own."""
+"""Seeds that are tried if the initial weights do not match the run's own seed."""
 SAME_WEIGHTS = 1e-6
-"""Initial weights are the same numbers on every device; this leaves room for their size alone."""
+"""Tolerance for equal initial weights, which are the same numbers on every device."""
 GREW_OUT = 0.1
-"""Correlation of weights with their initial values: 0.55 or more in the runs that were measured, the longest of 4,000
-steps; 0.00 with those of another seed."""
+"""Smallest correlation of weights with their initial values: measured runs of up to 4,000 steps have at least 0.55,
+and 0.00 with the weights of another seed."""
 ELSEWHERE = 0.15
-"""Points (of 1) that accuracy may differ between test and validation beyond chance, as they may be drawn otherwise."""
+"""Difference of test and validation accuracy that is allowed beyond chance, since they may be drawn differently."""
 
 
 def another_seed(seen: Examination) -> Verdict | None:
-    """The weights of step 0 are those of the run's seed, and its provenance names that seed."""
+    """The weights of step 0 are those that the run's seed gives, and its provenance names the same seed."""
     subject = seen.subject
     if subject.seed is None:
         return None
@@ -40,13 +40,13 @@ def another_seed(seen: Examination) -> Verdict | None:
     if subject.initial is None or subject.initialised is None:
         return None
     if _same(subject.initial, subject.initialised(subject.seed)):
-        return fine(f"The weights of step 0 are those that seed {subject.seed} gives.", seed=subject.seed)
+        return fine(f"The weights of step 0 are those of seed {subject.seed}.", seed=subject.seed)
     others = (seed for seed in OTHER_SEEDS if seed != subject.seed)
     other = next((seed for seed in others if _same(subject.initial, subject.initialised(seed))), None)
     if other is None:
         return warning(
-            f"The weights of step 0 are not those that seed {subject.seed} gives today.",
-            "If an earlier version trained this run, all is well; else find out where they come from.",
+            f"The weights of step 0 are not those that this version gives for seed {subject.seed}.",
+            "If an earlier version trained this run, ignore this; otherwise find out where the weights come from.",
             seed=subject.seed,
         )
     return error(
@@ -65,22 +65,22 @@ def _same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 
 
 def another_step(seen: Examination) -> Verdict | None:
-    """A checkpoint's own record names the step of its folder."""
+    """The step recorded in a checkpoint is the step in its directory's name."""
     step, recorded = seen.subject.step, seen.subject.recorded_step
     if step is None or recorded is None:
         return None
     if step == recorded:
-        return fine(f"The checkpoint says itself that it is of step {step:,}.", step=step)
+        return fine(f"The checkpoint's own record names step {step:,}.", step=step)
     return error(
-        f"The checkpoint under the name of step {step:,} says itself that it is of step {recorded:,}.",
-        "Put each checkpoint back under its own step.",
+        f"The checkpoint in the directory of step {step:,} records step {recorded:,}.",
+        "Move each checkpoint to the directory of its own step.",
         step=step,
         recorded=recorded,
     )
 
 
 def weights_of_another_run(seen: Examination) -> Verdict | None:
-    """The weights still correlate with the initial weights they were trained from."""
+    """The weights correlate with the run's initial weights."""
     now, before = seen.subject.weights, seen.subject.initial
     if now is None or before is None or not seen.subject.step:
         return None
@@ -88,7 +88,7 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
     pairs = [(one, other) for one, other in pairs if one.ndim > 1 and one.shape == other.shape and other.std() > 0]
     if sum(one.numel() for one, _ in pairs) < 1_000:
         return None
-    # Each tensor in units of its own size: one large table must not speak for all.
+    # Each tensor is scaled by its own size, so that one large table does not dominate.
     one, other = (
         torch.cat([(table / table.std().clamp(min=1e-9)).flatten() for table in side])
         for side in zip(*pairs, strict=True)
@@ -96,18 +96,16 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
     alike = float(np.corrcoef(one.numpy(), other.numpy())[0, 1])
     numbers = {"correlation": alike, "numbers": len(one)}
     if alike > GREW_OUT:
-        return fine(
-            f"{len(one):,} weights correlate with those of step 0 by {alike:.2f}: they grew out of them.", **numbers
-        )
+        return fine(f"{len(one):,} weights have a correlation of {alike:.2f} with those of step 0.", **numbers)
     return error(
-        f"{len(one):,} weights correlate with those of step 0 by {alike:.2f} only: they did not grow out of them.",
-        "The checkpoint is another run's; find the one that belongs here.",
+        f"{len(one):,} weights have a correlation of only {alike:.2f} with step 0: they were not trained from it.",
+        "The checkpoint belongs to another run; find this run's own.",
         **numbers,
     )
 
 
 def analysis_of_another_run(seen: Examination) -> Verdict | None:
-    """heads.json, lengths.json and attack.json belong to this run and to a step that it validated."""
+    """heads.json, lengths.json and attack.json are about this run and a step that it validated."""
     heads, lengths, attack, best = seen.subject.heads, seen.subject.lengths, seen.subject.attack, seen.subject.best
     there = {"heads.json": heads, "lengths.json": lengths, "attack.json": attack}
     files = [name for name, found in there.items() if found is not None]
@@ -120,21 +118,21 @@ def analysis_of_another_run(seen: Examination) -> Verdict | None:
     if wrong:
         return error(
             f"{'; '.join(wrong)}.",
-            "Run the command again on this run, in place of the file.",
+            "Run the command again on this run to replace the file.",
             wrong=wrong,
         )
     if heads is not None and best not in (None, heads.step):
         return warning(
             f"heads.json is of step {heads.step:,}; validation's best is step {best:,}.",
-            "Say which step is meant, or run headway heads again.",
+            "Name the step in your report, or run headway heads again.",
             step=heads.step,
             best=best,
         )
-    return fine(f"{' and '.join(files)} speak of this run.", files=[name.removesuffix(".json") for name in files])
+    return fine(f"{' and '.join(files)} are about this run.", files=[name.removesuffix(".json") for name in files])
 
 
 def _foreign_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
-    """Why heads.json is not this run's, or not one that this version can read."""
+    """Reasons why heads.json is not about this run or cannot be read by this version."""
     if heads.form != HEADS_FORM:
         yield f"heads.json has form {heads.form!r}, and this version reads {HEADS_FORM}"
         return
@@ -146,7 +144,7 @@ def _foreign_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
 
 
 def _foreign_lengths(seen: Examination, found: Lengths) -> Iterator[str]:
-    """Why lengths.json is not this run's, or not of the checkpoint that counts."""
+    """Reasons why lengths.json is not about this run or its chosen checkpoint."""
     step, best, validated = found.checkpoint.step, seen.subject.best, _validated(seen)
     yield from _foreign(seen, "lengths", found.seed, found.task, step)
     known = not validated or step in validated
@@ -155,7 +153,7 @@ def _foreign_lengths(seen: Examination, found: Lengths) -> Iterator[str]:
 
 
 def _foreign(seen: Examination, name: str, seed: int | None, task: str | None, step: int | None) -> Iterator[str]:
-    """What an analysis says of itself that this run is not."""
+    """The seed, task or step of an analysis that differs from this run's."""
     for key, said, own in (("seed", seed, seen.subject.seed), ("task", task, seen.subject.task.name)):
         if said is not None and own is not None and said != own:
             yield f"{name}.json is of {key} {said!r}, the run has {own!r}"
@@ -173,17 +171,17 @@ def _other_heads(seen: Examination, heads: HeadAnalysis) -> Iterator[str]:
     own = {str(head) for site in seen.subject.sites for head in site.heads}
     strange = sorted({head.name for head in heads.heads} ^ own)
     if own and strange:
-        yield f"heads.json and the model have other heads ({', '.join(strange[:3])})"
+        yield f"heads.json and the model have different heads ({', '.join(strange[:3])})"
 
 
 def _other_baseline(heads: HeadAnalysis, validated: float | None) -> Iterator[str]:
-    """Accuracy before any ablation against validation's at the same step, on the same kind of examples."""
+    """Compare the accuracy before ablation with the validation accuracy at the same step."""
     if heads.n < 1 or validated is None or heads.split not in ("test", "validation"):
         return
     room = ELSEWHERE + 5 * (0.25 / heads.n) ** 0.5
     if abs(heads.baseline.accuracy - validated) > room:
         share = heads.baseline.accuracy
-        yield f"heads.json begins with {percent(share)} right, and validation at its step had {percent(validated)}"
+        yield f"heads.json has a baseline accuracy of {percent(share)}; validation at its step had {percent(validated)}"
 
 
 BELONGING = (

@@ -1,4 +1,4 @@
-"""What the names around a number say: a length, a head, an epoch, a split, a measure; the rest is a model's name.
+"""The meaning of the names around a number: length, head, epoch, split or measure; other names are models.
 
 {"learned": {"test_len_32": {"accuracy": 0.546}}}      learned, at length 32, an accuracy of the test split
 {"layer_0": {"head_1": {"drop": -0.0005}}}             a drop, of layer_0 head_1
@@ -31,17 +31,17 @@ from headway.errors import InputError
 
 NOT_A_NUMBER = Decimal("NaN")
 SPELLED = frozenset(["nan", "na", "inf", "-inf", "null", "#n/a", "#div/0!"])
-"""What stands in a table of text where no number came out."""
+"""Text in a table that stands for a missing number."""
 PAIR = re.compile(r"[\s(\[]*[0-9]{1,2}\s*[,.:/_-]\s*[0-9]{1,2}[\s)\]]*")
-"""A layer and a head by their numbers: (0, 1), 0-1, 0,1."""
+"""A layer and a head as a pair of indices: (0, 1), 0-1, 0,1."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, and what the names on the way to it say."""
+    """A number, and the meaning of the names on the path to it."""
 
     names: tuple[str, ...] = ()
-    measure: str = ""  # accuracy, drop, baseline, other, doubtful; empty where nothing says
+    measure: str = ""  # accuracy, drop, baseline, other, doubtful; empty if unknown
     split: str | None = None
     length: int | None = None
     head: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Cell:
 
 
 def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
-    """Every number below a name, with what the names on the way to it say."""
+    """Every number below a name, with the meaning of the names on its path."""
     content = rows_of_frame(content, lengths=lengths if cell.length is None else ())
     if isinstance(content, dict):
-        yield from _walk_object(cell, content, lengths)
+        yield from _cells_of_object(cell, content, lengths)
     elif isinstance(content, list):
-        yield from _walk_list(cell, content, lengths)
+        yield from _cells_of_list(cell, content, lengths)
     elif content is None or isinstance(content, float):  # NaN or infinite: other numbers are decimals.
         yield replace(cell, text="NaN", number=NOT_A_NUMBER)
     elif (number := as_number(content)) is not None:
@@ -69,8 +69,8 @@ def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cel
         yield replace(cell, text=text, number=number, percent=cell.percent or text.endswith("%"))
 
 
-def _walk_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
-    """A list of numbers: by length where there are as many lengths, by head in tables of heads, else by epoch."""
+def _cells_of_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """A list of numbers: by length if there are as many lengths, by head in tables of heads, otherwise by epoch."""
     if cell.measure == "other":
         return
     numbers = [item is None or isinstance(item, float) or as_number(item) is not None for item in items]
@@ -96,8 +96,8 @@ def _is_of_heads(cell: Cell) -> bool:
     return cell.about_heads or bool(cell.head) or cell.measure == "drop"
 
 
-def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
-    """The numbers of an object; what says where it was measured (a length, a head, an epoch) holds for all of them."""
+def _cells_of_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
+    """The numbers of an object; its length, head or epoch applies to all of them."""
     table = _counted(_metric_row(table))
     if any(set(words_of(str(key))) & BASELINE for key in table) and any(PAIR.fullmatch(str(key)) for key in table):
         cell = replace(cell, about_heads=True)
@@ -110,7 +110,7 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
             below = _named(cell, str(key), numbered)
             if below.measure != "other" and below.split in (None, "test"):
                 size = f"{len(value)} and {len(cell.lengths)}"
-                raise InputError(f"{str(key)!r} and 'lengths' are of different size: {size}")
+                raise InputError(f"{str(key)!r} and 'lengths' have different sizes: {size}")
         below = _named(cell, str(key), numbered)
         if cell.measure != "other" and _is_model(cell, below, str(key), value, lengths):
             below = replace(cell, names=(*cell.names, str(key)), path=below.path)
@@ -122,7 +122,9 @@ def _walk_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) ->
 
 
 def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int, ...]) -> bool:
-    """Whether a name that could be a setting, a measure or a head stands over accuracies by length: it is a model's."""
+    """Whether an ambiguous name (setting, measure or head) is a model's name, because accuracies by length are below
+    it.
+    """
     words = words_of(key)
     by_length = _is_by_length(value, lengths) or (
         cell.length is not None and re.search(r"[.%/]", str(value)) is not None
@@ -138,7 +140,7 @@ def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int,
 
 
 def _is_measure(cell: Cell, key: str, table: dict[str, Any]) -> bool:
-    """Whether a name is surely a measure's: by itself, as a bound of an interval, or beside what is an accuracy."""
+    """Whether a name is certainly a measure: by itself, as a bound of an interval, or beside an accuracy."""
     words, names = set(words_of(key)), {str(other).strip().lower() for other in table}
     if words <= MEASURED or any(words <= pair <= names for pair in BOUNDS):
         return True
@@ -146,7 +148,7 @@ def _is_measure(cell: Cell, key: str, table: dict[str, Any]) -> bool:
 
 
 def _doubtful(cell: Cell, below: Cell, value: Any, lengths: tuple[int, ...]) -> Iterator[Cell]:
-    """Numbers by length under a name that could be a measure's and could be a model's, such as f or upper."""
+    """Numbers by length under a name that could be a measure or a model, such as f or upper."""
     pairs: list[tuple[int | None, Any]] = [(cell.length, value)] if cell.length is not None else []
     if isinstance(value, list):
         pairs = list(zip(lengths, value, strict=True)) if len(value) == len(lengths) else []
@@ -159,14 +161,14 @@ def _doubtful(cell: Cell, below: Cell, value: Any, lengths: tuple[int, ...]) -> 
 
 
 def _accuracy_in(value: Any) -> Any:
-    """A number, or of an object the one that is called an accuracy."""
+    """The value itself if it is a number, or the entry of an object that is called an accuracy."""
     if not isinstance(value, dict):
         return value
     return next((one for name, one in value.items() if set(words_of(str(name))) & ACCURACY), None)
 
 
 def _is_by_length(value: Any, lengths: tuple[int, ...]) -> bool:
-    """Whether an object or a list holds a share for lengths of the data."""
+    """Whether an object or a list holds a share for each of several lengths of the data."""
     if isinstance(value, list):
         return 1 < len(value) == len(lengths) and all(
             (number := as_number(one)) is not None and 0 <= number <= 1 for one in value
@@ -186,7 +188,9 @@ def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counted(table: dict[str, Any]) -> dict[str, Any]:
-    """Right answers as a count: an accuracy where a total stands beside it and none is given, and else no accuracy."""
+    """Turn a count of right answers and a total into an accuracy, if none is given; a count without a
+    total is dropped.
+    """
     lowered = {str(key).strip().lower(): key for key in table}
     right = next((lowered[one] for one in ("correct", "num_correct", "n_correct", "right") if one in lowered), None)
     if right is None or type(table[right]) is not int or table[right] <= 1:
@@ -212,13 +216,13 @@ def _column_is_lengths(key: str, value: Any) -> bool:
 
 
 def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
-    """What an object's own values say of where its numbers were measured, and the values that are left."""
+    """The length, head, epoch or split that an object's own values give, and the remaining values."""
     rest: dict[str, Any] = {}
     row = False
     for key, value in table.items():
         words, name = words_of(str(key)), str(key).strip().lower()
         number = as_number(value)
-        named = any(word.isdigit() for word in words)  # head_0 is a head; its value 0.0 is an accuracy, no head
+        named = any(word.isdigit() for word in words)  # head_0 is a head; its value 0.0 is an accuracy, not a head
         whole = (
             int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
         )
@@ -254,7 +258,7 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
             rest[key] = value
     if not row:
         return cell, rest
-    # In a row of a table only what is called an accuracy or a drop is one; 30 epochs beside a length are not.
+    # In a table row only columns called accuracy or drop count; a number of epochs beside a length does not.
     plain = cell.length is not None or cell.epoch is not None or any(map(str.isdigit, "".join(cell.head)))
     kept = {k: v for k, v in rest.items() if as_number(v) is None or not plain or _says(cell, str(k))}
     if cell.length is not None and not any(_named(cell, str(k), "").measure == "accuracy" for k in kept):
@@ -264,13 +268,13 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
 
 
 def _says(cell: Cell, key: str) -> bool:
-    """Whether a column of a row says what it holds: a measure, or an accuracy at a length of its own."""
+    """Whether a column's name gives its meaning: a measure, or an accuracy at a length."""
     below = _named(cell, key, "")
     return bool(below.measure) or (cell.length is None and below.length is not None)
 
 
 def _said(cell: Cell, words: list[str], value: str) -> Cell:
-    """A text in a row: a head, a split, no head at all, or the model's name."""
+    """The meaning of a text in a row: a head, a split, no head, or the model's name."""
     text = value.strip()
     if set(words) & {"head", "layer", "ablated", "attention", "component", "site", "module"} and text.lower() in NOBODY:
         return replace(cell, measure="baseline", head=()) if cell.measure != "other" else cell
@@ -289,7 +293,7 @@ def _said(cell: Cell, words: list[str], value: str) -> Cell:
 
 
 def _head_part(name: str) -> bool:
-    """Whether a name is of a head, a layer or a stack of them: enc0.h1, L1H3, layer_0, decoder_cross."""
+    """Whether a name is a head, a layer or a stack of layers: enc0.h1, L1H3, layer_0, decoder_cross."""
     words = words_of(name)
     known = [word for word in words if word in STACK]
     others = [word for word in words if not word.isdigit() and word not in STACK]
@@ -299,7 +303,7 @@ def _head_part(name: str) -> bool:
 
 
 def _numbers_mean(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> str:
-    """What keys that are bare numbers are: lengths, heads (or layers), or epochs."""
+    """The meaning of integer keys: lengths, heads (or layers), or epochs."""
     keys = [str(key).strip() for key in table if str(key).strip().isdigit()]
     numbers = sorted(int(key) for key in keys)
     if not numbers:
@@ -372,7 +376,9 @@ def _named(cell: Cell, name: str, numbered: str) -> Cell:
 
 
 def _length_in(words: list[str], known: tuple[int, ...]) -> int | None:
-    """The length that a name gives: test_len_32, length 32, L=32, test_32, acc_32; or sinusoidal_32 if data has it."""
+    """The length in a name: test_len_32, length 32, L=32, test_32, acc_32; or sinusoidal_32 if the data
+    has length 32.
+    """
     numbers = [index for index, word in enumerate(words) if word.isdigit()]
     if len(numbers) != 1 or numbers[0] == 0:
         return None

@@ -1,4 +1,4 @@
-"""Checks of claims: what heads.json, lengths.json and attack.json can carry, for one run and over seeds."""
+"""Checks of claims: what heads.json, lengths.json and attack.json support, for one run and over seeds."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from headway.statistics import ENOUGH_SEEDS
 from headway.tasks import Examples
 
 KIND = "zero"
-"""The ablation that rankings are read from."""
+"""The ablation by which heads are ranked."""
 
 
 def drop_inside_noise(seen: Examination) -> Verdict | None:
-    """Every head has a verdict: its drop is shown to be large or shown to be small."""
+    """Every head has a verdict: its drop is certainly large or certainly small."""
     document = seen.subject.heads
     if document is None:
         return None
@@ -33,7 +33,7 @@ def drop_inside_noise(seen: Examination) -> Verdict | None:
         return fine(f"Every head has a verdict. {inside}.", **numbers)
     return warning(
         f"{len(undecided)} of {len(rows)} heads are undecided ({', '.join(undecided[:4])}); {inside}.",
-        "Report no drop of these as a finding; measure on more examples.",
+        "Do not report drops of these heads as findings; measure on more examples.",
         **numbers,
     )
 
@@ -43,7 +43,7 @@ def _holds_nothing(interval: Sequence[float]) -> bool:
 
 
 def ranking_unsupported(seen: Examination) -> Verdict | None:
-    """The most important head is significantly ahead of the next."""
+    """The interval of the most important head's drop is above that of the second."""
     document = seen.subject.heads
     if document is None or len(document.heads) < 2:
         return None
@@ -53,16 +53,16 @@ def ranking_unsupported(seen: Examination) -> Verdict | None:
     words = f"{first.name} costs {drops[0]:.1f} points and {second.name} {drops[1]:.1f}"
     numbers = {"first": first.name, "second": second.name, "drops": drops, "n": document.n}
     if low > high:
-        return fine(f"{words}; their intervals are apart.", **numbers)
+        return fine(f"{words}; their intervals do not overlap.", **numbers)
     return warning(
-        f"{words}, and their intervals overlap: this run does not say which matters more.",
-        "Name them together, or measure on more examples.",
+        f"{words}, and their intervals overlap: this run does not show which matters more.",
+        "Report both together, or measure on more examples.",
         **numbers,
     )
 
 
 def curve_chosen_on_test(seen: Examination) -> Verdict | None:
-    """The checkpoint behind a curve over lengths was chosen on training lengths alone."""
+    """The checkpoint behind a length curve was chosen on training lengths alone."""
     found = seen.subject.lengths
     if found is None:
         return None
@@ -71,8 +71,8 @@ def curve_chosen_on_test(seen: Examination) -> Verdict | None:
         return fine(f"The curve over lengths is of step {step:,}, chosen on {chosen}.", step=step, chosen_on=chosen)
     told = (error, "was chosen on") if "test" in chosen else (warning, "was")
     return told[0](
-        f"The curve over lengths is of step {step:,}, which {told[1]} {chosen}: the best of several looks at longer "
-        "lengths is no measurement of them.",
+        f"The curve over lengths is of step {step:,}, which {told[1]} {chosen}: the best of several results at "
+        "longer lengths is biased upwards.",
         "Measure the checkpoint that validation chose.",
         step=step,
         chosen_on=chosen,
@@ -89,16 +89,16 @@ def one_answer_at_lengths(seen: Examination) -> Verdict | None:
         return fine(f"No length has one answer only ({len(found.rows)} sets).", lengths=[])
     shown = ", ".join(f"{row.accuracy:.3f} at {row.length}" for row in rows[:6])
     return warning(
-        f"In {len(rows)} of {len(found.rows)} sets one class is answered throughout, from length "
+        f"In {len(rows)} of {len(found.rows)} sets every answer is the same class, from length "
         f"{min(row.length for row in rows)} on; accuracies there ({shown}) are shares of that class.",
-        "Say that the model gives one answer; do not draw these points as accuracy.",
+        "Report that the model gives a constant answer; do not plot these points as accuracy.",
         lengths=sorted({row.length for row in rows}),
         sets=len(rows),
     )
 
 
 def held_but_broken(seen: Examination) -> Verdict | None:
-    """No input is known to fail at a length that lengths.json calls held, or at a shorter one."""
+    """No attack found a failing input up to the length held in lengths.json."""
     attack, lengths = seen.subject.attack, seen.subject.lengths
     if attack is None:
         return None
@@ -112,13 +112,13 @@ def held_but_broken(seen: Examination) -> Verdict | None:
     if not [one for one in failing if one.length is not None and one.length <= held]:
         return warning(
             f"An attack found inputs that fail: {shown}.",
-            "Give the failing inputs beside the accuracy; samples did not show them.",
+            "Report the failing inputs beside the accuracy; random samples did not contain them.",
             **numbers,
         )
     return error(
-        f"lengths.json says that the run holds to {held:,} {attack.unit}, and an attack there found inputs that fail: "
+        f"The length held in lengths.json is {held:,} {attack.unit}, but an attack found failing inputs there: "
         f"{shown}.",
-        "Call no length held without the attack's result; train on what stands around the failing inputs.",
+        "Report the length held together with the attack; train on inputs similar to the failing ones.",
         **numbers,
         held=held,
         input=first.input,
@@ -126,7 +126,7 @@ def held_but_broken(seen: Examination) -> Verdict | None:
 
 
 def fails(seen: Examination, one: FailingInput) -> bool:
-    """Whether the model gets an input wrong when the doctor asks it again; believed where there is no model to ask."""
+    """Whether the model gets the input wrong when it is asked again; True if there is no model to ask."""
     subject = seen.subject
     if subject.forward is None:
         return True
@@ -139,12 +139,12 @@ def fails(seen: Examination, one: FailingInput) -> bool:
 
 
 def one_seed(seen: Examination) -> Verdict | None:
-    """Claims about a recipe rest on at least six seeds."""
+    """Claims about a recipe are based on six or more seeds."""
     if seen.subject.heads is None and seen.subject.lengths is None:
         return None
     return warning(
-        f"Heads and lengths were measured on 1 seed; what holds for a recipe needs {ENOUGH_SEEDS}.",
-        f"Speak of this model, or train {ENOUGH_SEEDS} seeds and give all of them to the doctor.",
+        f"Heads and lengths were measured on 1 seed; claims about a recipe need {ENOUGH_SEEDS}.",
+        f"Limit claims to this model, or train {ENOUGH_SEEDS} seeds and examine them together.",
         seeds=1,
         needed=ENOUGH_SEEDS,
     )
@@ -161,7 +161,9 @@ CLAIMS = (
 
 
 def over_seeds(heads: Sequence[HeadAnalysis | None], runs: int) -> tuple[Finding, ...]:
-    """What several seeds of one recipe can carry together: their number, and whether they agree on what matters."""
+    """Claims over several seeds of one recipe: whether there are enough, and whether they agree on the most important
+    head.
+    """
     found = [_enough(runs)]
     measured = [document for document in heads if document is not None]
     if len(measured) > 1:
@@ -178,14 +180,16 @@ def _enough(seeds: int) -> Finding:
         "warning",
         "claims",
         f"{seeds} seed{'s were' if seeds > 1 else ' was'} examined; an interval over seeds needs {ENOUGH_SEEDS}, "
-        "so they only describe.",
+        "so the numbers are descriptive.",
         numbers,
         f"Train {ENOUGH_SEEDS} seeds, or call the numbers descriptive.",
     )
 
 
 def _agreement(documents: Sequence[HeadAnalysis]) -> Finding:
-    """Heads of different seeds do not correspond by name; the kind of the most important one can be compared."""
+    """Whether seeds agree on the kind of the most important head; heads of different seeds do not
+    correspond by name.
+    """
     top = [max(document.heads, key=lambda row: row.ablation[KIND].drop).kind for document in documents]
     kind, count = Counter(top).most_common(1)[0]
     numbers = {"kinds": top, "seeds": len(top)}
@@ -199,5 +203,5 @@ def _agreement(documents: Sequence[HeadAnalysis]) -> Finding:
         "claims",
         f"{words}, {others}: seeds do not agree on what matters most.",
         numbers,
-        "Report every seed; a ranking from one of them is that seed's.",
+        "Report every seed; a ranking of one seed does not hold for others.",
     )

@@ -1,4 +1,4 @@
-"""Checks of the data: what is wrong with the examples before any model has seen them."""
+"""Checks of the data: faults of the examples, independent of any model."""
 
 from collections import Counter
 from itertools import pairwise
@@ -13,24 +13,24 @@ from headway.tasks import Examples
 from headway.tasks.splits import overlaps
 
 REPEATED = 0.05
-"""Share of a split that may repeat: 10,000 independent draws of 810,000 sums repeat 0.6 %; 5 % is another cause."""
+"""Share of repeats that is allowed: 10,000 random sums out of 810,000 repeat 0.6 %, so 5 % has another cause."""
 LENGTH_TELLS = 0.1
-"""Gain of guessing the class from the length alone: at 10 points a model can look trained without reading."""
+"""Accuracy gained by guessing the class from the length alone: 10 points can pass for a trained model."""
 LOPSIDED = 0.75
-"""Share of one class from which on plain accuracy misleads."""
+"""Share of one class from which plain accuracy misleads."""
 ORDINARY_LUCK = 3.9
-"""Standard errors that chance passes once in 10,000 data sets."""
+"""Standard errors that chance exceeds once in 10,000 data sets."""
 
 FEWEST_SORTED = 20
-"""Examples that are never in order by chance: 1 of 20! orders."""
+"""Smallest number of examples for the check of order; chance sorts them with probability 1 / 20!."""
 IN_ORDER = 0.95
-"""Share of neighbours in order that no draw gives: half are by chance."""
+"""Share of ordered neighbours that random order never reaches; its expectation is one half."""
 NARROW = 0.3
-"""Total variation between beginnings that makes a split a corner of the data; two samples of 100 differ by 0.15."""
+"""Total variation between first tokens from which a split counts as unrepresentative; samples of 100 differ by 0.15."""
 
 
 def special_token_is_symbol(seen: Examination) -> Verdict | None:
-    """No special token (padding, start, end) is also a symbol of the task, or another special token."""
+    """No special token (padding, start, end) is also a symbol of the task or another special token."""
     vocabulary, own = seen.subject.vocabulary, seen.task.vocabulary
     specials = {"padding": vocabulary.pad, "start": vocabulary.bos, "end": vocabulary.eos}
     there = {name: token for name, token in specials.items() if token is not None}
@@ -41,9 +41,9 @@ def special_token_is_symbol(seen: Examination) -> Verdict | None:
         name, token = next(iter(taken.items()))
         count, n = _rows_with(seen.sample, token)
         return error(
-            f"The {name} id {token} is also the symbol {own.tokens[token]!r}, which stands in {count:,} of {n:,} "
-            f"{seen.measured} targets or sources; what ignores the one ignores the other.",
-            f"Give {name} an id of its own, past all symbols.",
+            f"The {name} id {token} is also the symbol {own.tokens[token]!r}, which occurs in {count:,} of {n:,} "
+            f"{seen.measured} targets or sources; code that ignores one ignores the other.",
+            f"Give {name} its own id, above all symbols.",
             token=token,
             symbol=own.tokens[token],
             rows=count,
@@ -52,20 +52,20 @@ def special_token_is_symbol(seen: Examination) -> Verdict | None:
     if doubled:
         return error(
             f"{' and '.join(doubled)} share the id {there[doubled[0]]}.",
-            "Give each special token an id of its own.",
+            "Give each special token its own id.",
             token=there[doubled[0]],
         )
-    return fine(f"{len(there)} special tokens, each with an id of its own.", **there)
+    return fine(f"{len(there)} special tokens, each with its own id.", **there)
 
 
 def _rows_with(examples: Examples, token: int) -> tuple[int, int]:
-    """Rows that hold a token in the target or, where the target is a class, in the source."""
+    """The number of rows with a token in the target or, for class targets, in the source; and the number of rows."""
     rows = examples.target if examples.target.ndim == 2 else examples.source
     return int((rows == token).any(1).sum()), len(examples)
 
 
 def split_overlap(seen: Examination) -> Verdict | None:
-    """No problem is in two splits."""
+    """No problem occurs in two splits."""
     splits = seen.subject.splits
     if len(splits) < 2:
         return None
@@ -78,7 +78,8 @@ def split_overlap(seen: Examination) -> Verdict | None:
     same = sum(len(given[one] & given[other]) for one, other in (pair.split(" and ") for pair in shared))
     words = f" ({same:,} as given, the rest up to a + b = b + a)" * (same < sum(shared.values()) and not seen.is_class)
     return error(
-        f"Examples of the second split that stand in the first: {counts}{words}. Accuracy there is partly memory.",
+        f"Examples of the second split that are also in the first: {counts}{words}. Accuracy there is partly "
+        "memorisation.",
         "Remove the shared problems from training (a + b and b + a are one problem), and train again.",
         **shared,
     )
@@ -98,12 +99,12 @@ def oracle_contradicts_targets(seen: Examination) -> Verdict | None:
             first = f"{name}[{row}]: {seen.task.show(examples.source[row], examples.target[row])}"
         wrong, n = wrong + len(bad), n + len(examples)
     if not wrong:
-        return fine(f"All {n:,} targets are what the oracle answers.", wrong=0, n=n)
+        return fine(f"All {n:,} targets are the oracle's answers.", wrong=0, n=n)
     moved = shifted > n - wrong and shifted > n / 2
-    why = f" {shifted:,} are the right answer of the row before or after: the targets are shifted by one." * moved
+    why = f" {shifted:,} are the right answer of a neighbouring row: the targets are shifted by one." * moved
     return error(
         f"{wrong:,} of {n:,} targets contradict the oracle, first {first}.{why}",
-        "Shift the targets back." if moved else "Correct the targets, or the program that made them.",
+        "Shift the targets back." if moved else "Correct the targets, or the program that wrote them.",
         wrong=wrong,
         n=n,
         shifted_by_one=shifted if moved else 0,
@@ -111,7 +112,7 @@ def oracle_contradicts_targets(seen: Examination) -> Verdict | None:
 
 
 def _alike(one: np.ndarray, other: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which rows are equal, and both tables at one width."""
+    """Which rows are equal, and both arrays padded to one width."""
     if one.ndim == 1:
         return one == other, one[:, None], other[:, None]
     width = max(one.shape[1], other.shape[1])
@@ -120,25 +121,25 @@ def _alike(one: np.ndarray, other: np.ndarray, pad: int) -> tuple[np.ndarray, np
 
 
 def duplicates(seen: Examination) -> Verdict | None:
-    """No split contains the same source twice."""
+    """No source occurs twice in a split."""
     repeats = {}
     for name, examples in seen.subject.splits.items():
         keys = Counter(bare_rows(seen.task, examples.source))
         repeats[name] = len(examples) - len(keys)
     sizes = {name: len(examples) for name, examples in seen.subject.splits.items()}
     if not any(repeats.values()):
-        return fine(f"No source stands twice in its split ({sum(sizes.values()):,} examples).", **repeats)
+        return fine(f"No source occurs twice in its split ({sum(sizes.values()):,} examples).", **repeats)
     counts = ", ".join(f"{repeats[name]:,} of {sizes[name]:,} in {name}" for name in sizes if repeats[name])
     many = any(repeats[name] >= REPEATED * sizes[name] for name in sizes)
     return (error if many else warning)(
-        f"Examples that repeat an earlier one of their split: {counts}. They count as new ones in every n.",
-        "Keep one of each; intervals assume independent examples.",
+        f"Examples that repeat an earlier one of their split: {counts}. They are counted as new examples in every n.",
+        "Remove the repeats; intervals assume independent examples.",
         **repeats,
     )
 
 
 def label_imbalance(seen: Examination) -> Verdict | None:
-    """The class cannot be guessed from its frequency or from the length of the sequence."""
+    """The class cannot be guessed from its frequency or from the sequence length."""
     if not seen.is_class:
         return None
     found = {name: _guessing(seen, examples) for name, examples in seen.subject.splits.items()}
@@ -158,7 +159,7 @@ def label_imbalance(seen: Examination) -> Verdict | None:
     if lopsided:
         words = ", ".join(f"{percent(share)} in {name}" for name, share in lopsided.items())
         return warning(
-            f"One class makes up {words}: that is the accuracy of a model that reads nothing.",
+            f"One class makes up {words}: a constant answer has that accuracy.",
             "Balance the classes, or report balanced accuracy.",
             **numbers,
         )
@@ -170,31 +171,30 @@ def label_imbalance(seen: Examination) -> Verdict | None:
 
 
 def _guessing(seen: Examination, examples: Examples) -> tuple[float, float, int]:
-    """The share of the commonest class, and how often the commonest class of an example's length is right."""
+    """The share of the most common class, and the accuracy of guessing the most common class of each length."""
     length = (examples.source != seen.pad).sum(1)
     best = [np.bincount(examples.target[length == one]).max() for one in np.unique(length)]
     return float(np.bincount(examples.target).max() / len(examples)), float(sum(best) / len(examples)), len(examples)
 
 
 def sorted_sample(seen: Examination) -> Verdict | None:
-    """No split is an excerpt of the data in sorted order."""
+    """No split is in sorted order."""
     found = {name: _in_order(seen, some) for name, some in seen.subject.splits.items() if len(some) >= FEWEST_SORTED}
     if not found:
         return None
     numbers = {f"{name}_in_order": share for name, share in found.items()}
     ordered = [name for name, share in found.items() if share >= IN_ORDER]
     if not ordered:
-        return fine("The examples of every split stand in no order.", **numbers)
+        return fine("No split is in sorted order.", **numbers)
     narrow = {name: _narrower(seen, name) for name in ordered}
     worst = max(ordered, key=lambda name: narrow[name])
-    words = f"The {len(seen.subject.splits[worst]):,} examples of {worst} stand in sorted order"
+    words = f"The {len(seen.subject.splits[worst]):,} examples of {worst} are in sorted order"
     if narrow[worst] <= NARROW:
-        return warning(f"{words}.", "Shuffle them; a part of them is then a sample.", **numbers)
+        return warning(f"{words}.", "Shuffle them, so that a part of them is a random sample.", **numbers)
     return error(
-        f"{words}, and begin otherwise than the other examples in {percent(narrow[worst])} of cases: they are a "
-        "corner of "
-        "the data, not a sample of it.",
-        "Shuffle before cutting; what is measured here holds for this corner of the data alone.",
+        f"{words}, and their first tokens differ from those of the other splits by {percent(narrow[worst])} (total "
+        "variation): they are not a random sample.",
+        "Shuffle before splitting; results on this split do not hold for the other data.",
         split=worst,
         narrower=narrow[worst],
         **numbers,
@@ -202,14 +202,14 @@ def sorted_sample(seen: Examination) -> Verdict | None:
 
 
 def _in_order(seen: Examination, examples: Examples) -> float:
-    """The share of neighbours that are in order: by their tokens, or by length and then tokens; whichever is larger."""
+    """The share of neighbours in sorted order, by tokens or by length and then tokens, whichever is larger."""
     rows = [row[row != seen.pad].tolist() for row in examples.source]
     orders = (rows, [[len(row), *row] for row in rows])
     return max(sum(one <= other for one, other in pairwise(keys)) / (len(keys) - 1) for keys in orders)
 
 
 def _narrower(seen: Examination, split: str) -> float:
-    """The total variation between the first tokens (and lengths) of a split and those of all the others."""
+    """The total variation between first tokens (and lengths) of a split and of all other splits."""
     rest = [some for name, some in seen.subject.splits.items() if name != split]
     if not rest:
         return 1.0
@@ -227,7 +227,7 @@ def _narrower(seen: Examination, split: str) -> float:
 
 
 def unseen_in_training(seen: Examination) -> Verdict | None:
-    """Every token and every position of the measured split occurs in training."""
+    """Every token and position of the measured split occurs in training."""
     train, tested = seen.subject.splits.get("train"), seen.subject.splits[seen.measured]
     if train is None or seen.measured == "train":
         return None
@@ -242,7 +242,7 @@ def unseen_in_training(seen: Examination) -> Verdict | None:
     parts += [f"positions {longest['train'] + 1} to {longest['test']}"] * (longest["test"] > longest["train"])
     return warning(
         f"{' and '.join(parts)} of {seen.measured} never occur in {len(train):,} training examples.",
-        "Train on more examples, or say that this part of the test asks for what was never shown.",
+        "Train on more examples, or report that this part of the test was never seen in training.",
         rows=rows,
         **numbers,
     )

@@ -1,4 +1,4 @@
-"""What several checks look at, computed once: a sample of the measured split, and what is answered there."""
+"""Shared inputs of the checks, computed once: a sample of the measured split and the answers to it."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,16 +12,16 @@ from headway.randomness import generator
 from headway.tasks import Examples
 
 SAMPLE = 500
-"""Examples that are answered: a share of them is known to 4.5 points, and a fault of harness or model shows in most."""
+"""Examples that are answered: enough for shares within 4.5 points, and most faults show in far fewer."""
 FEW = 48
-"""Examples for checks in which every number must agree: one that disagrees is enough."""
+"""Examples for checks in which all numbers must agree, so that one disagreement is enough."""
 
 ONE_BY_ONE = 12
-"""Examples that are passed once for each head and instrument: a head that is exchanged for another shows in any one."""
+"""Examples that are run once for each head and instrument; two exchanged heads show in a single example."""
 
 
 class Examination:
-    """A subject, and its answers to a sample; what needs a missing part is None."""
+    """A subject and its answers to a sample; a value that needs a missing part of the subject is None."""
 
     def __init__(self, subject: Subject, size: int = SAMPLE):
         self.size = size
@@ -31,7 +31,7 @@ class Examination:
         self.operands_falling = getattr(subject.task, "operands_falling", True)
 
     def sample_of(self, split: str) -> Examples | None:
-        """At most `size` examples of a split, the same ones whenever they are asked for."""
+        """At most `size` examples of a split; the same ones at every call."""
         if split not in self.subject.splits:
             return None
         examples = self.subject.splits[split]
@@ -43,7 +43,7 @@ class Examination:
 
     @property
     def measured(self) -> str:
-        """The split that accuracy is measured on: test, or the last one there is."""
+        """The split on which accuracy is measured: test, or the last split."""
         return "test" if "test" in self.subject.splits else list(self.subject.splits)[-1]
 
     @cached_property
@@ -62,7 +62,7 @@ class Examination:
 
     @cached_property
     def one_by_one_silenced(self) -> Mapping[str, Tensor]:
-        """The logits without each head, by the independent route."""
+        """The logits without each head, by the independent computation."""
         assert self.subject.silenced is not None
         return self.subject.silenced(self.one_by_one)
 
@@ -71,24 +71,24 @@ class Examination:
         return None if self.subject.forward is None else self.subject.forward(self.sample)
 
     @cached_property
-    def foreseen(self) -> Answers | None:
-        """The teacher-forced pass's answers."""
+    def predicted(self) -> Answers | None:
+        """The answers of the teacher-forced pass."""
         return None if self.logits is None else self.logits.argmax(-1).numpy()
 
     @cached_property
     def answers(self) -> Answers | None:
-        """What is answered for good: given predictions, else decoded answers, else the most likely class."""
+        """The answers: given predictions, else decoded answers, else the most likely class."""
         if self.measured in self.subject.predictions:
             given = self.subject.predictions[self.measured]
             rows = self.rows_of(len(self.subject.splits[self.measured]), self.size)
             return given[rows] if self.is_class else widened(given[rows], self.sample.target.shape[1], self.pad)
         if self.is_class:
-            return self.foreseen
+            return self.predicted
         return None if self.subject.decode is None else self.subject.decode(self.sample, True)
 
     @cached_property
     def target(self) -> Answers:
-        """The sample's targets, as wide as the answers."""
+        """The sample's targets, padded to the width of the answers."""
         target = self.sample.target
         return target if self.is_class or self.answers is None else widened(target, self.answers.shape[1], self.pad)
 
@@ -98,21 +98,21 @@ class Examination:
         return None if self.answers is None else self.subject.score(self.answers, self.target)
 
     def accuracy_on(self, split: str) -> tuple[int, int] | None:
-        """How many of a sample of a split the teacher-forced pass gets right, and of how many."""
+        """The number of right answers of the teacher-forced pass on a sample of a split, and the sample's size."""
         examples = self.sample_of(split)
         if examples is None or self.subject.forward is None:
             return None
-        foreseen = self.foreseen if split == self.measured else self.subject.forward(examples).argmax(-1).numpy()
-        assert foreseen is not None
-        return int(self.subject.score(foreseen, examples.target).sum()), len(examples)
+        predicted = self.predicted if split == self.measured else self.subject.forward(examples).argmax(-1).numpy()
+        assert predicted is not None
+        return int(self.subject.score(predicted, examples.target).sum()), len(examples)
 
     def shown(self, row: int, answer: np.ndarray | int | None = None) -> str:
-        """An example of the sample as a person writes it, with its target or another answer."""
+        """An example of the sample as text, with its target or another answer."""
         return self.task.show(self.sample.source[row], self.sample.target[row] if answer is None else answer)
 
 
 def apart(one: Tensor, other: Tensor) -> float:
-    """The largest difference between two tables of logits, in units of their size (or of 1 where they are small)."""
+    """The largest difference between two arrays of logits, relative to their largest absolute value (at least 1)."""
     both = torch.stack([one, other])
     if not both.numel():
         return 0.0

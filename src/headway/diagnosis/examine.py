@@ -1,4 +1,4 @@
-"""A visit to the doctor: every check over one run, or over several seeds."""
+"""Runs every check on one run, or on several seeds: `headway doctor` and `hw.doctor`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,18 +20,18 @@ from headway.evaluation import Trained, are_seeds_of_one_recipe, load
 from headway.results.doctor import Diagnoses, Diagnosis
 
 CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR, *INSTRUMENTS, *CLAIMS)
-"""Causes before what they cause: the first error of a diagnosis is the one to mend first."""
+"""Causes before consequences: the first error of a diagnosis is the one to fix first."""
 
 
 def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
-    """Examine a run, or several: every check that has something to see; nothing is written.
+    """Examine a run, or several, with every check that applies; writes nothing.
 
     >>> hw.doctor("addition-seed0").errors   # doctest: +SKIP
     []
     """
     opened = [run if isinstance(run, Trained) else load(run) for run in runs]
     if not opened:
-        raise InputError("a run is needed; none was given")
+        raise InputError("no run was given; name at least one")
     if len(opened) == 1:
         return examine(subject_of(opened[0]))
     return examine_together(opened)
@@ -44,7 +44,7 @@ def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> Diagnosis:
 
 
 def examine_together(opened: Sequence[Trained], progress: OnProgress = lambda done, total: None) -> Diagnoses:
-    """Each run, and over seeds of one recipe what they can claim."""
+    """Examine each run, and for seeds of one recipe also the claims over all seeds."""
     seeds = are_seeds_of_one_recipe(opened)
     checks = [check for check in CHECKS if not (seeds and check.name == "too-few-seeds")]
     found = []

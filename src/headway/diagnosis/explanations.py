@@ -1,4 +1,4 @@
-"""Simple things that a broken or trivial model does, each with the examples that it then gets right."""
+"""Simple behaviours of a broken or trivial model, each with the examples that it gets right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,14 +12,15 @@ from headway.tasks.addition import Addition
 from headway.tasks.splits import problem_keys
 
 Holds = Callable[[ForeignData, Examples], np.ndarray]
-"""Of each example, whether the candidate answers it rightly."""
+"""For each example, whether the candidate's behaviour answers it correctly."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something simple that a model may do; `holds` are the examples that it then gets right.
+    """A simple behaviour that could explain a published accuracy; `holds` marks the examples that it gets right.
 
-    `weight` is its part of the chance of a false explanation. `either` is one class or the other at each place.
+    `weight` is its share of the allowed probability of a false explanation. `either` allows another class for each
+    number.
     """
 
     check: str
@@ -32,20 +33,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of n examples a candidate gets right."""
+    """The number of right answers of a candidate out of n examples."""
 
     right: int
     n: int
 
 
 def candidates_of(task: Task) -> list[Candidate]:
-    """What is tried for one of the tasks that files from elsewhere can be of; nothing for any other."""
+    """The candidates for a task that foreign files can have; empty for other tasks."""
     found = {"addition": SUMS, "addition-text": SUMS_AS_TEXT, "sortedness": CLASS}.get(task.name, [])
     return [replace(one, words=one.words.replace(BELOW, _below(task))) for one in found]
 
 
 def _below(task: Task) -> str:
-    """`below 1000` where sums have so many digits, in another base too."""
+    """`below 1000` for sums of three digits, also in other bases."""
     return f"below {task.base**task.digits}" if isinstance(task, Addition) else BELOW
 
 
@@ -54,7 +55,7 @@ def _same_class(label: int) -> Holds:
 
 
 def _digits(data: ForeignData, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
-    """The right answers' digits, most significant first, -1 where there is none; and which places hold one."""
+    """The digits of the right answers, most significant first, -1 where there is none; and a mask of the digits."""
     rows = data.task.answer(examples.source)
     inside = rows < 10
     return np.where(inside, rows, -1), inside
@@ -110,7 +111,7 @@ CLASS = [
     ),
 ]
 BELOW = "without a carry out of the top column"
-PADDING = "Use a padding id that is no digit; the loss must not ignore the digit 0."
+PADDING = "Use a padding id that is not a digit; the loss must not ignore the digit 0."
 SUMS = [
     Candidate(
         "first-digit-never-predicted",
@@ -144,11 +145,11 @@ SUMS_AS_TEXT = [
     replace(SUMS[4], weight=0.25),
     replace(SUMS[5], weight=0.25),
 ]
-"""A sum that is not padded has no first digit that is mostly 0."""
+"""A sum without padding has no leading digit that is mostly 0."""
 
 
 def sets_of(data: ForeignData, point: Point) -> list[Examples]:
-    """The sets that a number can have been measured on: of its length, its split, or the test file."""
+    """The sets on which a number can have been measured: of its length, its split, or the test file."""
     if isinstance(point.place, int):
         return data.by_length.get(point.place, [])
     return data.of_role(point.split) if point.split in ("train", "validation") else data.measured

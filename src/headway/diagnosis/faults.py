@@ -1,7 +1,7 @@
-"""Two tiny runs, and ways to make them wrong: other weights, another loss, another mask.
+"""Small healthy runs, and ways to plant faults in them: other weights, another loss, another mask.
 
-A fault is planted where it would stand in a real program, and the rest of the subject is told the truth about it: a
-model with other weights is measured again, so that its metrics speak of the model that it is.
+A fault is planted where it would be in a real program. The rest of the subject stays consistent with it: a model with
+other weights is measured again, so that its metrics are its own.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,19 +65,19 @@ LossOf = Callable[[Transformer, Batch], Tensor]
 
 @dataclass(frozen=True)
 class Healthy:
-    """A run of each kind in which nothing is wrong."""
+    """Trained runs without faults."""
 
     sums: Trained
     sequences: Trained
     deep: Trained
-    """Two layers, so that there are layers to exchange."""
+    """Two layers, so that layers can be exchanged."""
     short: Trained
     """So easy that it is learned: 98 % right."""
 
 
 @dataclass(frozen=True)
 class Specimen:
-    """A defect: what is wrong, the check that must be its first error, and errors that may follow from it."""
+    """A planted fault: its description, the check that must be its first error, and errors that may follow from it."""
 
     name: str
     wrong: str
@@ -86,14 +86,14 @@ class Specimen:
     follows: tuple[str, ...]
 
     def diagnosed(self, findings: tuple[Finding, ...]) -> SpecimenDiagnosis:
-        """The specimen with what the doctor says of it."""
+        """The specimen with the doctor's findings."""
         return SpecimenDiagnosis(
             name=self.name, wrong=self.wrong, expected=self.expected, follows=self.follows, findings=findings
         )
 
 
 def specimen(expected: str, *follows: str) -> Callable[[Callable[[Healthy], Subject]], Specimen]:
-    """A function that plants a defect as a specimen of its name; its docstring's first paragraph says what is wrong."""
+    """A decorator that turns a function into a specimen. The first paragraph of its docstring describes the fault."""
 
     def enter(build: Callable[[Healthy], Subject]) -> Specimen:
         wrong = " ".join((build.__doc__ or "").split("\n\n")[0].split())
@@ -104,7 +104,7 @@ def specimen(expected: str, *follows: str) -> Callable[[Callable[[Healthy], Subj
 
 @contextmanager
 def healthy_runs() -> Iterator[Healthy]:
-    """Train the runs in a directory that is gone afterwards; they have learned a little, and nothing wrong."""
+    """Train the runs in a temporary directory; they have learned a little and have no fault."""
     with TemporaryDirectory() as folder:
         opened = []
         for name, recipe in RECIPES.items():
@@ -128,7 +128,7 @@ def altered(trained: Trained, change: Callable[[Transformer], object]) -> Subjec
 
 
 def measured_again(subject: Subject) -> Subject:
-    """The subject with metrics that say of its step what its own pass and scoring give."""
+    """The subject with metrics recomputed at its step from its own pass and scoring."""
     assert subject.forward is not None
     examples = subject.splits["validation"]
     logits, target = subject.forward(examples), torch.from_numpy(examples.target)
@@ -143,12 +143,12 @@ def measured_again(subject: Subject) -> Subject:
 
 
 def without_instruments(subject: Subject) -> Subject:
-    """The subject of a program that has no instruments: its own pass is all there is."""
-    return replace(subject, attention=None, fired=None, walked=None, silenced=None, mixing=None)
+    """The subject without any instruments: only its forward pass."""
+    return replace(subject, attention=None, fired=None, partial_forward=None, silenced=None, mixing=None)
 
 
 def analysed(trained: Trained) -> HeadAnalysis:
-    """A heads.json of this very model and step, in which nothing is remarkable."""
+    """A heads.json of this model and step without any remarkable result."""
     heads = []
     for place, head in enumerate(heads_of(trained)):
         drop = 10.0 * (place + 1)
@@ -169,7 +169,7 @@ def analysed(trained: Trained) -> HeadAnalysis:
 def taught(
     trained: Trained, loss_of: LossOf, steps: int, examples: Examples | None = None, lr: float = 0.02
 ) -> Trained:
-    """The run trained a little more with a loss of one's own, on its training split or on other examples."""
+    """The run trained further with a custom loss, on its training split or on other examples."""
     shown = trained.examples("train") if examples is None else examples
     return changed(trained, lambda model: _teach(trained, model, loss_of, shown, steps, lr))
 
@@ -195,7 +195,7 @@ def batch_of(trained: Trained, examples: Examples) -> Batch:
 
 
 def without_start(inputs: Inputs) -> Inputs:
-    """The same inputs with the answer's first token where the start token should be."""
+    """The same inputs with the answer's first token in place of the start token."""
     assert inputs.prefix is not None and inputs.prefix_positions is not None
     return replace(inputs, prefix=inputs.prefix[:, 1:], prefix_positions=inputs.prefix_positions[:, :-1])
 
@@ -209,7 +209,7 @@ class SeesOneMore(Visibility):
 
 @torch.inference_mode()
 def pass_with_future(trained: Trained, examples: Examples) -> Tensor:
-    """The model's pass with the mask off by one in the decoder."""
+    """The model's forward pass with the decoder's causal mask off by one."""
     model, inputs = trained.model, batch_of(trained, examples).inputs
     inputs = model.placed(inputs)
     memory = Memory(model.encode(inputs), [])
@@ -222,6 +222,6 @@ def pass_with_future(trained: Trained, examples: Examples) -> Tensor:
 
 @torch.inference_mode()
 def pass_with_padding(trained: Trained, examples: Examples) -> Tensor:
-    """The model's pass with padding seen like any other token."""
+    """The model's forward pass with padding visible."""
     logits: Tensor = trained.model(replace(batch_of(trained, examples).inputs, source_visible=None))
     return logits

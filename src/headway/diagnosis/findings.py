@@ -1,4 +1,4 @@
-"""Checks, what one returns, and the findings of all of them: each check is a function that looks at one thing."""
+"""The types of checks and verdicts, and the function that runs all checks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from headway.results.doctor import LEVELS, About, Finding, Level
 
 
 def errors_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Errors, then warnings, then what is fine; within a level the order stays."""
+    """Errors, then warnings, then fine; stable within a level."""
     return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check returns: a finding without the check's own name."""
+    """The result of a check: a finding without the check's name."""
 
     level: Level
     evidence: str
@@ -36,28 +36,28 @@ def warning(evidence: str, fix: str, **numbers: object) -> Verdict:
 
 @dataclass(frozen=True)
 class Check:
-    """One check: a name, what it is about, and a function that returns a verdict, or None where it has nothing to see.
+    """One check: its name, its subject, and a function that returns a verdict, or None if it does not apply.
 
-    `unless` names checks whose error explains whatever this one would see; it is then left out.
+    `unless` names checks whose error explains this one; the check is skipped after such an error.
     """
 
     name: str
     about: About
-    look: Callable[[Any], Verdict | None]
+    function: Callable[[Any], Verdict | None]
     unless: tuple[str, ...] = ()
 
     @property
     def meaning(self) -> str:
-        return (self.look.__doc__ or "").strip().splitlines()[0]
+        return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
 def run_checks(checks: Sequence[Check], seen: Any) -> tuple[Finding, ...]:
-    """Every check that has something to see, in order; causes stand before what they cause."""
+    """Run every check that applies, in order; causes are checked before consequences."""
     found: dict[str, Finding] = {}
     for check in checks:
         if any(name in found and found[name].level == "error" for name in check.unless):
             continue
-        verdict = check.look(seen)
+        verdict = check.function(seen)
         if verdict is not None:
             found[check.name] = Finding(
                 check.name, verdict.level, check.about, verdict.evidence, verdict.numbers, verdict.fix

@@ -1,8 +1,8 @@
-"""Work done elsewhere: a directory of examples from any program.
+"""Data of other programs: a directory of examples in any common form.
 
-Files are read as they are: flat or in folders, one file or many, JSON, JSON lines or CSV. The form of an example is
-told from all rows and their keys. What does not have it is refused with its place; what has it and is wrong (a target
-that is not the sum, splits that overlap) is read, so that the checks can report it.
+Files may be flat or in folders, one or many, JSON, JSON lines or CSV. The form of an example is inferred from all rows
+and their keys. A row of another form is rejected with its location. A row of the right form with wrong content (a wrong
+target, overlapping splits) is read, so that the checks can report it.
 """
 
 import re
@@ -24,10 +24,10 @@ OTHER_FILES = {
     ".npy", ".pkl", ".pickle", ".pt", ".pth", ".parquet", ".feather", ".arrow", ".h5", ".hdf5", ".xls",
     ".xlsx", ".gz", ".zip",
 }  # fmt: skip
-"""Suffixes of files that may hold examples and are not read."""
+"""Suffixes of files that may hold examples but cannot be read."""
 NOT_OPENED = "is not read here; save it as JSON or CSV"
 SPLIT_ALONE = re.compile(r"(train|training|val|valid|validation|dev|test|eval|data|set|dataset|len|length|[xy0-9_ -])+")
-"""The whole name of a file of examples: other names may be of notes, weights or archives."""
+"""Matches the whole name of a file of examples; files with other names may be notes, weights or archives."""
 NO_DATA = re.compile(
     r"result|pred|metric|log|config|summary|history|meta|ablation|stats|info|vocab|package", re.IGNORECASE
 )
@@ -37,10 +37,10 @@ MOST_FILES = 400
 
 @dataclass(frozen=True)
 class ForeignData:
-    """A data directory: the task that its examples are of, and each file's examples with the targets it gives.
+    """A data directory: the task of its examples, and each file's examples with the targets in the file.
 
-    `roles` says of each split what it is for: train, validation or test. `left_out` are files that look like data and
-    could not be read, each with the reason.
+    `roles` maps each split to train, validation or test. `left_out` lists files that look like data and could not be
+    read, each with the reason.
     """
 
     task: Task
@@ -54,7 +54,7 @@ class ForeignData:
 
     @cached_property
     def lengths_of(self) -> dict[str, np.ndarray]:
-        """The length of every example, split by split; nothing where the task has no lengths."""
+        """The length of every example, by split; empty if the task has no lengths."""
         found = {}
         for name, examples in self.splits.items():
             features = self.task.features(examples.source)
@@ -65,9 +65,10 @@ class ForeignData:
 
     @cached_property
     def by_length(self) -> dict[int, list[Examples]]:
-        """The sets that an accuracy at a length can have been measured on.
+        """The sets on which an accuracy at a length can have been measured.
 
-        A file of that length alone comes before rows of it in files of many lengths, which are never mixed into it.
+        A file with only that length comes before the rows of that length in files of several lengths; they are not
+        mixed.
         """
         alone: dict[int, list[Examples]] = {}
         among: dict[int, list[Examples]] = {}
@@ -84,23 +85,23 @@ class ForeignData:
 
     @cached_property
     def set_lengths(self) -> tuple[int, ...]:
-        """The lengths that have a test file of their own, or all of the test files where none has."""
+        """The lengths that have their own test file, or else all lengths of the test files."""
         alone = {int(n[0]) for name, n in self.lengths_of.items() if self.role(name) == "test" and (n == n[0]).all()}
         return tuple(sorted(alone)) or tuple(self.by_length)
 
     @cached_property
     def remembered(self) -> dict[Any, Any]:
-        """What was counted on these examples, so that it is counted once."""
+        """Cached counts on these examples."""
         return {}
 
     @cached_property
     def longest_trained(self) -> int | None:
-        """The longest training example, where the task has lengths and the data a training split."""
+        """The longest training length; None without lengths or without a training split."""
         found = [int(lengths.max()) for name, lengths in self.lengths_of.items() if self.role(name) == "train"]
         return max(found, default=None)
 
     def tests(self) -> dict[str, Examples]:
-        """The splits to be measured on: every file that is neither for training nor for validation."""
+        """The test splits: every file that is neither for training nor for validation."""
         found = {name: split for name, split in self.splits.items() if self.role(name) == "test"}
         return found or self.splits
 
@@ -109,7 +110,7 @@ class ForeignData:
 
     @cached_property
     def measured(self) -> list[Examples]:
-        """The sets that an accuracy without a length can have been measured on."""
+        """The sets on which an accuracy without a length can have been measured."""
         tests = self.tests()
         if "test" in tests or len(tests) == 1:
             return [tests.get("test", next(iter(tests.values())))]
@@ -117,7 +118,7 @@ class ForeignData:
 
 
 def read_data(directory: Path) -> ForeignData:
-    """The examples of every file of the directory and its folders; all rows together decide which task they are of."""
+    """The examples of every file in the directory and its folders; the task is inferred from all rows together."""
     files, left_out = _files(directory)
     if not files:
         names = ", ".join(FILE_NAMES.values())
@@ -132,7 +133,7 @@ def read_data(directory: Path) -> ForeignData:
 
 
 def _files(directory: Path) -> tuple[dict[str, Rows], list[str]]:
-    """The rows of each split, the training split first; and the files that look like data but cannot be read."""
+    """The rows of each split, training first; and the files that look like data but cannot be read."""
     if directory.is_file():
         paths, root = [directory], directory.parent
     elif directory.is_dir():
@@ -156,7 +157,7 @@ def _files(directory: Path) -> tuple[dict[str, Rows], list[str]]:
                 left_out.append(str(problem))
     left_out += [f"{len(paths) - MOST_FILES} more files"] * (len(paths) > MOST_FILES)
     if any(rows.named for rows in found):
-        found = [rows for rows in found if rows.named]  # What no name calls a split lies beside the data.
+        found = [rows for rows in found if rows.named]  # Files without a split's name lie beside the data.
     order = {"train": 0, "validation": 1, "test": 2}
     found.sort(key=lambda rows: (order[rows.role], len(rows.name), rows.name))
     splits: dict[str, Rows] = {}

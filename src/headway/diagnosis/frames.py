@@ -1,11 +1,11 @@
-"""Rows in other shapes than objects: tables as pandas, TensorBoard and numpy write them, pairs, and plain lines.
+"""Reads tables in the forms of pandas, TensorBoard and numpy, pairs, and plain text lines, as rows of objects.
 
 {"length": {"0": 32, "1": 64}, "accuracy": {"0": 0.9, "1": 0.8}}              columns
 {"0": {"length": 32, "accuracy": 0.9}, "1": {"length": 64, "accuracy": 0.8}}  an index
 {"columns": ["length", "accuracy"], "data": [[32, 0.9], [64, 0.8]]}           split
 [[32, 0.9], [64, 0.8]]                                                        values
 [[1710000000.2, 300, 0.9]]                                                    time, step and value
-123+456=579                                                                   a sum a line
+123+456=579                                                                   one sum per line
 Input: 123+456 | Target: 579 | Pred: 579                                      names in every line
 """
 
@@ -15,18 +15,18 @@ from typing import Any
 
 PLACES = {"length", "lengths", "len", "lens", "seqlen", "epoch", "step", "head", "layer", "component", "site"}
 PLACES |= {"encoding", "model", "name", "split", "metric"}
-"""Names of columns that say where or of what a number of the same row was measured."""
+"""Names of columns that give the length, epoch, head, model, split or metric of a row."""
 OPERANDS = (("a", "b"), ("num1", "num2"), ("op1", "op2"), ("x1", "x2"), ("operand1", "operand2"), ("n1", "n2"))
 EQUATION = re.compile(r"\s*([0-9]+\s*\+\s*[0-9]+)\s*=\s*([0-9]+)\s*")
 PART = re.compile(r"\s*([A-Za-z][\w ]*?)\s*[:=]\s*(.+?)\s*")
 LATEST = 10**9
-"""Seconds since 1970: nothing else in a table is so large."""
+"""A number this large is a time in seconds since 1970."""
 
 
 def rows_of_frame(content: Any, known: Collection[str] = (), lengths: Sequence[int] = ()) -> Any:
-    """A table that is written by columns, by index or as lists as a list of rows; anything else as it is.
+    """Convert a table by columns, by index or as lists to a list of rows; other content is returned unchanged.
 
-    `known` are keys of examples, which a table of examples must have.
+    `known` are the keys of examples; a table of examples must have one of them.
     """
     if isinstance(content, dict):
         names, values = content.get("columns"), content.get("data")
@@ -42,7 +42,7 @@ def rows_of_frame(content: Any, known: Collection[str] = (), lengths: Sequence[i
 
 
 def scalars(content: Any, tag: str) -> Any:
-    """What TensorBoard exports of one tag, as rows with the tag's name; anything else as it is."""
+    """TensorBoard's export of one tag, as rows with the tag as key; other content is returned unchanged."""
     if not isinstance(content, list) or not content:
         return content
     if isinstance(content[0], dict) and [str(key).lower() for key in content[0]] == ["wall time", "step", "value"]:
@@ -57,7 +57,7 @@ def _all_lists(rows: list[Any], size: int) -> bool:
 
 
 def _whole(value: Any) -> int | None:
-    """The whole number that a value is; 32.0 is one, since numpy writes so."""
+    """The integer value of a number, also of 32.0 as numpy writes it; else None."""
     try:
         return int(value) if not isinstance(value, bool | str | list | dict) and value == int(value) else None
     except (TypeError, ValueError, OverflowError):
@@ -65,7 +65,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _turned(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of an index as an index of rows; nothing where they are not of one index."""
+    """Transpose columns with a common index to rows by index; empty if the columns have different indexes."""
     columns = list(table.values())
     if not columns or not all(isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns):
         return {}
@@ -73,7 +73,7 @@ def _turned(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_by_index(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an object whose keys count from 0; none where it is something else."""
+    """The rows of an object whose keys count from 0; empty for other objects."""
     rows = list(table.values())
     if not rows or [str(key) for key in table] != [str(index) for index in range(len(rows))]:
         return []
@@ -81,7 +81,7 @@ def _rows_by_index(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_frame(rows: list[dict[str, Any]], known: Collection[str]) -> bool:
-    """Whether a column says what its rows are: a place, by a whole number or a name, or a key of examples."""
+    """Whether a column identifies the rows: an integer or named coordinate, or a key of examples."""
     for key in rows[0]:
         name = str(key).strip().lower()
         if name in known:
@@ -93,7 +93,7 @@ def _is_frame(rows: list[dict[str, Any]], known: Collection[str]) -> bool:
 
 
 def as_object(row: Any, sources: Collection[str], *, predictions: bool) -> Any:
-    """A row that is no object as one: a pair of source and target, or a prediction by itself.
+    """Convert a row that is not an object: a pair of source and target, or a single prediction.
 
     An object without one of the keys of `sources` may have its source in several columns.
 
@@ -116,7 +116,7 @@ def _is_digit(value: Any) -> bool:
 
 
 def _joined(row: dict[str, Any]) -> dict[str, Any]:
-    """Operands that stand in columns of their own as a sum, and columns s0, s1, ... as a sequence."""
+    """Join operands in two columns to a sum, and columns s0, s1, ... to a sequence."""
     names = {str(key).strip().lower(): key for key in row}
     for one, other in OPERANDS:
         if one in names and other in names:
@@ -141,7 +141,7 @@ def _joined(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, Any]]:
-    """Plain lines as rows: a sum, names and values, or a prediction by itself; none where they are neither."""
+    """Parse text lines as rows: a sum, names with values, or a single prediction; empty if they are none of these."""
     rows: list[dict[str, Any]] = []
     for line in lines:
         equation = EQUATION.fullmatch(line)
@@ -158,5 +158,5 @@ def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, 
 
 
 def _number(text: str) -> str:
-    """A class that numpy wrote as 1.000000000000000000e+00 as 1."""
+    """A class that numpy wrote as 1.000000000000000000e+00, as 1."""
     return str(int(float(text))) if re.fullmatch(r"[01]\.0+(e\+00)?", text) else text

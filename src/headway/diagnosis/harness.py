@@ -1,4 +1,4 @@
-"""Checks of the harness: loss, scoring, masks, padding, decoding and checkpoints, whatever the model has learned."""
+"""Checks of loss, scoring, masks, padding, decoding and checkpoints, independent of what the model has learned."""
 
 from collections.abc import Iterator
 
@@ -17,13 +17,13 @@ from headway.randomness import generator
 from headway.tasks import Examples
 
 SAME_NUMBERS = 1e-4
-"""The same operations in the same shapes: far above what fp32 rounds, far below what a leak changes."""
+"""Tolerance for the same operations in the same shapes: far above fp32 rounding, far below the effect of a leak."""
 OTHER_SHAPES = 1e-3
-"""The same numbers summed in other shapes and orders; a padding token that is seen changes logits by tenths."""
+"""Tolerance for the same numbers in other shapes; visible padding changes logits by tenths."""
 ROWS_ALONE = 24
-"""Rows that are passed one by one, to hold them against the same rows in a batch."""
+"""Rows that are run one by one and compared with the same rows in a batch."""
 SHIFTED = 0.5
-"""Share of answer tokens that must be a neighbour's before answers count as shifted; by chance a tenth are."""
+"""Share of answer tokens equal to a neighbour's target from which answers count as shifted; chance gives a tenth."""
 
 
 def _columns(seen: Examination, width: int) -> list[str]:
@@ -31,7 +31,7 @@ def _columns(seen: Examination, width: int) -> list[str]:
 
 
 def position_never_trained(seen: Examination) -> Verdict | None:
-    """The loss covers every token of every target."""
+    """The loss includes every token of every target."""
     look = seen.subject.loss_positions
     if look is None or seen.is_class:
         return None
@@ -47,10 +47,10 @@ def position_never_trained(seen: Examination) -> Verdict | None:
         values, counts = np.unique(target[there[:, at], at], return_counts=True)
         share = 1 - counts.max() / counts.sum()
         return error(
-            f"The loss never looks at {', '.join(whole)} of the answer, so nothing learns to write it; one fixed token "
+            f"The loss ignores {', '.join(whole)} of the answer, so the model does not learn it; one fixed token "
             f"there ({seen.task.vocabulary.tokens[int(values[counts.argmax()])]}) is wrong in {percent(share)} of "
             f"{len(target):,} {seen.measured} examples.",
-            "Put a start token before the target, and let the loss see every token of it.",
+            "Put a start token before the target, and include every target token in the loss.",
             share_wrong=float(share),
             **numbers,
         )
@@ -58,15 +58,15 @@ def position_never_trained(seen: Examination) -> Verdict | None:
         names = [seen.task.vocabulary.tokens[token] for token in tokens]
         return error(
             f"The loss skips {missed.sum():,} of {there.sum():,} target tokens, all of them {', '.join(names[:6])}.",
-            "Mask padding by its own id or by length, never by a token that answers can hold.",
+            "Mask padding by its own id or by length, never by a token that answers can contain.",
             symbols=names,
             **numbers,
         )
-    return fine(f"The loss looks at all {there.sum():,} tokens of {len(target):,} targets.", **numbers)
+    return fine(f"The loss includes all {there.sum():,} tokens of {len(target):,} targets.", **numbers)
 
 
 def position_never_scored(seen: Examination) -> Verdict | None:
-    """An answer with one wrong token is scored as wrong, at every position and for every token."""
+    """An answer with one wrong token is scored as wrong, for every position and every token."""
     target, score = seen.sample.target, seen.subject.score
     if seen.is_class:
         accepted = int(score((target + 1) % seen.task.n_classes, target).sum())
@@ -103,7 +103,7 @@ def _scored(accepted: int, planted: int, positions: list[str], tokens: list[str]
     )
     return error(
         f"Scoring accepts {accepted:,} of {planted:,} answers with one planted error: {where}.",
-        "Compare whole answers, every token, the end included; leave out only what stands after the end.",
+        "Compare every token of the answer, including the end token; ignore only tokens after the end.",
         accepted=accepted,
         planted=planted,
         positions=positions,
@@ -119,7 +119,7 @@ def not_finite(seen: Examination) -> Verdict | None:
     if not bad:
         return fine(f"All logits of {n} examples are finite.", rows=0, n=n)
     return error(
-        f"{bad} of {n} examples have logits that are infinite or not a number: the answers there mean nothing.",
+        f"{bad} of {n} examples have logits that are infinite or not a number: their answers are meaningless.",
         "Find the weight or mask that is not finite: a row with every key masked, a rate too high, a log of 0.",
         rows=bad,
         n=n,
@@ -127,7 +127,7 @@ def not_finite(seen: Examination) -> Verdict | None:
 
 
 def dropout_on(seen: Examination) -> Verdict | None:
-    """The same examples give the same numbers, twice and in another order."""
+    """The same examples give the same logits, twice and in another order."""
     forward = seen.subject.forward
     if forward is None:
         return None
@@ -161,7 +161,7 @@ def sees_the_future(seen: Examination) -> Verdict | None:
         if moved > SAME_NUMBERS:
             leaks[names[column]] = moved
     if not leaks:
-        return fine(f"Changing answer tokens never changes the predictions before them ({len(few)} examples).")
+        return fine(f"Changing answer tokens never changes earlier predictions ({len(few)} examples).")
     first, moved = next(iter(leaks.items()))
     return error(
         f"Changing {first} and what follows changes the predictions up to there, by {moved:.2g} of the logits' size: "
@@ -178,7 +178,7 @@ def _some_columns(width: int, most: int = 8) -> list[int]:
 
 
 def _other_future(seen: Examination, examples: Examples, column: int) -> Examples:
-    """The same examples with other symbols from a column of the target on; padding stays."""
+    """The same examples with other symbols from a column of the target on; padding is unchanged."""
     own = seen.task.vocabulary
     ends = (own.pad, own.bos, own.eos)
     symbols = np.setdiff1d(np.unique(examples.target), [token for token in ends if token is not None])
@@ -190,7 +190,7 @@ def _other_future(seen: Examination, examples: Examples, column: int) -> Example
 
 
 def padding_changes_output(seen: Examination) -> Verdict | None:
-    """A row gives the same numbers alone and in a batch with longer rows."""
+    """A row gives the same logits alone and in a batch with longer rows."""
     forward = seen.subject.forward
     if forward is None:
         return None
@@ -211,8 +211,8 @@ def padding_changes_output(seen: Examination) -> Verdict | None:
             f"{len(rows)} sources of {lengths.min()} to {lengths.max()} tokens give the same logits alone.", n=len(rows)
         )
     return error(
-        f"The logits of {len(rows)} sources change by {moved:.2g} of their size when longer ones stand beside them: "
-        "padding is seen, and tells the length.",
+        f"The logits of {len(rows)} sources change by {moved:.2g} of their size in a batch with longer ones: "
+        "padding is visible to the model.",
         "Mask padding as a key in every attention and in the pooling.",
         moved=moved,
         n=len(rows),
@@ -229,7 +229,7 @@ def _alone(rows: Examples, pad: int) -> Iterator[Examples]:
 
 
 def cache_disagrees(seen: Examination) -> Verdict | None:
-    """Decoding writes the same answers with the key/value cache and without."""
+    """Decoding gives the same answers with the KV cache and without it."""
     decode = seen.subject.decode
     if decode is None:
         return None
@@ -246,14 +246,14 @@ def cache_disagrees(seen: Examination) -> Verdict | None:
         f"{count} of {n} answers differ with the cache and without, first "
         f"{seen.task.show(few.source[row], plain[row])} without and "
         f"{seen.task.show(few.source[row], cached[row]).rpartition('-> ')[2]} with it.",
-        "Check positions and order of the cached keys, and that nothing of another example stays in the cache.",
+        "Check positions and order of the cached keys, and that the cache is cleared between examples.",
         disagreements=count,
         n=n,
     )
 
 
 def _is_real(seen: Examination, few: Examples, differ: np.ndarray, places: np.ndarray, plain: Answers) -> bool:
-    """Whether some difference cannot be a near-tie: there the teacher-forced pass over what was written is sure."""
+    """Whether some difference is larger than a near-tie in the teacher-forced pass over the written answer."""
     if seen.subject.forward is None:
         return True
     rows = np.arange(len(few))
@@ -262,24 +262,24 @@ def _is_real(seen: Examination, few: Examples, differ: np.ndarray, places: np.nd
 
 
 def greedy_differs(seen: Examination) -> Verdict | None:
-    """Greedy decoding writes what the teacher-forced pass predicts, up to the first wrong token."""
-    if seen.logits is None or seen.foreseen is None or seen.answers is None or seen.is_class:
+    """Greedy decoding writes the predictions of the teacher-forced pass, up to the first wrong token."""
+    if seen.logits is None or seen.predicted is None or seen.answers is None or seen.is_class:
         return None
     width = seen.target.shape[1]
     written, target = torch.from_numpy(seen.answers), torch.from_numpy(seen.target)
-    foreseen = torch.from_numpy(widened(seen.foreseen, width, seen.pad))
-    differ = disagreeing(written, foreseen, target, seen.task.vocabulary.pad)
+    predicted = torch.from_numpy(widened(seen.predicted, width, seen.pad))
+    differ = disagreeing(written, predicted, target, seen.task.vocabulary.pad)
     rows = differ.any(1).nonzero().flatten()
     places = differ.int().argmax(1)[rows]
     best = F.pad(seen.logits, (0, 0, 0, width - seen.logits.shape[1]))[rows, places].topk(2).values
     real = best[:, 0] - best[:, 1] > NEAR_TIE
-    parallel = float(seen.subject.score(foreseen.numpy(), seen.target).mean())
+    parallel = float(seen.subject.score(predicted.numpy(), seen.target).mean())
     assert seen.right is not None
     greedy, n = float(seen.right.mean()), len(seen.sample)
     numbers = {"greedy": greedy, "parallel": parallel, "disagreements": len(rows), "n": n}
     if not real.any():
         return fine(
-            f"{n} answers decoded greedily are what the teacher-forced pass predicts ({percent(greedy)} right).",
+            f"{n} greedily decoded answers equal those of the teacher-forced pass ({percent(greedy)} right).",
             **numbers,
         )
     places = places[real]
@@ -288,9 +288,9 @@ def greedy_differs(seen: Examination) -> Verdict | None:
     return error(
         f"Greedy decoding is right in {percent(greedy)}, the teacher-forced pass in {percent(parallel)} of {n} "
         "examples; "
-        f"{int(real.sum())} answers part although the prefix is right, mostly at {names[common]}, the earliest at "
+        f"{int(real.sum())} answers differ although the prefix is right, mostly at {names[common]}, the earliest at "
         f"{names[int(places.min())]}. The two are equal for whole answers; a gap is a bug.",
-        "Prefetcher decoding the start token and positions that training used, and score both the same way.",
+        "Give decoding the start token and positions of training, and score both in the same way.",
         position=names[common],
         first_position=names[int(places.min())],
         real_disagreements=int(real.sum()),
@@ -299,41 +299,42 @@ def greedy_differs(seen: Examination) -> Verdict | None:
 
 
 def answers_shifted(seen: Examination) -> Verdict | None:
-    """Each predicted token belongs to its own position, not to the one before or after."""
-    if seen.foreseen is None or seen.is_class or seen.sample.target.shape[1] < 3:
+    """Each predicted token is that of its own position, not of a neighbouring one."""
+    if seen.predicted is None or seen.is_class or seen.sample.target.shape[1] < 3:
         return None
     target, pad = seen.sample.target, seen.task.vocabulary.pad
-    own = _share_alike(seen.foreseen, target, pad)
+    own = _share_alike(seen.predicted, target, pad)
     beside = {
-        "before": _share_alike(seen.foreseen[:, 1:], target[:, :-1], pad),
-        "after": _share_alike(seen.foreseen[:, :-1], target[:, 1:], pad),
+        "before": _share_alike(seen.predicted[:, 1:], target[:, :-1], pad),
+        "after": _share_alike(seen.predicted[:, :-1], target[:, 1:], pad),
     }
     which = max(beside, key=lambda name: beside[name])
     numbers = {"own": own, "neighbour": beside[which], "which": which, "n": len(target)}
     if beside[which] > SHIFTED and beside[which] > 2 * own:
         return error(
-            f"{percent(beside[which])} of the tokens foreseen are those of the place {which}, {percent(own)} those "
+            f"{percent(beside[which])} of the predicted tokens are those of the position {which}, {percent(own)} those "
             "of their own: "
             f"labels are shifted by one ({len(target)} examples).",
-            "Train on start + target[:-1] -> target: token t of the target is foreseen from the tokens before it.",
+            "Train on start + target[:-1] -> target: token t of the target is predicted from the tokens before it.",
             **numbers,
         )
     return fine(
-        f"{percent(own)} of the tokens foreseen are those of their own place, {percent(beside[which])} a neighbour's.",
+        f"{percent(own)} of the predicted tokens are those of their own position, {percent(beside[which])} a "
+        "neighbour's.",
         **numbers,
     )
 
 
-def _share_alike(foreseen: Answers, target: Answers, pad: int) -> float:
+def _share_alike(predicted: Answers, target: Answers, pad: int) -> float:
     there = target != pad
-    return float((foreseen == target)[there].mean()) if there.any() else 0.0
+    return float((predicted == target)[there].mean()) if there.any() else 0.0
 
 
 NOISY = ("not-finite", "dropout-on")
-"""With noise in every pass, or what is no number, no two of them can be compared."""
+"""With noise or non-finite numbers in every pass, no two passes can be compared."""
 
 ELSEWHERE = ("another-seed", "another-step", "weights-of-another-run")
-"""Weights that are not this run's have other numbers, too."""
+"""Weights of another run give other numbers."""
 
 HARNESS = (
     Check("not-finite", "harness", not_finite),

@@ -1,4 +1,4 @@
-"""Checks of the instruments, head by head, against a route that shares nothing with them (`heads/independent.py`)."""
+"""Checks of the instruments, head by head, against an independent computation (`head_analysis/independent.py`)."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from headway.results.checks import OFF_ONE
 
 
 def hook_silent(seen: Examination) -> Verdict | None:
-    """The hook at every site is called in a pass."""
+    """The hook at every site is called in a forward pass."""
     if seen.subject.fired is None:
         return None
     calls = dict(seen.subject.fired(seen.few))
@@ -42,27 +42,25 @@ def weights_off_one(seen: Examination) -> Verdict | None:
             worst, where = off, head
     numbers = {"off": worst, "head": where, "lowest": lowest, "n": len(seen.few)}
     if worst <= OFF_ONE and lowest >= 0:
-        return fine(
-            f"The weights of every query add up to 1, within {worst:.1g} ({len(seen.few)} examples).", **numbers
-        )
+        return fine(f"The weights of every query sum to 1, within {worst:.1g} ({len(seen.few)} examples).", **numbers)
     return error(
-        f"The attention weights of some query of {where or 'a head'} add up to 1 only within {worst:.2g}, the lowest "
+        f"The attention weights of some query of {where or 'a head'} sum to 1 only within {worst:.2g}, the lowest "
         f"weight is {lowest:.2g}.",
         "Read the weights after the softmax over the keys, before dropout; entropy and scores need shares.",
         **numbers,
     )
 
 
-def walk_differs(seen: Examination) -> Verdict | None:
-    """With every head kept, the instruments' forward pass equals the model's."""
-    if seen.subject.walked is None or seen.subject.forward is None:
+def partial_forward_differs(seen: Examination) -> Verdict | None:
+    """With every head kept, the partial forward pass equals the model's forward pass."""
+    if seen.subject.partial_forward is None or seen.subject.forward is None:
         return None
-    moved = apart(seen.subject.forward(seen.few), seen.subject.walked(seen.few))
+    moved = apart(seen.subject.forward(seen.few), seen.subject.partial_forward(seen.few))
     if moved <= SAME_NUMBERS:
         return fine(f"With all heads kept, logits are the model's own ({len(seen.few)} examples).", moved=moved)
     return error(
         f"With all heads kept, logits differ from the model's by {moved:.2g} of their size ({len(seen.few)} examples).",
-        "Mend the instrument first: every drop that it measures holds this difference too.",
+        "Fix the instrument first: every drop that it measures includes this difference.",
         moved=moved,
         n=len(seen.few),
     )
@@ -70,22 +68,24 @@ def walk_differs(seen: Examination) -> Verdict | None:
 
 def hook_misplaced(seen: Examination) -> Verdict | None:
     """A hook at a head ablates that head."""
-    return _against_route(seen, seen.subject.hooked, "the hook", "Look up the module of the site that is asked for.")
+    return _against_route(seen, seen.subject.hooked, "the hook", "Attach the hook to the module of the requested site.")
 
 
 def sweep_misplaced(seen: Examination) -> Verdict | None:
     """The sweep ablates the head for which it reports a drop."""
-    return _against_route(seen, seen.subject.masked, "the sweep", "Count the heads of each site in the plan's order.")
+    return _against_route(
+        seen, seen.subject.masked, "the sweep", "Count each site's heads in the order of the head masks."
+    )
 
 
 def pruned_differs(seen: Examination) -> Verdict | None:
-    """A model pruned of a head gives the logits of the whole model with that head zeroed."""
-    fix = "Cut the rows of query, key and value and the columns of the output that belong to the same head."
+    """A model pruned of a head gives the logits of the full model with that head ablated."""
+    fix = "Remove the query, key and value rows and the output columns of the same head."
     return _against_route(seen, seen.subject.pruned, "cutting it out", fix)
 
 
 def _against_route(seen: Examination, reading: ByHead | None, by: str, fix: str) -> Verdict | None:
-    """Logits without each head, one at a time, against those of a model whose weights say the same."""
+    """Compare the logits without each head with those of the independent computation."""
     if reading is None or seen.subject.silenced is None:
         return None
     found, expected = reading(seen.one_by_one), seen.one_by_one_silenced
@@ -93,18 +93,18 @@ def _against_route(seen: Examination, reading: ByHead | None, by: str, fix: str)
     n = len(seen.one_by_one)
     if not apart:
         return fine(
-            f"Each of {len(expected)} heads silenced by {by}, one at a time: the logits are those with its columns of "
-            f"the output projection at zero ({n} examples).",
+            f"Each of {len(expected)} heads ablated by {by}, one at a time: the logits are those with its columns "
+            f"of the output projection at zero ({n} examples).",
             heads=len(expected),
             n=n,
         )
     head = max(apart, key=lambda name: apart[name])
     other = _taken_for(found[head], expected, head) if head in found else None
-    meant = f"; what changes is what {other} does" * (other is not None)
+    meant = f"; it ablates {other} instead" * (other is not None)
     return error(
-        f"{head} silenced by {by}: logits differ by {apart[head]:.2g} of their size from those with its columns of the "
+        f"{head} ablated by {by}: logits differ by {apart[head]:.2g} of their size from those with its columns of the "
         f"output projection at zero{meant} ({len(apart)} of {len(expected)} heads, {n} examples).",
-        f"{fix} No drop of these heads is theirs.",
+        f"{fix} The reported drops belong to other heads.",
         heads=sorted(apart),
         head=head,
         taken_for=other,
@@ -114,20 +114,20 @@ def _against_route(seen: Examination, reading: ByHead | None, by: str, fix: str)
 
 
 def _taken_for(found: Tensor, expected: Mapping[str, Tensor], head: str) -> str | None:
-    """Another head whose silencing gives these very numbers."""
+    """Another head whose ablation gives these logits."""
     others = (name for name in expected if name != head)
     return next((name for name in others if not differing({"": found}, {"": expected[name]}, OTHER_SHAPES)), None)
 
 
 def map_misplaced(seen: Examination) -> Verdict | None:
-    """The attention map of a head, applied to that head's own values, gives the head's output."""
+    """The attention map of a head, applied to that head's values, gives the head's output."""
     if seen.subject.attention is None or seen.subject.mixing is None:
         return None
     parts, tables = seen.subject.mixing(seen.one_by_one), seen.subject.attention(seen.one_by_one)
     brought = {head: output for head, (_, output) in parts.items()}
     apart = differing(mixed(tables, parts), brought, OTHER_SHAPES)
     if not apart:
-        return fine(f"The maps of all {len(brought)} heads give what each brings.", heads=len(brought))
+        return fine(f"The maps of all {len(brought)} heads give the head's output.", heads=len(brought))
     head = max(apart, key=lambda name: apart[name])
     return error(
         f"The attention map of {head}, applied to its own values, misses its output by {apart[head]:.2g} of its "
@@ -141,16 +141,16 @@ def map_misplaced(seen: Examination) -> Verdict | None:
 
 
 def checks_failed(seen: Examination) -> Verdict | None:
-    """The instruments' own checks in heads.json passed."""
+    """The instruments' self-checks in heads.json passed."""
     document = seen.subject.heads
     if document is None:
         return None
     failed = document.doubts()
     if not failed:
-        return fine("Every check of the instruments in heads.json was passed.", failed=[])
+        return fine("All self-checks of the instruments in heads.json passed.", failed=[])
     return error(
-        f"heads.json was written although its instruments failed: {'; '.join(failed)}.",
-        "Believe no drop, score or verdict in it; mend the instrument and run headway heads again.",
+        f"heads.json was written although self-checks of the instruments failed: {'; '.join(failed)}.",
+        "Do not use its drops, scores or verdicts; fix the instrument and run headway heads again.",
         failed=failed,
     )
 
@@ -159,7 +159,10 @@ INSTRUMENTS = (
     Check("hook-silent", "instruments", hook_silent),
     Check("weights-off-one", "instruments", weights_off_one, ("not-finite",)),
     Check(
-        "partial-forward-differs", "instruments", walk_differs, (*NOISY, "padding-changes-output", "sees-the-future")
+        "partial-forward-differs",
+        "instruments",
+        partial_forward_differs,
+        (*NOISY, "padding-changes-output", "sees-the-future"),
     ),
     Check("hook-misplaced", "instruments", hook_misplaced, (*NOISY, "hook-silent")),
     Check("sweep-misplaced", "instruments", sweep_misplaced, (*NOISY, "partial-forward-differs")),

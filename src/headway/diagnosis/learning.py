@@ -1,4 +1,4 @@
-"""Checks of what training did: weights that did not move, losses that tell of trouble, heads that do nothing."""
+"""Checks of training: parameters that did not move, abnormal losses, heads that do nothing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,32 +17,34 @@ from headway.narration.numbers import percent
 STILL_FALLING = 0.1
 """Relative fall of the best validation loss in the last fifth of training that counts as not yet converged."""
 LEARNED = 0.01
-"""A validation loss below which a further fall no longer matters."""
+"""A validation loss below this counts as learned; a further fall does not matter."""
 EXPLODED = 3.0
-"""A loss this many times the lowest before it, over a fiftieth of training, is no noise of batches."""
+"""Ratio of the smoothed loss to its earlier minimum that is too large for batch noise."""
 UNIFORM = 0.99
-"""Share of the largest possible entropy from which on a head looks at everything alike."""
+"""Share of the largest possible entropy from which attention counts as uniform."""
 FIXED = 0.99
-"""Mean weight on one place, in every query and example, from which on a head looks nowhere else."""
+"""Mean weight on one position, over all queries and examples, from which attention counts as fixed."""
 
 SAME_HEAD = 1e-3
-"""Share of their size by which the weights of two heads that are one may differ; drawn apart, they differ by 1.4."""
+"""Relative difference below which two heads' weights count as equal; independent weights differ by 1.4."""
 BATCHES = 8
-"""Batches around the checkpoint on which the training loss is computed again."""
+"""Batches around the checkpoint for which the training loss is recomputed."""
 UNEXPLAINED = 1.25
-"""How many times the loss of these weights the recorded one may be: 1.3 to 1.7 with a fifth of the labels replaced,
-1.00 to 1.03 in healthy runs. One that was stopped while it learned fast came to 1.5, so the first loss counts too."""
+"""Largest ratio of the recorded loss to the loss of these weights. Replacing a fifth of the labels gives 1.3 to 1.7,
+healthy runs have 1.00 to 1.03. A run stopped while it learned fast had 1.5, so the first loss is compared too.
+"""
 SAME_LOSS = 2e-4
-"""Share by which the first loss may differ from that of the initial weights on the first batch: on one device it was
-the same within 2e-7; with a fifth of the labels replaced it differed by 1e-3 to 0.2."""
+"""Relative difference allowed between the first loss and the loss of the initial weights on the first batch. On one
+device it was within 2e-7; with a fifth of the labels replaced it was 1e-3 to 0.2.
+"""
 SMALL_LOSS = 0.05
-"""Losses below this are learned; their multiples mean nothing."""
+"""Losses below this are learned; ratios of them mean nothing."""
 NOT_THESE_WEIGHTS = ("not-finite", "another-seed", "another-step", "weights-of-another-run", "checkpoint-mismatch")
-"""Errors after which nothing recorded can be held against the weights."""
+"""Errors after which recorded losses cannot be compared with the weights."""
 
 
 def _unmoved(seen: Examination) -> list[str] | None:
-    """Parameters that are bit for bit those of step 0; None where there is nothing to compare."""
+    """Parameters that are exactly equal to those of step 0; None if there is nothing to compare."""
     now, before = seen.subject.weights, seen.subject.initial
     trained = any("loss" in row for row in seen.subject.metrics)
     if now is None or before is None or not trained:
@@ -70,29 +72,29 @@ def weights_unmoved(seen: Examination) -> Verdict | None:
 
 
 def _nothing_moved(seen: Examination, numbers: Mapping[str, Any]) -> Verdict:
-    """Either training did nothing, or validation was never better than before it, so that step 0 is the best."""
+    """Either training did nothing, or validation never improved, so that step 0 is the best checkpoint."""
     last = max(row["step"] for row in seen.subject.metrics)
     if not seen.subject.step and seen.subject.best:
         return warning(
             f"This is the checkpoint of step 0, before training; validation's best is step {seen.subject.best:,}.",
-            "Whatever is measured here is an untrained model; open the best checkpoint for the trained one.",
+            "These weights are untrained; use the best checkpoint.",
             **numbers,
         )
     if not seen.subject.step:
         return warning(
             f"The best checkpoint is that of step 0: in {last:,} steps validation was never better than untrained.",
-            "Train longer or with another learning rate; whatever is measured here is an untrained model.",
+            "Train longer or with another learning rate; this model is untrained.",
             **numbers,
         )
     return error(
-        f"All {numbers['parameters']} parameter tensors are those of step 0, though training went on to step {last:,}.",
+        f"All {numbers['parameters']} parameter tensors are those of step 0, although training reached step {last:,}.",
         "Check that the optimiser has the parameters, and that the loss reaches them.",
         **numbers,
     )
 
 
 def positions_unmoved(seen: Examination) -> Verdict | None:
-    """A trained table of positions differs from its initial values."""
+    """Training changed the table of positions."""
     unmoved = _unmoved(seen)
     if unmoved is None or seen.subject.weights is None or not seen.subject.step:
         return None
@@ -104,8 +106,8 @@ def positions_unmoved(seen: Examination) -> Verdict | None:
         return fine(f"The encoding's {len(own)} parameter tensors moved from their initial values.", unmoved=[])
     rows = seen.subject.weights[still[0]].shape[0]
     return error(
-        f"{still[0]} ({rows:,} rows) is identical to step 0: positions were never trained.",
-        "Give the optimiser the encoding's parameters; until then this is a fixed random encoding, not a learned one.",
+        f"{still[0]} ({rows:,} rows) is exactly as at step 0: positions were never trained.",
+        "Give the optimiser the encoding's parameters; without training this is a fixed random encoding.",
         unmoved=still,
         rows=rows,
     )
@@ -139,14 +141,14 @@ def not_converged(seen: Examination) -> Verdict | None:
 
 
 def loss_exploded(seen: Examination) -> Verdict | None:
-    """The training loss never rose to a multiple of its lowest value."""
+    """The training loss never rose to a multiple of its earlier minimum."""
     losses = np.array([row["loss"] for row in seen.subject.metrics if "loss" in row], dtype=np.float64)
     if len(losses) < 50:
         return None
     window = max(5, len(losses) // 50)
     smooth = np.convolve(losses, np.full(window, 1 / window), mode="valid")
     lowest = np.minimum.accumulate(smooth)
-    # A loss of nearly nothing doubles by a single example; what matters is a rise against where training began.
+    # A tiny loss doubles by a single example, so a rise is measured against the initial loss as well.
     ratio = smooth / np.maximum(lowest, 0.1 * smooth[0])
     worst = int(ratio.argmax())
     numbers = {
@@ -160,14 +162,14 @@ def loss_exploded(seen: Examination) -> Verdict | None:
     return warning(
         f"Near step {worst + window:,} the loss rose from {lowest[worst]:.3g} to {smooth[worst]:.3g} and ended at "
         f"{smooth[-1]:.3g} (averages over {window} steps).",
-        "Lower the learning rate or clip more; what was learned before the rise may be lost.",
+        "Lower the learning rate or the clipping threshold; the model may have lost what it had learned.",
         final=float(smooth[-1]),
         **numbers,
     )
 
 
 def idle_heads(seen: Examination) -> Verdict | None:
-    """Every head attends selectively, and not to one fixed position only."""
+    """Every head's attention is neither uniform nor fixed on one position."""
     if seen.subject.attention is None:
         return None
     examples = seen.few
@@ -178,25 +180,25 @@ def idle_heads(seen: Examination) -> Verdict | None:
     numbers = {"uniform": uniform, "fixed": fixed, "heads": count, "n": len(examples)}
     if not uniform and not fixed:
         return fine(
-            f"Each of {count} heads tells places apart and changes where it looks ({len(examples)} examples).",
+            f"The attention of each of {count} heads is neither uniform nor fixed ({len(examples)} examples).",
             **numbers,
         )
-    parts = [f"{len(uniform)} look at everything alike ({', '.join(uniform[:4])})"] * bool(uniform)
-    parts += [f"{len(fixed)} look at one fixed place ({', '.join(fixed[:4])})"] * bool(fixed)
+    parts = [f"{len(uniform)} attend to everything evenly ({', '.join(uniform[:4])})"] * bool(uniform)
+    parts += [f"{len(fixed)} attend to one fixed position ({', '.join(fixed[:4])})"] * bool(fixed)
     return warning(
         f"Of {count} heads {' and '.join(parts)}, on {len(examples)} examples.",
-        "Their attention patterns mean nothing; prune them, or look for a rate too high or a depth too great.",
+        "Do not interpret their attention; prune them, or try a lower learning rate or fewer layers.",
         **numbers,
     )
 
 
 def _is_fixed(table: Tensor) -> bool:
-    """Whether every query of every example looks at one and the same place."""
+    """Whether every query of every example attends to the same position."""
     return bool(table.numel()) and float(table.mean((0, 1)).max()) > FIXED
 
 
 def _is_uniform(table: Tensor) -> bool:
-    """Whether the entropy of queries that see two keys or more is all but the largest possible."""
+    """Whether the mean entropy of queries with at least two visible keys is nearly the largest possible."""
     keys = (table > 0).sum(-1)
     several = keys > 1
     if not several.any():
@@ -219,18 +221,18 @@ def heads_alike(seen: Examination) -> Verdict | None:
         if _are_twins(heads[one], heads[other])
     ]
     if not twins:
-        return fine(f"Each of {len(names)} heads has weights of its own.", heads=len(names), twins=[])
+        return fine(f"Each of {len(names)} heads has its own weights.", heads=len(names), twins=[])
     pairs = ", ".join(f"{one} and {other}" for one, other in twins[:3])
     return error(
         f"{pairs} have the same query, key and value weights: {len(twins)} pairs among {len(names)} heads.",
-        "Initialise every head by itself; drops and rankings of copies say nothing about either.",
+        "Initialise every head independently; drops and rankings of identical heads mean nothing.",
         twins=[list(pair) for pair in twins],
         heads=len(names),
     )
 
 
 def _first_loss_agrees(seen: Examination, losses: Mapping[int, float]) -> bool:
-    """Whether the first recorded loss is that of the initial weights on the first batch, up to rounding."""
+    """Whether the first recorded loss equals the loss of the initial weights on the first batch."""
     first = seen.subject.first_loss
     if first is None or 0 not in losses:
         return False
@@ -238,7 +240,7 @@ def _first_loss_agrees(seen: Examination, losses: Mapping[int, float]) -> bool:
 
 
 def _head_weights(seen: Examination) -> dict[str, Tensor]:
-    """Rows of query, key and value that belong to each head."""
+    """The query, key and value rows of each head."""
     weights, found = seen.subject.weights, {}
     assert weights is not None
     for site in (site for site in seen.subject.sites if site.kept):
@@ -255,7 +257,7 @@ def _are_twins(one: Tensor, other: Tensor) -> bool:
 
 
 def loss_not_explained(seen: Examination) -> Verdict | None:
-    """The recorded training loss is reproduced by the weights on the same batches."""
+    """The recorded training loss is that of the weights on the same batches."""
     again, step = seen.subject.training_loss, seen.subject.step
     losses = {row["step"] - 1: float(row["loss"]) for row in seen.subject.metrics if "loss" in row}
     if again is None or not step or len(losses) < 2 * BATCHES:
@@ -271,9 +273,9 @@ def loss_not_explained(seen: Examination) -> Verdict | None:
             **numbers,
         )
     return error(
-        f"Around step {step:,} the training loss was {recorded:.3g}, and the weights give {own:.3g} on the very same "
-        f"{len(near)} batches: training saw other targets than stand in the data.",
-        "Look for noise or a transformation of the labels on their way to the loss.",
+        f"Around step {step:,} the training loss was {recorded:.3g}, and the weights give {own:.3g} on the same "
+        f"{len(near)} batches: training used other targets than the data has.",
+        "Look for noise in the labels, or a transformation of them before the loss.",
         **numbers,
     )
 

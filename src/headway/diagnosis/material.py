@@ -1,4 +1,4 @@
-"""A visit of data alone: what its files hold before any model has seen them, and what could not be read of them."""
+"""Diagnosis of data files without a model, including the files that could not be read."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,26 +16,26 @@ from headway.tasks import Examples, Task
 from headway.tasks.splits import problem_keys
 
 MUCH = 0.05
-"""Share of test examples that are also training examples, from which on an accuracy is partly memory."""
+"""Share of test examples that are also training examples, from which accuracy is partly memorisation."""
 NEAR = 0.01
-"""Share of test sequences with the values of a training sequence; independent draws of eight values share none."""
+"""Largest share of test sequences that reorder a training sequence; random draws of eight values share none."""
 
 
 def diagnosis_of(path: Path, data: ForeignData, findings: Iterable[Finding]) -> Diagnosis:
-    """The diagnosis of files from elsewhere: what could not be examined, then errors, warnings and what is fine."""
+    """The diagnosis of foreign files: what could not be examined, then errors, warnings and passed checks."""
     found = sorted(errors_first(findings), key=lambda one: one.check not in UNEXAMINED)
     return Diagnosis(run=str(path), task=data.task.name, step=None, findings=tuple(found))
 
 
 def examine_data(data: Path) -> Diagnosis:
-    """The diagnosis of a directory of examples by itself."""
+    """The diagnosis of a directory of examples."""
     found = read_data(data)
     findings = [*not_examined(found), *run_checks(FILES, Examination(subject_of_data(str(data), found)))]
     return diagnosis_of(data, found, findings)
 
 
 def subject_of_data(name: str, data: ForeignData) -> Subject:
-    """A subject that has splits and nothing else."""
+    """A subject that has only splits."""
     return Subject(
         name=name,
         task=data.task,
@@ -49,13 +49,13 @@ def subject_of_data(name: str, data: ForeignData) -> Subject:
 def not_examined(data: ForeignData) -> Iterable[Finding]:
     """Files that look like data and could not be read."""
     if data.left_out:
-        evidence = f"{len(data.left_out)} that look like data could not be read: {'; '.join(data.left_out[:3])}."
-        fix = "Mend them, or move them out of the directory."
+        evidence = f"{len(data.left_out)} files that look like data could not be read: {'; '.join(data.left_out[:3])}."
+        fix = "Repair them, or move them out of the directory."
         yield Finding("not-examined", "warning", "data", evidence, {"files": list(data.left_out)}, fix)
 
 
 def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
-    """Test examples that are also training examples: what was measured on them is partly memory."""
+    """Test examples that are also training examples, so that accuracy on them is partly memorisation."""
     known = [some.source for some in data.of_role("train")]
     if not known:
         return
@@ -77,15 +77,15 @@ def overlap_of_measured(data: ForeignData) -> Iterable[Finding]:
         "split-overlap",
         "error" if share >= MUCH else "warning",
         "data",
-        f"Test examples that are also in training: {words}. Of an accuracy there, up to {percent(share)} can be "
-        "memory.",
+        f"Test examples that are also in training: {words}. Up to {percent(share)} of an accuracy there can be "
+        "memorisation.",
         {name: shared for name, (shared, _, _) in counts.items()},
-        "Remove from training what is in the test files (a + b and b + a are one problem), and train again.",
+        "Remove the test problems from training (a + b and b + a are one problem), and train again.",
     )
 
 
 def near_duplicates(seen: Examination) -> Verdict | None:
-    """No test sequence holds the very values of a training sequence in another order."""
+    """No test sequence is a reordered training sequence."""
     train = seen.subject.splits.get("train")
     if not seen.is_class or train is None:
         return None
@@ -101,15 +101,15 @@ def near_duplicates(seen: Examination) -> Verdict | None:
     words = ", ".join(f"{counts[name]:,} of {sizes[name]:,} in {name}" for name in counts if counts[name])
     if any(counts[name] > NEAR * sizes[name] for name in counts):
         return warning(
-            f"Sequences with the very values of a training sequence, in another order: {words}.",
-            "Draw new values for every split: a sequence and its disturbed copy belong to one split.",
+            f"Sequences that are a training sequence in another order: {words}.",
+            "Draw new values for every split; keep a sequence and its reordered copy in one split.",
             **counts,
         )
     return fine(f"No sequence is a training sequence in another order, but for {sum(counts.values())}.", **counts)
 
 
 def _values(task: Task, examples: Examples) -> list[bytes]:
-    """What a sequence holds, whatever its order."""
+    """The sorted values of each sequence."""
     return bare_rows(task, np.sort(examples.source, axis=1))
 
 
@@ -132,7 +132,8 @@ def lengths_and_classes(seen: Examination) -> Verdict | None:
         one_class += [name] * (len(examples) >= 20 and share in (0.0, 1.0))
     if one_class:
         return warning(
-            f"{', '.join(one_class)}: all examples are of one class, and so is any right answer. {'; '.join(parts)}.",
+            f"{', '.join(one_class)}: all examples are of one class, so a constant answer is right. "
+            f"{'; '.join(parts)}.",
             "Draw both classes at every length.",
             **numbers,
         )
@@ -144,4 +145,4 @@ FILES = (
     Check("near-duplicates", "data", near_duplicates, unless=("split-overlap",)),
     Check("classes-by-length", "data", lengths_and_classes),
 )
-"""Checks that need no model; a file does not say which id is padding, so nothing is said of special tokens."""
+"""Checks that need no model. Files do not name the padding id, so special tokens are not checked."""

@@ -1,4 +1,4 @@
-"""Checks that the metrics of a run are those of its checkpoint, measured on the examples that they name."""
+"""Checks that the metrics of a run belong to its checkpoint and to the examples that they name."""
 
 import numpy as np
 import torch
@@ -13,17 +13,17 @@ from headway.narration.numbers import percent
 from headway.tasks import Examples
 
 LOSS_MOVED = 0.02
-"""Relative difference of a loss that another device and the order of sums may make, ten times over."""
+"""Relative difference allowed for a loss: ten times the effect of another device or order of sums."""
 ACCURACY_MOVED = 0.005
-"""The same for an accuracy, beside two examples that near-ties may decide."""
+"""The same for an accuracy, in addition to two examples that near-ties may decide."""
 MOST_TRAINING = 4_000
-"""Training examples that are passed to see whether the metrics speak of them."""
+"""Training examples on which loss and accuracy are computed for comparison with the metrics."""
 MEMORY_SHOWS = 0.1
-"""Points (of 1) between training and validation below which the two cannot be mistaken for each other."""
+"""Difference of training and validation accuracy below which the two cannot be told apart."""
 
 
 def checkpoint_mismatch(seen: Examination) -> Verdict | None:
-    """Validation loss and accuracy of this checkpoint are those recorded in the metrics."""
+    """Validation loss and accuracy of this checkpoint equal those in the metrics of its step."""
     forward, step, metrics = seen.subject.forward, seen.subject.step, seen.subject.metrics
     examples = seen.subject.splits.get("validation")
     if forward is None or step is None or examples is None or not any("validation" in row for row in metrics):
@@ -31,7 +31,7 @@ def checkpoint_mismatch(seen: Examination) -> Verdict | None:
     said = [row["validation"] for row in metrics if "validation" in row and row["step"] == step]
     if not said:
         return warning(
-            f"The metrics hold no validation of step {step:,}, which this checkpoint is from.",
+            f"The metrics have no validation at step {step:,}, the step of this checkpoint.",
             "Use the best checkpoint, or validate this one.",
             step=step,
         )
@@ -43,17 +43,17 @@ def checkpoint_mismatch(seen: Examination) -> Verdict | None:
     close = _is_close(told, loss, accuracy, n)
     words = f"validation loss {loss:.4g} and accuracy {percent(accuracy)} on {n:,} examples"
     if close:
-        return fine(f"Step {step:,} has {words}, as its metrics say.", **numbers)
+        return fine(f"Step {step:,} has {words}, as in its metrics.", **numbers)
     return error(
         f"This checkpoint has {words}; the metrics of step {step:,} say {told['loss']:.4g} and "
         f"{percent(told['accuracy'])}.",
-        "Find the checkpoint that the metrics speak of; nothing measured on this one belongs to them.",
+        "Find the checkpoint of these metrics; results of this checkpoint do not belong to them.",
         **numbers,
     )
 
 
 def measured_on_training(seen: Examination) -> Verdict | None:
-    """The validation numbers of the metrics were measured on validation examples, not on training examples."""
+    """The validation numbers in the metrics come from validation examples, not from training examples."""
     told, forward = _told(seen), seen.subject.forward
     splits = seen.subject.splits
     if told is None or forward is None or not {"train", "validation"} <= set(splits):
@@ -79,7 +79,7 @@ def measured_on_training(seen: Examination) -> Verdict | None:
 
 
 def _told(seen: Examination) -> Validation | None:
-    """Validation loss and accuracy that the metrics give for the checkpoint's step."""
+    """Validation loss and accuracy in the metrics at the checkpoint's step."""
     said = [
         row["validation"] for row in seen.subject.metrics if "validation" in row and row["step"] == seen.subject.step
     ]
@@ -93,7 +93,7 @@ def _measured(seen: Examination, examples: Examples) -> tuple[float, float]:
 
 
 def _is_close(told: Validation, loss: float, accuracy: float, n: int) -> bool:
-    """Whether a loss and an accuracy are those recorded, up to what another device changes."""
+    """Whether a loss and an accuracy equal the recorded ones, within the tolerance for another device."""
     close = abs(loss - told["loss"]) <= LOSS_MOVED * max(abs(told["loss"]), 0.05)
     return close and abs(accuracy - told["accuracy"]) <= ACCURACY_MOVED + 2 / n
 

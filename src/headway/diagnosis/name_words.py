@@ -1,8 +1,8 @@
-"""Words in the names of results, and what each says of the number below it."""
+"""Words in the names of results, grouped by the kind of number that they announce."""
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text, to look others up in."""
+    """The words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -18,27 +18,27 @@ OTHER = _words(
     " seed seeds sem settings size sizes smoothing sparsity std steps support threshold time timestamp token"
     " tokens total upper version vocab warmup weight weighted"
 )
-"""Words of numbers that are no accuracy of whole answers."""
+"""Words for numbers that are not accuracies of whole answers."""
 MEASURED = _words(
     "auc ci entropy interval loss losses minutes perplexity ppl precision pvalue recall sec seconds sem std timestamp"
 )
-"""Those of them that are a measure in any company; the others may be a part of a model's name: token_shift."""
+"""Those that always name a measure; the others may be part of a model's name, such as token_shift."""
 SETTINGS = _words(
     "batch beta clip dim dropout epochs eps examples high lower lr low model_dim momentum num param parameters params"
     " rank samples seed seeds size sizes smoothing sparsity steps threshold upper vocab warmup weight"
 )
-"""Those of them that tell one model from another, where accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
+"""Those that distinguish models if accuracies stand below them: {"dropout_0.1": {"32": 0.5}}."""
 BOUNDS = (_words("lower upper"), _words("low high"))
-"""Names that are the ends of an interval where both stand side by side."""
+"""Names that are the ends of an interval if both are present."""
 CONSTANTS = _words("beta betas clip dropout eps lr momentum smoothing threshold warmup weight")
-"""Settings that are written beside every length and do not change."""
+"""Settings that are repeated at every length with the same value."""
 DROP = _words("change decline decrease degradation delta diff difference drop drops impact importance")
 BASELINE = frozenset(["baseline", "full", "intact", "original", "unablated"])
 LENGTH = frozenset(["characters", "chars", "l", "len", "length", "lengths", "lens", "n", "seqlen"])
 STACK = frozenset(["attention", "attn", "cross", "dec", "decoder", "enc", "encoder", "h", "head", "l", "layer", "self"])
 ABOUT_HEADS = frozenset(["ablated", "ablation", "ablations", "head", "heads", "knockout", "layers", "pruning"])
 HOW = frozenset(["autoregressive", "forced", "generation", "greedy"])
-"""Words that say how answers were made; they name a claim."""
+"""Words for how answers were generated; they are part of a claim's name."""
 SILENT = (
     (ACCURACY - HOW)
     | DROP
@@ -50,8 +50,8 @@ SILENT = (
         " sequence stats summary table test tests the train training val valid validation value values whole"
     )
 )
-"""Words that say nothing of which model a number belongs to."""
+"""Words that do not identify a model."""
 NOBODY = frozenset(
     ["", "(none)", "-", "baseline", "full", "full model", "n/a", "nan", "no ablation", "no head", "none", "original"]
 )
-"""What stands in the column of heads where none was ablated."""
+"""Entries in the column of heads that mean that no head was ablated."""

@@ -1,4 +1,4 @@
-"""How each specimen is made: a healthy run with one thing wrong, and nothing else."""
+"""The specimens: healthy runs with exactly one planted fault each."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,7 @@ from headway.tasks.columns import operands
 from headway.tasks.splits import problem_keys
 
 Decode = Callable[[Examples, bool], Answers]
-KNOWN_BY_HEART = 30
+MEMORISED_EXAMPLES = 30
 """Training examples of the memorised specimen."""
 
 
@@ -70,7 +70,7 @@ def no_start_token(healthy: Healthy) -> Subject:
 
 @specimen("special-token-is-symbol", "position-never-trained", "position-never-scored", "never-emits", "greedy-differs")
 def padding_is_a_digit(healthy: Healthy) -> Subject:
-    """The padding id is 0, which is also the digit 0: the loss and the score leave out every 0."""
+    """The padding id is 0, which is also the digit 0: the loss and the score ignore every 0."""
 
     def loss(model: Transformer, batch: Batch) -> Tensor:
         return F.cross_entropy(model(batch.inputs).flatten(0, -2), batch.target.flatten(), ignore_index=0)
@@ -87,7 +87,7 @@ def padding_is_a_digit(healthy: Healthy) -> Subject:
 
 @specimen("constant-answer")
 def constant_answer(healthy: Healthy) -> Subject:
-    """The classifier answers one class whatever it sees; its accuracy is that class's share."""
+    """The classifier gives one class for every input; its accuracy is that class's share."""
 
     def always_first(model: Transformer) -> None:
         model.readout.weight.mul_(1e-3)
@@ -111,7 +111,7 @@ def overlapping_splits(healthy: Healthy) -> Subject:
 
 @specimen("positions-unmoved")
 def untrained_positions(healthy: Healthy) -> Subject:
-    """The table of positions was never given to the optimiser: it is that of step 0."""
+    """The table of positions was never given to the optimiser: it is as at step 0."""
     initial = subject_of(healthy.sequences).initial
     assert initial is not None
     name = "encoding.table.weight"
@@ -120,7 +120,7 @@ def untrained_positions(healthy: Healthy) -> Subject:
 
 @specimen("rows-untrained")
 def rows_past_training(healthy: Healthy) -> Subject:
-    """Accuracy is measured at four times the training length, where the position table has rows of step 0 alone."""
+    """Accuracy is measured at four times the training length, where all rows of the position table are untrained."""
     initial = subject_of(healthy.sequences).initial
     assert initial is not None
     name, longer = "encoding.table.weight", 4 * healthy.sequences.task.options.max_length
@@ -142,7 +142,7 @@ def rows_past_training(healthy: Healthy) -> Subject:
 
 @specimen("sees-the-future", "greedy-differs", "cache-disagrees")
 def future_visible(healthy: Healthy) -> Subject:
-    """The decoder's mask is off by one: each query sees the token that it should write."""
+    """The decoder's causal mask is off by one: each query sees the token that it should predict."""
     subject = subject_of(healthy.sums)
     return measured_again(replace(subject, forward=lambda examples: pass_with_future(healthy.sums, examples)))
 
@@ -155,7 +155,7 @@ def dropout_left_on(healthy: Healthy) -> Subject:
 
 @specimen("answers-shifted", "never-ends", "constant-answer", "greedy-differs")
 def labels_shifted(healthy: Healthy) -> Subject:
-    """Each token is trained to be the one that the decoder was just given, not the next."""
+    """Each token is trained to be the decoder's current input, not the next token."""
 
     def loss(model: Transformer, batch: Batch) -> Tensor:
         assert batch.inputs.prefix is not None
@@ -166,7 +166,7 @@ def labels_shifted(healthy: Healthy) -> Subject:
 
 @specimen("oracle-contradicts-targets", "checkpoint-mismatch")
 def rows_shifted(healthy: Healthy) -> Subject:
-    """Each target stands beside the next example: the rows of sources and targets are shifted by one."""
+    """The rows of sources and targets are shifted by one against each other."""
     subject = subject_of(healthy.sums)
     splits = {name: Examples(some.source, np.roll(some.target, 1, axis=0)) for name, some in subject.splits.items()}
     return measured_again(replace(subject, splits=splits))
@@ -174,14 +174,14 @@ def rows_shifted(healthy: Healthy) -> Subject:
 
 @specimen("padding-changes-output")
 def length_leaks(healthy: Healthy) -> Subject:
-    """Padding is not masked: a short sequence reads how many longer ones stand beside it."""
+    """Padding is not masked: the output for a short sequence depends on the longer ones in its batch."""
     subject = subject_of(healthy.sequences)
     return measured_again(replace(subject, forward=lambda examples: pass_with_padding(healthy.sequences, examples)))
 
 
 @specimen("cache-disagrees", "greedy-differs")
 def wrong_cache(healthy: Healthy) -> Subject:
-    """The keys and values in the cache are those of the neighbour in the batch."""
+    """The keys and values in the cache are those of the next example in the batch."""
     subject = subject_of(healthy.sums)
     right = subject.decode
     assert right is not None
@@ -195,7 +195,7 @@ def wrong_cache(healthy: Healthy) -> Subject:
 
 @specimen("position-never-scored")
 def position_not_scored(healthy: Healthy) -> Subject:
-    """The score leaves out the last digit: any answer is right there."""
+    """The score ignores the last digit."""
     subject = subject_of(healthy.sums)
     last = healthy.sums.task.options.digits
 
@@ -207,8 +207,8 @@ def position_not_scored(healthy: Healthy) -> Subject:
 
 @specimen("measured-on-training")
 def memorised(healthy: Healthy) -> Subject:
-    """Trained for long on 30 sums, known by heart; what is called validation was measured on them."""
-    few = healthy.sums.examples("train").take(slice(0, KNOWN_BY_HEART))
+    """Trained for long on 30 memorised sums; the reported validation was measured on them."""
+    few = healthy.sums.examples("train").take(slice(0, MEMORISED_EXAMPLES))
     subject = subject_of(taught(healthy.sums, plain_loss, steps=60, examples=few))
     known = replace(subject, splits={**subject.splits, "train": few})
     told = measured_again(replace(known, splits={**known.splits, "validation": few}))
@@ -217,7 +217,7 @@ def memorised(healthy: Healthy) -> Subject:
 
 @specimen("oracle-contradicts-targets")
 def wrong_targets(healthy: Healthy) -> Subject:
-    """In every fifth test example the target is off by one in the last digit."""
+    """In every fifth test example the last digit of the target is off by one."""
     subject = subject_of(healthy.sums)
     test, last = subject.splits["test"], healthy.sums.task.options.digits
     target = test.target.copy()
@@ -227,7 +227,7 @@ def wrong_targets(healthy: Healthy) -> Subject:
 
 @specimen("checkpoint-mismatch")
 def other_checkpoint(healthy: Healthy) -> Subject:
-    """The weights are those of an earlier step than the one that the metrics speak of."""
+    """The weights are of an earlier step than the metrics."""
     best = healthy.sequences
     steps = [step for step in best.directory.checkpoint_steps() if 0 < step != best.step]
     earlier = load(best.directory, checkpoint=min(steps), device="cpu")
@@ -259,7 +259,7 @@ def duplicate_examples(healthy: Healthy) -> Subject:
 
 @specimen("label-imbalance")
 def label_by_length(healthy: Healthy) -> Subject:
-    """Most short sequences are sorted and most long ones are not: the length tells the class."""
+    """Most short sequences are sorted and most long ones are not: the length predicts the class."""
     subject = subject_of(healthy.sequences)
     train = subject.splits["train"]
     lengths = (train.source != subject.vocabulary.pad).sum(1)
@@ -269,7 +269,7 @@ def label_by_length(healthy: Healthy) -> Subject:
 
 
 def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
-    """A subject of answers alone: no model, no training."""
+    """A subject with answers only: no model, no training."""
     whole = subject_of(healthy.sums)
     return Subject(
         name=whole.name,
@@ -284,7 +284,7 @@ def answers_alone(healthy: Healthy, decode: Decode) -> Subject:
 
 @specimen("trivial-rule")
 def no_carries(healthy: Healthy) -> Subject:
-    """Answers are sums without carries, right in every sum that has none."""
+    """Answers are sums without carries, so only sums that have no carry are right."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
@@ -298,7 +298,7 @@ def no_carries(healthy: Healthy) -> Subject:
 
 @specimen("never-ends")
 def endless_answers(healthy: Healthy) -> Subject:
-    """Every sum is right, and then the answer goes on: the end token is never written."""
+    """Every sum is right, but the answer continues: the end token is never written."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:
@@ -323,7 +323,7 @@ def operand_not_read(healthy: Healthy) -> Subject:
 
 @specimen("curve-chosen-on-test")
 def curve_chosen_on_test(healthy: Healthy) -> Subject:
-    """Of all checkpoints, the one with the best accuracy at the test lengths is reported."""
+    """The checkpoint with the best accuracy at the test lengths is reported."""
     subject = subject_of(healthy.sequences)
     longest = healthy.sequences.task.options.max_length
     return replace(subject, lengths=measured_at(subject, longest, "the test lengths"))
@@ -331,7 +331,7 @@ def curve_chosen_on_test(healthy: Healthy) -> Subject:
 
 @specimen("held-but-broken")
 def held_but_broken(healthy: Healthy) -> Subject:
-    """lengths.json says that 7 elements are held, and an attack has found sequences of 7 that fail."""
+    """lengths.json lists length 7 as held, but an attack found sequences of 7 elements that fail."""
     trained = healthy.sequences
     subject = subject_of(trained)
     longest = trained.task.options.max_length
@@ -340,7 +340,7 @@ def held_but_broken(healthy: Healthy) -> Subject:
 
 
 def measured_at(subject: Subject, length: int, chosen_on: str, step: int | None = None) -> Lengths:
-    """What lengths.json says of a run that was measured at one length."""
+    """A lengths.json of a run measured at one length."""
     row = LengthRow(
         length=length,
         set_name="swaps",

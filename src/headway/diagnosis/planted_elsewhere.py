@@ -1,4 +1,4 @@
-"""More specimens: weights, steps and analyses that are not this run's, and faults that only a second look shows."""
+"""More specimens: weights, steps and analyses of another run, and faults that are hard to see."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from headway.results.schema import blank
 from headway.tasks import Examples
 
 NOISE = 0.2
-"""Share of the labels that the noisy loss replaces."""
+"""Share of labels that the noisy loss replaces."""
 
 
 @specimen("heads-alike")
@@ -38,7 +38,7 @@ def twin_heads(healthy: Healthy) -> Subject:
 
 @specimen("loss-not-explained")
 def label_noise(healthy: Healthy) -> Subject:
-    """The loss saw a fifth of the labels replaced; the data, and every measurement, have the right ones."""
+    """A fifth of the labels were replaced in the loss; the data and all measurements have the right labels."""
     random, losses = torch.Generator().manual_seed(0), []
 
     def loss(model: Transformer, batch: Batch) -> Tensor:
@@ -47,7 +47,7 @@ def label_noise(healthy: Healthy) -> Subject:
         losses.append(float(found.detach()))
         return found
 
-    # At a higher rate single batches move the model so much that its loss depends on the number of threads.
+    # At a higher learning rate single batches change the model so much that the loss depends on the number of threads.
     subject = subject_of(taught(healthy.short, loss, steps=150, lr=0.005))
     rows = [row for row in subject.metrics if "loss" in row]
     told = {row["step"]: value for row, value in zip(rows, losses[-len(rows) :], strict=True)}
@@ -71,7 +71,7 @@ def values_exchanged(healthy: Healthy) -> Subject:
 
 @specimen("sorted-sample")
 def sorted_prefix(healthy: Healthy) -> Subject:
-    """The test split is the first 120 sums in sorted order."""
+    """The test split is the first 120 examples in sorted order."""
     subject = subject_of(healthy.sequences)
     both = Examples.join([subject.splits["train"], subject.splits["test"]], subject.vocabulary.pad)
     order = sorted(range(len(both)), key=lambda row: both.source[row].tolist())
@@ -89,21 +89,21 @@ def checkpoints_of_another_seed(healthy: Healthy) -> Subject:
 
 @specimen("another-seed")
 def provenance_of_another_run(healthy: Healthy) -> Subject:
-    """provenance.json is that of a run with another seed."""
+    """provenance.json belongs to a run with another seed."""
     return replace(subject_of(healthy.sums), provenance_seed=3)
 
 
 @specimen("another-step")
 def misfiled_checkpoint(healthy: Healthy) -> Subject:
-    """The checkpoint of step 30 lies under the name of another step."""
+    """The checkpoint of step 30 is in the directory of another step."""
     return replace(subject_of(healthy.sequences), recorded_step=30)
 
 
 @specimen("weights-of-another-run")
 def weights_of_another_run(healthy: Healthy) -> Subject:
-    """The weights were trained from another seed, and have the very loss that the metrics give.
+    """The weights were trained from another seed and have exactly the loss in the metrics.
 
-    Trained, and with the numbers that the metrics give; only not from these initial weights.
+    They are trained and have the numbers of the metrics, but did not start from these initial weights.
     """
     subject = subject_of(healthy.sums)
     assert subject.initialised is not None
@@ -120,19 +120,19 @@ def heads_of_another_seed(healthy: Healthy) -> Subject:
 
 @specimen("analysis-of-another-run")
 def heads_of_another_step(healthy: Healthy) -> Subject:
-    """heads.json is of a step that this run never had."""
+    """heads.json is of a step that this run did not validate."""
     return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), step=1_200))
 
 
 @specimen("analysis-of-another-run")
 def heads_of_a_newer_form(healthy: Healthy) -> Subject:
-    """heads.json was written by a newer version, in a form that is not read here."""
+    """heads.json was written by a newer version, in a form that this version cannot read."""
     return replace(subject_of(healthy.sums), heads=replace(analysed(healthy.sums), form=9))
 
 
 @specimen("analysis-of-another-run")
 def heads_of_another_model(healthy: Healthy) -> Subject:
-    """heads.json names other heads than the model has."""
+    """heads.json has other heads than the model."""
     found = analysed(healthy.sums)
     return replace(subject_of(healthy.sums), heads=replace(found, heads=found.heads[:-1]))
 
@@ -146,7 +146,7 @@ def heads_of_a_better_model(healthy: Healthy) -> Subject:
 
 @specimen("analysis-of-another-run")
 def lengths_of_another_step(healthy: Healthy) -> Subject:
-    """lengths.json is of another step than the one that validation chose."""
+    """lengths.json is of another step than the one with the best validation loss."""
     subject = subject_of(healthy.sequences)
     return replace(subject, best=60, lengths=measured_at(subject, 32, ON_VALIDATION, step=30))
 
@@ -171,7 +171,7 @@ def not_a_number(healthy: Healthy) -> Subject:
 
 @specimen("dropout-on")
 def noise_in_the_pass(healthy: Healthy) -> Subject:
-    """Noise is added to every pass, with the model in evaluation mode."""
+    """Noise is added to every forward pass, with the model in evaluation mode."""
     subject = subject_of(healthy.sequences)
     forward = subject.forward
     assert forward is not None
@@ -186,7 +186,7 @@ def noise_in_the_pass(healthy: Healthy) -> Subject:
 
 @specimen("position-never-trained")
 def end_not_trained(healthy: Healthy) -> Subject:
-    """The loss leaves out the end token."""
+    """The loss ignores the end token."""
     subject = subject_of(healthy.sums)
     return replace(subject, loss_positions=lambda target: target != healthy.sums.task.vocabulary.eos)
 
@@ -200,9 +200,9 @@ def any_class_scored(healthy: Healthy) -> Subject:
 
 @specimen("greedy-differs", "never-ends")
 def another_start(healthy: Healthy) -> Subject:
-    """Decoding begins with another token than training.
+    """Decoding starts with another token than training.
 
-    Decoding is given the end token where training has the start.
+    Decoding starts with the end token instead of the start token.
     """
     trained = taught(healthy.sums, plain_loss, steps=60)
     vocabulary = replace(trained.task.vocabulary, bos=trained.task.vocabulary.eos)
@@ -239,7 +239,7 @@ def validation_in_training(healthy: Healthy) -> Subject:
 
 @specimen("never-emits")
 def digit_never_written(healthy: Healthy) -> Subject:
-    """Every 1 is written as a 2, and all else is right."""
+    """Every 1 is written as a 2; all other tokens are right."""
     task = healthy.sums.task
 
     def decode(examples: Examples, cache: bool) -> Answers:

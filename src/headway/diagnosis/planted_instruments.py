@@ -1,4 +1,4 @@
-"""Specimens of the instruments: hooks, sweeps, maps and cuts that reach another head than they name, or none."""
+"""Specimens of the instruments: hooks, sweeps, maps and pruning that affect another head than they name, or none."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from headway.tasks import Examples
 
 @specimen("hook-silent")
 def silent_hook(healthy: Healthy) -> Subject:
-    """The hook at one site is attached to a module that the pass does not call."""
+    """The hook at one site is attached to a module that the forward pass does not call."""
     subject = subject_of(healthy.sums)
     fired = subject.fired
     assert fired is not None
@@ -25,7 +25,7 @@ def silent_hook(healthy: Healthy) -> Subject:
 
 @specimen("weights-off-one")
 def weights_after_dropout(healthy: Healthy) -> Subject:
-    """Attention weights are read after dropout: they do not add up to one."""
+    """Attention weights are read after dropout, so they do not sum to one."""
     subject = subject_of(healthy.sums)
     attention = subject.attention
     assert attention is not None
@@ -42,16 +42,16 @@ def weights_after_dropout(healthy: Healthy) -> Subject:
 
 @specimen("partial-forward-differs")
 def ablation_by_default(healthy: Healthy) -> Subject:
-    """The instrument's pass silences a head even when it is asked to keep all."""
+    """The partial forward pass ablates a head even if all heads are to be kept."""
     subject = subject_of(healthy.sums)
     masked = subject.masked
     assert masked is not None
-    return replace(subject, walked=lambda examples: masked(examples)["enc0.self.h1"])
+    return replace(subject, partial_forward=lambda examples: masked(examples)["enc0.self.h1"])
 
 
 @specimen("pruned-differs")
 def nothing_pruned(healthy: Healthy) -> Subject:
-    """A pruned model that still has all of its heads."""
+    """The pruned model still has all of its heads."""
     subject = subject_of(healthy.sums)
     forward, masked = subject.forward, subject.masked
     assert forward is not None and masked is not None
@@ -59,7 +59,7 @@ def nothing_pruned(healthy: Healthy) -> Subject:
 
 
 def exchanged(trained: Trained, part: str, one: str, other: str) -> Subject:
-    """The run with the readings of two heads under each other's names in one instrument."""
+    """The run with the results of two heads exchanged in one instrument."""
     subject = subject_of(trained)
     read: ByHead = getattr(subject, part)
 
@@ -73,7 +73,7 @@ def exchanged(trained: Trained, part: str, one: str, other: str) -> Subject:
 
 @specimen("hook-misplaced")
 def hook_on_another_layer(healthy: Healthy) -> Subject:
-    """The hooks of two layers are exchanged: one head is asked for, another is silenced."""
+    """The hooks of two layers are exchanged, so that another head is ablated than the one requested."""
     return exchanged(healthy.deep, "hooked", "enc0.self.h1", "enc1.self.h1")
 
 
@@ -85,7 +85,7 @@ def sweep_on_another_layer(healthy: Healthy) -> Subject:
 
 @specimen("sweep-misplaced")
 def sweep_on_another_head(healthy: Healthy) -> Subject:
-    """The sweep silences the head beside the one that it names."""
+    """The sweep ablates the head next to the one that it names."""
     return exchanged(healthy.sums, "masked", "dec0.cross.h0", "dec0.cross.h1")
 
 
@@ -103,7 +103,7 @@ def map_of_another_head(healthy: Healthy) -> Subject:
 
 @specimen("pruned-differs")
 def cut_beside(healthy: Healthy) -> Subject:
-    """Pruning cuts out the head beside the one that it names."""
+    """Pruning removes the head next to the one that it names."""
     return exchanged(healthy.sequences, "pruned", "enc0.self.h0", "enc0.self.h1")
 
 

@@ -1,4 +1,4 @@
-"""A check of position tables: are there trained rows for the lengths that are tested?"""
+"""A check that position tables have trained rows for the tested lengths."""
 
 from collections.abc import Iterable
 
@@ -10,15 +10,15 @@ from headway.errors import InputError
 from headway.randomness import generator
 
 TABLES = ("encoding.table.weight", "encoding.inner.table.weight")
-"""The parameter that holds a row for each position: an encoding's own, or that of the one it moves positions for."""
+"""The parameter with one row per position: the encoding's own, or that of its inner encoding."""
 EXAMPLES = 8
-"""Examples of a length whose positions are looked at; half of all sums have one digit more than their operands."""
+"""Examples per length whose positions are checked; half of all sums are one digit longer than their operands."""
 
 
 def rows_untrained(seen: Examination) -> Verdict | None:
-    """Every row of a position table that a tested length uses was trained.
+    """Every row of a position table that is used at a tested length was trained.
 
-    A row is untrained if it is identical to step 0: no gradient reached it.
+    A row is untrained if it equals that of step 0 exactly: no gradient reached it.
     """
     name = next((name for name in TABLES if name in (seen.subject.weights or {})), None)
     if name is None or seen.subject.weights is None or seen.subject.initial is None or not seen.subject.step:
@@ -42,24 +42,24 @@ def rows_untrained(seen: Examination) -> Verdict | None:
     }
     table = f"{rows - count:,} of {rows:,} rows of the position table were trained"
     if not noise and not clamped:
-        why = f", all that {_list(needed)} read" if needed else ", and no longer input is tested"
+        why = f", including all rows that {_list(needed)} use" if needed else ", and no longer input is tested"
         return fine(f"{table}{why if count else ''}.", **numbers)
     if not noise:
         first = clamped[0]
         return warning(
             f"The position table has {rows:,} rows and inputs of length {first:,} need {needed[first].max() + 1:,}: "
-            "past the table all positions look like its last row.",
-            "Say so beside the numbers, or take a table or an encoding that reaches the tested lengths.",
+            "positions beyond the table use its last row.",
+            "Report this with the numbers, or use a table or an encoding that reaches the tested lengths.",
             **numbers,
         )
     first = min(noise)
     words = (
-        f"{table}, and inputs of length {first:,} read {noise[first]:,} untrained ones (they need row "
+        f"{table}, and inputs of length {first:,} use {noise[first]:,} untrained ones (they need row "
         f"{needed[first].max():,}; the first untrained one is {numbers['first_untrained']:,}), which are still random."
     )
     fix = (
-        "Measure nothing past the trained rows, or train them: random offsets (max_offset) that reach the longest "
-        "tested number, or an encoding that needs no table."
+        "Do not measure beyond the trained rows, or train them: use random offsets (max_offset) up to the longest "
+        "tested number, or an encoding without a table."
     )
     measured = seen.subject.lengths is not None
     return (
@@ -68,7 +68,7 @@ def rows_untrained(seen: Examination) -> Verdict | None:
 
 
 def _needed(seen: Examination) -> dict[int, np.ndarray]:
-    """The positions that inputs of every tested length have: those of lengths.json, else those the task names."""
+    """The positions used at every tested length: the lengths of lengths.json, or else the task's test lengths."""
     if seen.subject.positions is None:
         return {}
     measured = seen.subject.lengths

@@ -1,4 +1,4 @@
-"""A file of predictions of any program: each row's example, target and answer, as tokens of the data's task."""
+"""Reads a file of predictions: each row's example, target and answer, as tokens of the data's task."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,17 +21,17 @@ from headway.errors import InputError
 from headway.tasks import Examples, Task
 
 Unplaced = tuple[int | None, str, Any]
-"""A row of predictions without its example: the length it gives, where it stands, and the row."""
+"""A row of predictions without its example: its length if given, its location, and the row."""
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Answers of another program, one a row; `answers` hold tokens with EOS, padded, or classes."""
+    """Answers of another program, one per row; `answers` are padded tokens with EOS, or classes."""
 
     examples: Examples
     answers: np.ndarray
     targets_cut: bool = False
-    """Whether the file's own targets lack their first token; `examples` then has the whole ones."""
+    """Whether the file's own targets lack their first token; `examples` then has the complete targets."""
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -56,14 +56,14 @@ def read_predictions(path: Path, data: ForeignData) -> Predictions:
             records.append(record_of(form, rest, place, data.plus))
             answers.append(answer_of(form, said, "prediction", place))
     if not records:
-        raise InputError(f"--predictions {path}: the file is empty; a JSON object a line needed")
+        raise InputError(f"--predictions {path}: the file is empty; it needs one JSON object per line")
     return _given(data, records, answers)
 
 
 def _in_order(parts: list[Rows], data: ForeignData, path: Path) -> Predictions:
-    """Predictions without their examples: those of a test file that has as many, in its order.
+    """Match predictions without examples to a test file with the same number of examples, in its order.
 
-    Keys and columns that name a length say which file it is. Targets beside them must be that file's.
+    A length in keys or columns selects the file. Targets in the rows must equal that file's.
     """
     rows: list[Unplaced] = []
     for part in parts:
@@ -82,7 +82,7 @@ def _in_order(parts: list[Rows], data: ForeignData, path: Path) -> Predictions:
 
 
 def _files_in_order(data: ForeignData, rows: list[Unplaced]) -> list[str]:
-    """The test files with as many examples, whose lengths are those that the rows give."""
+    """The test files with as many examples as rows, and with the lengths that the rows give."""
     found = []
     for split, examples in data.splits.items():
         lengths = data.lengths_of.get(split, np.zeros(len(examples))).tolist()
@@ -93,7 +93,7 @@ def _files_in_order(data: ForeignData, rows: list[Unplaced]) -> list[str]:
 
 
 def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Examples, list[list[int]]]:
-    """The examples of the one test file that the rows can be of, and the answers to them."""
+    """The examples of the only test file that matches the rows, and the answers to them."""
     fits = _files_in_order(data, rows)
     if len(fits) != 1:
         known = ", ".join(f"{split} {len(some):,}" for split, some in data.splits.items())
@@ -114,7 +114,8 @@ def _of_one_file(data: ForeignData, rows: list[Unplaced], name: str) -> tuple[Ex
         wrong = sum(one != [other] for one, other in zip(targets, examples.target.tolist(), strict=True))
         if wrong:
             raise InputError(
-                f"--predictions {name}: {wrong:,} of {len(rows):,} targets are not those of {fits[0]} in its order; "
+                f"--predictions {name}: {wrong:,} of {len(rows):,} targets differ from those of {fits[0]} in the "
+                "same order; "
                 "write input, target and prediction in every row"
             )
     return examples, answers
@@ -131,13 +132,13 @@ def _given(data: ForeignData, records: list[Record], answers: list[list[int]]) -
         whole = Examples(sources, data.task.answer(sources))
         return Predictions(whole, targets_of(data.task, answers), targets_cut=True)
     records, answers = _with_leading_zeros(data.task, records, answers)
-    # An answer that goes on after the right one has not ended, and one that never ends is wrong.
+    # An answer that continues after the right one has no end token, so it is wrong.
     goes_on = [a[: len(r.target)] == r.target != a for r, a in zip(records, answers, strict=True)]
     return Predictions(examples_of(data.task, records), targets_of(data.task, answers, goes_on))
 
 
 def _first_token_cut(task: Task, records: list[Record]) -> bool:
-    """Whether all targets are the right answers without their first token, target[1:], and not only without zeros."""
+    """Whether all targets are the right answers without their first token, not merely without leading zeros."""
     if task.kind == "class":
         return False
     ends = (task.vocabulary.eos, task.vocabulary.pad)
@@ -152,7 +153,7 @@ def _first_token_cut(task: Task, records: list[Record]) -> bool:
 def _with_leading_zeros(
     task: Task, records: list[Record], answers: list[list[int]]
 ) -> tuple[list[Record], list[list[int]]]:
-    """Targets and answers of a file that leaves leading zeros out, with the zeros that the data's targets have."""
+    """Add the leading zeros of the data's targets to targets and answers of a file that omits them."""
     filled = filled_targets(task, records)
     return filled, answers if filled == records else [task.completed(one) for one in answers]
 

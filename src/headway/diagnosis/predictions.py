@@ -1,6 +1,6 @@
-"""A visit of a file of predictions: where its examples come from, how they were scored, and what the answers are.
+"""Diagnosis of a file of predictions: the source of its examples, the scoring, and the answers.
 
-The file is a subject without a model, so every check that needs only examples and answers examines it too.
+The file is a subject without a model, so every check that needs only examples and answers also applies.
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ from headway.tasks import Examples
 from headway.tasks.base import Task
 
 FEWEST_AT_A_LENGTH = 20
-"""Answers at one length below which a single class may be chance."""
+"""Smallest number of answers at one length for which a single class is not chance."""
 MOSTLY = 0.5
-"""Share of right answers below which most are wrong, and something should explain that."""
+"""Accuracy below which most answers are wrong, which needs an explanation."""
 FEW_EXAMPLES = 0.05
-"""Share of wrong targets below which what the answers are matters more."""
+"""Share of wrong targets below which findings about answers come first."""
 
 
 def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
@@ -46,7 +46,7 @@ def examine_predictions(predictions: Path, data: Path) -> Diagnosis:
 
 
 def _is_small(finding: Finding) -> bool:
-    """Whether a fault of the data touches so few examples that it explains no accuracy; it then stands last."""
+    """Whether a fault of the data affects too few examples to explain the accuracy; such findings come last."""
     if finding.check == "oracle-contradicts-targets":
         wrong, n = finding.numbers.get("wrong", 0), finding.numbers["n"]
         return isinstance(wrong, int) and isinstance(n, int) and wrong < FEW_EXAMPLES * n
@@ -54,7 +54,7 @@ def _is_small(finding: Finding) -> bool:
 
 
 def subject_of_predictions(name: str, data: ForeignData, given: Predictions) -> Subject:
-    """A subject whose test split is what was predicted, with the targets of the predictions' file."""
+    """A subject whose test split is the predicted examples, with the targets of the predictions file."""
     known = set(bare_rows(data.task, given.examples.source))
     others = {split: some for split, some in data.splits.items() if not known & set(bare_rows(data.task, some.source))}
     kept = {split: some for split, some in data.splits.items() if data.role(split) != "test"}
@@ -63,7 +63,7 @@ def subject_of_predictions(name: str, data: ForeignData, given: Predictions) -> 
 
 
 def _origins(data: ForeignData, given: Predictions) -> Iterable[Finding]:
-    """Where the predicted examples stand in the data, and whether the targets are the data's."""
+    """Where the predicted examples occur in the data, and whether their targets are the data's."""
     task, keys = data.task, bare_rows(data.task, given.examples.source)
     files = {split: set(bare_rows(task, some.source)) for split, some in data.splits.items()}
     nowhere = [row for row, key in enumerate(keys) if not any(key in found for found in files.values())]
@@ -73,10 +73,10 @@ def _origins(data: ForeignData, given: Predictions) -> Iterable[Finding]:
             "predictions-not-in-data",
             "error",
             "data",
-            f"{len(nowhere):,} of {len(given):,} predictions are for examples that no file of the data holds "
+            f"{len(nowhere):,} of {len(given):,} predictions are for examples that are in no data file "
             f"(first: {shown:.80}).",
             {"not_in_data": len(nowhere), "n": len(given)},
-            "Give the directory that the predictions were made on.",
+            "Name the data directory for which the predictions were made.",
         )
     yield from _empty(data, given)
     yield from _of_training(data, keys, files)
@@ -86,7 +86,7 @@ def _origins(data: ForeignData, given: Predictions) -> Iterable[Finding]:
 
 
 def _empty(data: ForeignData, given: Predictions) -> Iterable[Finding]:
-    """Predictions that hold no answer at all."""
+    """Predictions without an answer."""
     if data.task.kind == "class":
         return
     empty = int((given.answers[:, 0] == data.task.vocabulary.eos).sum())
@@ -95,9 +95,9 @@ def _empty(data: ForeignData, given: Predictions) -> Iterable[Finding]:
             "predictions-empty",
             "error" if empty > len(given) / 2 else "warning",
             "harness",
-            f"{empty:,} of {len(given):,} predictions are empty, or do not begin with a symbol of an answer.",
+            f"{empty:,} of {len(given):,} predictions are empty, or start with a token that no answer contains.",
             {"empty": empty, "n": len(given)},
-            "Write the answer alone, without a start token before it.",
+            "Write only the answer, without a start token.",
         )
 
 
@@ -112,7 +112,7 @@ def _of_training(data: ForeignData, keys: list[bytes], files: dict[str, set[byte
             "data",
             f"{trained:,} of {len(keys):,} predictions are for examples of train.json that are in no test file.",
             {"in_training": trained, "n": len(keys)},
-            "Measure on the test files; accuracy on training examples is memory.",
+            "Measure on the test files; accuracy on training examples is memorisation.",
         )
 
 
@@ -128,14 +128,14 @@ def _other_targets(data: ForeignData, given: Predictions, keys: list[bytes]) -> 
             "targets-differ-from-data",
             "error",
             "data",
-            f"{wrong:,} of {len(rows):,} targets are not those that the data gives for the same example.",
+            f"{wrong:,} of {len(rows):,} targets differ from the data's target for the same example.",
             {"different": wrong, "n": len(rows)},
-            "Write the data's own targets beside the predictions.",
+            "Write the data's targets beside the predictions.",
         )
 
 
 def _shifted(data: ForeignData, given: Predictions) -> Iterable[Finding]:
-    """Answers that fit the next or the previous row far better than their own."""
+    """Answers that match the next or the previous row far better than their own."""
     own = same_answers(data.task, given.answers, given.examples.target).mean()
     for by, where in ((-1, "previous"), (1, "next")):
         fits = same_answers(data.task, given.answers, np.roll(given.examples.target, -by, axis=0)).mean()
@@ -162,12 +162,12 @@ def _left_out(data: ForeignData, keys: list[bytes]) -> Iterable[Finding]:
                 "data",
                 f"{there:,} of the {len(examples):,} examples of {split} have a prediction.",
                 {"predicted": there, "n": len(examples), "split": split},
-                "Predict all of them, or say how these were chosen.",
+                "Predict all of them, or report how these were chosen.",
             )
 
 
 def _mostly_wrong(data: ForeignData, given: Predictions, findings: list[Finding]) -> Iterable[Finding]:
-    """Whole answers of which fewer than half are right, where nothing found explains it: nobody should read `fine`."""
+    """A warning if fewer than half of the answers are right and no other finding explains it."""
     task, right = data.task, same_answers(data.task, given.answers, given.examples.target)
     if task.kind == "class" or right.mean() >= MOSTLY or any(finding.level == "error" for finding in findings):
         return
@@ -181,7 +181,7 @@ def _mostly_wrong(data: ForeignData, given: Predictions, findings: list[Finding]
         "explains "
         f"the others, such as {shown}.",
         {"right": int(right.sum()), "n": len(given)},
-        "Read some wrong answers beside their targets; if they follow no rule, train longer.",
+        "Compare some wrong answers with their targets; if they follow no rule, train longer.",
     )
 
 
@@ -191,7 +191,7 @@ def _spelled(task: Task, answer: np.ndarray) -> str:
 
 
 def _one_answer_at_lengths(data: ForeignData, given: Predictions) -> Iterable[Finding]:
-    """Classifiers that answer one class to everything at some lengths, and not at all of them."""
+    """Classifiers that give a constant answer at some lengths but not at all of them."""
     if data.task.kind != "class" or len(np.unique(given.answers)) < 2:
         return
     length = np.asarray(data.task.features(given.examples.source)["length"])
@@ -208,8 +208,8 @@ def _one_answer_at_lengths(data: ForeignData, given: Predictions) -> Iterable[Fi
             "constant-answer",
             "error",
             "model",
-            f"At length {places} every answer is {said}, whatever the sequence: the accuracies there ({rights}) are "
-            "that class's share and nothing else.",
+            f"At length {places} every answer is {said}, whatever the sequence: the accuracies there ({rights}) "
+            "are only that class's share.",
             {"lengths": [one for one, *_ in constant], "accuracy": [right for *_, right, _ in constant]},
-            "Do not report an accuracy for these lengths; say that the model answers one class there.",
+            "Do not report accuracies at these lengths; report that the answer is constant there.",
         )

@@ -1,6 +1,6 @@
-"""Results as text, all as objects, lists and numbers.
+"""Reads results in text form, all as objects, lists and numbers.
 
-JSON, JSON lines, CSV, YAML, printed logs, and tables of Markdown, of LaTeX and of columns set with spaces.
+The forms are JSON, JSON lines, CSV, YAML, printed logs, and tables in Markdown, LaTeX or aligned columns.
 """
 
 import ast
@@ -25,20 +25,20 @@ AT_HEAD = re.compile(r"\b(?:L|layer|block)\s*([0-9]+)[\s.,:/_-]*(?:H|head)\s*([0
 LONE = re.compile(r"(?<![0-9.])(?:[01]?\.[0-9]+|[0-9]{1,3}(?:\.[0-9]+)?\s*%)")
 RATIO = re.compile(r"\s*([0-9]+)\s*(?:/|of|out of)\s*([0-9]+)\s*")
 SPREAD = re.compile(r"\s*\(?\s*(?:±|\+/?-|\$?\\pm\$?)\s*[0-9.,]+\s*(%?)\s*\)?\s*$")
-"""What stands after an average: ± 0.01."""
+"""The deviation after an average: ± 0.01."""
 UNJOINED = re.compile(
     r"\b((?:(?:train|training|val|valid|validation|test|dev|eval)[ _-]?)?(?:acc|accuracy|loss|exact match))\s+"
     r"(?=[0-9.]+\s*%?(?![0-9A-Za-z/]))",
     re.IGNORECASE,
 )
-"""A measure and its number with nothing between them: acc 93.2%."""
+"""A measure directly followed by its number: acc 93.2%."""
 COLUMNS = re.compile(r"acc|len|epoch|step|head|layer|encod|model|drop|\b[0-9]{1,4}\b", re.IGNORECASE)
-"""What the first line of a table names."""
+"""Words in the first line of a table."""
 RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule)|\\(?:text\w+|math\w+|emph)(?=\{)|[${}]")
 
 
 def content_of(path: Path, text: str) -> Any:
-    """What a file of results holds; its suffix says how it is written."""
+    """The content of a file of results, parsed by its suffix."""
     suffix, tag = path.suffix.lower(), path.stem.rpartition("tag-")[2]
     if not text.strip():
         raise InputError(f"{path.name} is empty")
@@ -73,7 +73,7 @@ def _json(name: str, text: str, whole: str) -> Any:
 
 
 def _decimal_commas(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows with points for decimal commas, where a cell can be nothing else."""
+    """Replace decimal commas by points, in cells that can only be decimal numbers."""
     comma = re.compile(r"[-+]?[0-9]{1,3},[0-9]+\s*%?")
     if not any(comma.fullmatch(value) for row in rows for value in row.values()):
         return rows
@@ -84,7 +84,7 @@ def _decimal_commas(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _markdown(text: str) -> list[dict[str, Any]]:
-    """The rows of every table of a Markdown page, without emphasis, and what its other lines print."""
+    """The rows of every table of a Markdown page, without emphasis, and the parsed other lines."""
     rows: list[dict[str, str]] = []
     rest: list[str] = []
     head: list[str] | None = None
@@ -106,14 +106,14 @@ def _markdown(text: str) -> list[dict[str, Any]]:
 
 
 def _bars(text: str) -> str:
-    """A table of LaTeX as one of Markdown."""
+    """Convert a LaTeX table to Markdown."""
     lines = [RULES.sub("", line).replace("\\%", "%").strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     return "\n".join("| " + line.rstrip("\\ ").replace("&", "|") + " |" if "&" in line else line for line in lines)
 
 
 def _yaml(text: str) -> Any:
-    """The part of YAML that holds results: names, numbers and lists, one inside the other by their indent."""
+    """Parse the part of YAML that results use: names, numbers and lists, nested by indentation."""
     lines = [re.sub(r"(^|\s)#.*", "", line).rstrip() for line in text.splitlines()]
     pairs = [(len(line) - len(line.lstrip()), line.strip()) for line in lines if line.strip(" -.")]
     return _yaml_block(pairs)
@@ -145,10 +145,10 @@ def _yaml_value(text: str) -> Any:
 
 
 def _aligned(lines: list[str]) -> tuple[list[Any], list[str]]:
-    """Tables whose columns are set with spaces, as numpy and pandas print them, and the lines that are in none.
+    """Tables with aligned columns, as numpy and pandas print them, and the lines outside of tables.
 
-    The first line names the columns; pandas puts a number before each row. Without such a line, rows of numbers are
-    lists, and a column of them is one list.
+    The first line names the columns; pandas puts an index before each row. Without a first line, rows of numbers are
+    lists, and a single column is one list.
     """
     rows: list[Any] = []
     rest: list[str] = []
@@ -167,7 +167,7 @@ def _aligned(lines: list[str]) -> tuple[list[Any], list[str]]:
 
 
 def _plain(cell: str) -> str:
-    """A number as a person writes it: numpy writes 3.200000000000000000e+01 for 32."""
+    """A number in ordinary notation: 32 for numpy's 3.200000000000000000e+01."""
     number = as_number(cell) if re.fullmatch(r"[-+0-9.]+[eE][-+0-9]+", cell) else None
     if number is None:
         return cell
@@ -175,9 +175,9 @@ def _plain(cell: str) -> str:
 
 
 def _printed(text: str) -> Any:
-    """The names and numbers of printed lines, a row for each line, with its epoch, length and heading.
+    """The names and numbers of printed lines, one row per line, with its epoch, length and heading.
 
-    A line without an epoch is of the last one above it.
+    A line without an epoch belongs to the last epoch above it.
     """
     tables, lines = _aligned(text.splitlines())
     rows: list[Any] = []
@@ -213,9 +213,7 @@ def _printed(text: str) -> Any:
 
 
 def as_number(value: Any) -> Decimal | None:
-    """The number that a value is or spells, as printed: per cent without its sign, 824/2000 as a share, 0.93 ± 0.01 as
-    0.93.
-    """
+    """The number in a value: per cent without the sign, 824/2000 as a share, 0.93 ± 0.01 as 0.93."""
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return None
     if isinstance(value, str) and (ratio := RATIO.fullmatch(value)) and 1 < int(ratio[2]) >= int(ratio[1]):

@@ -1,9 +1,9 @@
-"""What the data alone explains of a published table.
+"""Explains a published table by the data alone.
 
-Each candidate is a simple thing a broken or trivial model does, with the accuracy that it has on the files. A published
-number that equals a candidate's, to the last digit printed, needs no other explanation. How surprising that would be
-for another model is stated: the chance that one of all the claims of the table lands as near. What nothing here
-explains is said to be not explained, with what it was compared with.
+Each candidate is a simple behaviour of a broken or trivial model, with its accuracy on the files. A published number
+that equals a candidate's to the last printed digit needs no other explanation. The finding states how likely that would
+be for another model: the probability that any claim of the table is that close by chance. Numbers without an
+explanation are listed, with everything they were compared with.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,23 +23,24 @@ from headway.statistics import above_share, binomial_between, holm
 from headway.tasks import Task
 
 SURPRISING = 0.01
-"""A coincidence less likely than this, over all claims and candidates, is taken for none: an error."""
+"""Probability of a coincidence, over all claims and candidates, below which a match is an error."""
 PERHAPS = 0.05
-"""Below this a coincidence is worth a warning: too likely to be called found."""
+"""Probability of a coincidence below which a match is a warning."""
 ROUNDING = 1e-7
-"""Room for the last bit of a share that was printed in full, in single precision: 0.4975000023841858."""
+"""Tolerance for a share printed in full in single precision: 0.4975000023841858."""
 REGIONS = (0.05, 0.9)
-"""Accuracies of whole answers below the first belong to models that learned nothing, those from the second on to models
-that learned; no defect here gives the latter. Inside its region any count is as likely as another."""
+"""Accuracies of whole answers below the first limit mean that nothing was learned, those above the second that the task
+was learned; no defect here gives the latter. Inside a region all counts are equally likely.
+"""
 IMPROBABLE = 1e-4
-"""Chance below which a classifier that is less often right than the rarer class is no accident."""
+"""Probability below which a classifier worse than the rarer class is not an accident."""
 
 
 NOTHING_SAID = Finding(
     "not-examined",
     "warning",
     "claims",
-    "Of no model as a whole is an accuracy given, so what is said of its heads could not be held against anything.",
+    "No accuracy of a whole model is given, so its head results have no baseline to compare with.",
     {},
     'Give the accuracy before any head is removed, such as {"baseline": 0.99}.',
 )
@@ -49,7 +50,7 @@ Match = tuple[Claim, list[tuple[Point, Share]], float]
 
 
 def examine_results(results: Path, data: Path) -> Diagnosis:
-    """The diagnosis of a table of results, from the data that it was measured on."""
+    """The diagnosis of a table of results, from the data on which it was measured."""
     found = read_data(data)
     table = read_results(results, found.set_lengths)
     findings = [*not_examined(found), *explain(table, found), *overlap_of_measured(found)]
@@ -57,7 +58,7 @@ def examine_results(results: Path, data: Path) -> Diagnosis:
 
 
 def explain(table: PublishedResults, data: ForeignData) -> list[Finding]:
-    """What the data explains of each claim, and what it does not."""
+    """The claims that the data explains, and those that it does not."""
     claims = claims_of(table.series)
     explained = list(_coincidences(claims, data))
     told = {claim for _, matches in explained for claim, _, _ in matches}
@@ -84,7 +85,7 @@ def _equals(point: Point, share: Share) -> bool:
 
 
 def _coincidences(claims: list[Claim], data: ForeignData) -> Iterable[tuple[Finding, list[Match]]]:
-    """Claims whose numbers are a candidate's, those of one candidate together."""
+    """Claims whose numbers equal a candidate's, grouped by candidate."""
     candidates = candidates_of(data.task)
     counted = [claim for claim in claims if _low(claim)]
     explained: set[Claim] = set()
@@ -102,7 +103,7 @@ def _coincidences(claims: list[Claim], data: ForeignData) -> Iterable[tuple[Find
 
 
 def _alike(matches: list[Match]) -> Iterable[list[Match]]:
-    """Matches that are the same numbers at the same places."""
+    """Groups of matches with the same numbers at the same lengths."""
     groups: dict[tuple[tuple[object, str], ...], list[Match]] = {}
     for match in matches:
         groups.setdefault(tuple((point.place, point.text) for point, _ in match[1]), []).append(match)
@@ -110,12 +111,12 @@ def _alike(matches: list[Match]) -> Iterable[list[Match]]:
 
 
 def _low(claim: Claim) -> list[Point]:
-    """The numbers that a candidate could have: those of a model that learned are none of them."""
+    """The points that a candidate could explain: those below the accuracy of a trained model."""
     return [point for point in claim.points if point.value < REGIONS[1]]
 
 
 def _matched(candidate: Candidate, claim: Claim, data: ForeignData) -> tuple[list[tuple[Point, Share]], float] | None:
-    """The points that are the candidate's, and how likely that many would be for another model."""
+    """The points that equal the candidate's accuracy, and the probability of so many matches for another model."""
     known = [point for point in _low(claim) if sets_of(data, point)]
     found = {}
     for point in known:
@@ -146,10 +147,10 @@ def _matched(candidate: Candidate, claim: Claim, data: ForeignData) -> tuple[lis
 
 
 def _chance(task: Task, point: Point, share: Share) -> float:
-    """How often a model that does something else would print this number.
+    """The probability that a model with another behaviour would print this number.
 
-    A classifier may be as often right and not be constant: its count is binomial around the share. Of whole answers
-    any count of the same region is as likely as another.
+    A classifier that is not constant can have the same accuracy: its count is binomial around the share. For whole
+    answers, all counts of the same region are equally likely.
     """
     low = int(np.ceil((point.value - point.half - ROUNDING) * share.n))
     high = int(np.floor((point.value + point.half + ROUNDING) * share.n))
@@ -193,13 +194,13 @@ def _coincidence(candidate: Candidate, alike: list[Match], data: ForeignData, tr
     fix = (
         candidate.fix
         if sure
-        else f"Examine the predictions, which decide it (--predictions). If it is so: {candidate.fix}"
+        else f"Examine the predictions to decide (--predictions). If they confirm it: {candidate.fix}"
     )
     return Finding(candidate.check, "error" if sure else "warning", "claims", evidence, numbers, fix)
 
 
 def _shown(rows: list[tuple[Point, Share]]) -> str:
-    """The numbers that there is data for, as printed."""
+    """The printed numbers for which there is data."""
     return " ".join(point.text for point, _ in rows)
 
 
@@ -208,7 +209,7 @@ def _in_percent(share: float) -> str:
 
 
 def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point, Share]]:
-    """The numbers that there is data for, each with the share of the more frequent class where it was measured."""
+    """The numbers for which there is data, each with the share of the more frequent class."""
     rows = []
     for point in points:
         for examples in sets_of(data, point)[:1]:
@@ -218,7 +219,7 @@ def _class_rows(points: Iterable[Point], data: ForeignData) -> list[tuple[Point,
 
 
 def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Classifiers no better than the more frequent class: nowhere, or nowhere past training or from some length on."""
+    """Classifiers no better than the more frequent class: at all lengths, beyond training, or from some length on."""
     if data.task.kind != "class":
         return
     for claim in claims:
@@ -238,14 +239,14 @@ def _no_better(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
                 f"answer (smallest p {min(holm(p)):.2g} after Holm, {rows[0][1].n:,} examples each)."
             )
             numbers = {"published": [point.value for point, _ in rows], "p": p, "n": [share.n for _, share in rows]}
-            fix = "Say that it is at chance there; do not compare such numbers with each other."
+            fix = "Report that it is at chance there; do not compare such numbers with each other."
             numbers["claims"] = [claim.shown]
             yield Finding("no-better-than-majority", "warning", "claims", evidence, numbers, fix)
             break
 
 
 def _tail_at_chance(rows: list[tuple[Point, Share]]) -> tuple[list[tuple[Point, Share]], str]:
-    """The longest lengths, two or more, from which on no number is better than the more frequent class."""
+    """The longest lengths (two or more) from which no number is better than the more frequent class."""
     tail: list[tuple[Point, Share]] = []
     for point, share in sorted(
         (row for row in rows if isinstance(row[0].place, int)), key=lambda row: -int(str(row[0].place))
@@ -257,7 +258,7 @@ def _tail_at_chance(rows: list[tuple[Point, Share]]) -> tuple[list[tuple[Point, 
 
 
 def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Classifiers that are less often right than the rarer class would be: their classes are exchanged."""
+    """Classifiers that are worse than always giving the rarer class: their classes are exchanged."""
     if data.task.kind != "class":
         return
     for claim in claims:
@@ -267,8 +268,8 @@ def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
         ]
         if rows and max(holm(p)) < IMPROBABLE:
             evidence = (
-                f"{claim.label or 'the model'}: {_shown(rows)} is everywhere less than a model gets that gives the "
-                "rarer class always. The answers follow the question, and the classes are exchanged."
+                f"{claim.label or 'the model'}: {_shown(rows)} is everywhere below the accuracy of always giving "
+                "the rarer class. The answers depend on the input, but the classes are exchanged."
             )
             numbers = {"published": [point.value for point, _ in rows], "p": p, "n": [share.n for _, share in rows]}
             numbers["claims"] = [claim.shown]
@@ -277,7 +278,7 @@ def _exchanged(claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
 
 
 def _impossible(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Numbers that no count of right answers out of the file's examples gives; a log averages over training batches."""
+    """Numbers that no count of right answers on the files gives; logs of training batches are excluded."""
     heads = [Claim(one.label, one.points, one.kind) for one in series if one.kind == "head"]
     for claim in (*claims, *heads):
         rows = [
@@ -292,7 +293,7 @@ def _impossible(series: Iterable[Series], claims: list[Claim], data: ForeignData
         ]
         if bad:
             shown = ", ".join(f"{point.text} of {n:,}" for point, n in bad[:5])
-            evidence = f"{shown}: no whole number of right answers gives that accuracy on your files."
+            evidence = f"{shown}: no number of right answers gives that accuracy on your files."
             numbers = {"values": [point.value for point, _ in bad], "n": [n for _, n in bad]}
             fix = "Find out which examples it was measured on, or whether it is an average."
             yield Finding("impossible-accuracy", "warning", "claims", evidence, numbers, fix)
@@ -303,27 +304,27 @@ def _possible(point: Point, n: int) -> bool:
 
 
 def _unread(table: PublishedResults, claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Numbers that could not be examined: lengths and splits without data, and names that say nothing."""
+    """Numbers that could not be examined: lengths and splits without data, and uninformative names."""
     points = [point for claim in claims for point in claim.points if not sets_of(data, point)]
     lengths = sorted({point.place for point in points if isinstance(point.place, int)})
     if lengths:
         shown = ", ".join(map(str, lengths))
-        evidence = f"There is no test example of length {shown} in the data, so these numbers could not be examined."
-        fix = "Give the directory that they were measured on."
+        evidence = f"The data has no test examples of length {shown}, so these numbers could not be examined."
+        fix = "Name the directory on which they were measured."
         yield Finding("length-without-data", "warning", "claims", evidence, {"lengths": lengths}, fix)
     splits = sorted({str(point.split) for point in points if not isinstance(point.place, int)})
     if splits:
         evidence = f"The data has no {' and no '.join(splits)} examples, so accuracies of them could not be examined."
-        fix = "Give the directory with all splits."
+        fix = "Name the directory with all splits."
         yield Finding("not-examined", "warning", "claims", evidence, {"splits": splits}, fix)
     if table.missing:
         names = ", ".join(table.missing[:5]) + (" and more" if len(table.missing) > 5 else "")
-        evidence = f"There is no number where an accuracy should stand: {names}."
+        evidence = f"The accuracy is missing: {names}."
         fix = "Find out why it is not a number, and measure again."
         yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.missing)}, fix)
     if table.unread:
         names = ", ".join(table.unread[:5]) + (" and more" if len(table.unread) > 5 else "")
-        evidence = f"Nothing says what these numbers are, so they were not examined: {names}."
+        evidence = f"These numbers have no name that shows their meaning, so they were not examined: {names}."
         fix = "Name them: accuracy, drop, a length such as 32, a head such as enc0.h1."
         yield Finding("not-examined", "warning", "claims", evidence, {"names": list(table.unread)}, fix)
     if table.doubtful:
@@ -337,7 +338,7 @@ def _unread(table: PublishedResults, claims: list[Claim], data: ForeignData) -> 
 
 
 def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str]) -> Iterable[Finding]:
-    """What nothing that is known here gives: compared with what, and that this is no proof of anything."""
+    """Claims that no candidate explains, and the candidates that they were compared with."""
     known = [claim for claim in claims if any(sets_of(data, point) for point in claim.points)]
     if not known:
         return
@@ -350,8 +351,8 @@ def _not_explained(claims: list[Claim], data: ForeignData, aside: Sequence[str])
         evidence += " They were read as per cent."
     if aside:
         evidence += (
-            f" Left aside, as another measure or a setting: {', '.join(aside[:5])}{' and more' * (len(aside) > 5)}."
+            f" Ignored, as another measure or a setting: {', '.join(aside[:5])}{' and more' * (len(aside) > 5)}."
         )
     numbers = {"candidates": len(candidates), "series": len(known), "claims": [claim.shown for claim in known]}
-    fix = "A table cannot show that a model is sound; its answers can: headway doctor --predictions."
+    fix = "A table cannot show that a model works; its answers can: headway doctor --predictions."
     yield Finding("not-explained", "warning", "claims", evidence, numbers, fix)

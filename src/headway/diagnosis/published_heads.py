@@ -1,4 +1,4 @@
-"""What a published table of heads can say: nothing of a model with nothing to lose, or of drops inside the noise."""
+"""Checks of a published table of heads: a baseline without accuracy to lose, and drops inside the noise."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ HOPELESS = 0.02
 
 
 def _baseline_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> Point | None:
-    """The accuracy that a table of heads starts from: its baseline, drop plus accuracy, or the only one."""
+    """The baseline accuracy of a table of heads: given, or drop plus accuracy, or the only accuracy."""
     baselines = {other.label: other.points[0] for other in series if other.kind == "baseline"}
     found = baselines.get(f"{one.label} baseline".strip())
     if found is not None or len(baselines) == 1:
@@ -33,7 +33,7 @@ def _baseline_of(one: Series, series: Iterable[Series], claims: list[Claim]) -> 
 
 
 def nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Tables of heads on a model with so few right answers, or so near to guessing, that no head can lose any."""
+    """Tables of heads of a model with too few right answers, or too close to guessing, for a drop."""
     for one in series:
         base = _baseline_of(one, series, claims) if one.kind in ("head", "drop") else None
         base = one.points[0] if one.kind == "baseline" and one.points[0].value < HOPELESS else base
@@ -53,24 +53,24 @@ def nothing_to_lose(series: Iterable[Series], claims: list[Claim], data: Foreign
                 continue
             why = f"{right:,} right answers of {n:,} are all there is"
         evidence = (
-            f"The accuracy before any head is removed is {base.text}, and {why}: nothing can be lost here, so nothing "
-            f"was measured: what is said of heads says nothing about them."
+            f"The accuracy before any head is removed is {base.text}, and {why}: there is no accuracy to lose, so "
+            "the drops of heads mean nothing."
         )
         numbers = {"baseline": base.value, "n": n, "heads": len(one.points), "claims": [base.text]}
-        fix = "Train the model until it answers far more than guessing does; then ablate."
+        fix = "Train the model until it is far better than guessing; then ablate."
         yield Finding("nothing-to-lose", "error", "claims", evidence, numbers, fix)
         return
 
 
 def _least(heads: int, n: int) -> int:
-    """The fewest lost answers that can be told from none, for so many heads."""
+    """The smallest number of lost answers that is significant for this many heads."""
     return next((k for k in range(1, n + 1) if heads * float(mcnemar(k, 0)) <= 0.05), n + 1)
 
 
 def drops_inside_noise(series: Iterable[Series], claims: list[Claim], data: ForeignData) -> Iterable[Finding]:
-    """Drops of ablated heads that one test set of this size cannot tell from none, in the best case.
+    """Drops of ablated heads that are not significant on a test set of this size, even in the best case.
 
-    The best case is that the head's removal turned no wrong answer into a right one.
+    In the best case, removing the head turned no wrong answer into a right one.
     """
     told = {one.label for one in series if one.kind == "drop"}
     n = len(data.measured[0])
@@ -88,12 +88,12 @@ def drops_inside_noise(series: Iterable[Series], claims: list[Claim], data: Fore
         least = _least(len(drops), n)
         if weak:
             evidence = (
-                f"{len(weak)} of {len(drops)} heads have a drop that {n:,} examples cannot tell from none even if "
+                f"{len(weak)} of {len(drops)} heads have a drop that is not significant on {n:,} examples, even if "
                 f"nothing was gained: {', '.join(weak[:5])}. For {len(drops)} heads it takes {percent(least / n)} "
                 f"({least} examples)."
             )
             numbers = {"weak": len(weak), "heads": len(drops), "n": n, "smallest": least / n}
-            fix = "Call these undecided; measure on more examples, or on several seeds."
+            fix = "Report these as undecided; measure on more examples or several seeds."
             yield Finding("drop-inside-noise", "warning", "claims", evidence, numbers, fix)
 
 

@@ -1,4 +1,4 @@
-"""The tables people publish: accuracy by length, by ablated head, by epoch, or a single one.
+"""Reads published tables: accuracy by length, by ablated head, by epoch, or a single number.
 
     {"sinusoidal": {"32": 0.546, "64": 0.486}, "learned": {"32": 0.546, "64": 0.486}}
     [{"encoding": "learned", "length": 32, "accuracy": 0.546}]
@@ -7,8 +7,8 @@
     {"accuracy": "41.2 %"}
     Epoch 3/30 | train_acc: 0.5093 | val_acc: 0.4935
 
-JSON, JSON lines, CSV (with commas or semicolons, points or decimal commas), Markdown tables and printed text. Every
-name on the way to a number is read for what it says (`cells`); what is left names the model.
+JSON, JSON lines, CSV (with commas or semicolons, points or decimal commas), Markdown tables and printed text. The names
+on the path to a number are interpreted by `cells`; the remaining names are the model's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,16 +24,18 @@ from headway.diagnosis.rows import read_text, words_of
 from headway.errors import InputError
 
 BY_PROGRAM = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
-"""Suffixes of files in which numbers are as a program wrote them, without the zeros at their end."""
+"""Suffixes of files written by programs, which omit trailing zeros."""
 ONE = Decimal("1.000001")
-"""What a sum of single-precision numbers may give for 1."""
+"""Largest value that a sum of single-precision shares may give for 1."""
 HUNDREDTH = Decimal("0.005")
 """Half of the last unit of a share with two digits."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One published number: its length or head, its split, as printed, as a share, and half of its last unit."""
+    """One published number: its length or head, its split, its text, its value as a share, and half of its
+    last unit.
+    """
 
     place: int | str | None
     text: str
@@ -47,7 +49,7 @@ class Point:
 class Series:
     """The numbers of one model.
 
-    `kind` is `length`, `head`, `drop` (a head's), `baseline` (of the heads), `epochs` or `single` (its splits).
+    `kind` is `length`, `head`, `drop` (of a head), `baseline` (of heads), `epochs` or `single`.
     """
 
     label: str
@@ -57,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Claim:
-    """Numbers that one model is said to have: every model by length, a single accuracy, or a baseline of heads."""
+    """The numbers claimed for one model: by length, a single accuracy, or a baseline of heads."""
 
     label: str
     points: tuple[Point, ...]
@@ -70,10 +72,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """Every series of a file, and the names of numbers that may be accuracies and could not be read as such.
+    """Every series of a file, and the names of numbers that could not be read as accuracies.
 
-    `missing` are the names of accuracies where no number stands; `aside` those of numbers that are another measure;
-    `doubtful` those of numbers that may be a measure's or a model's.
+    `missing` names accuracies without a number, `aside` names numbers of other measures, and `doubtful` names numbers
+    that may be a measure's or a model's.
     """
 
     series: tuple[Series, ...]
@@ -84,7 +86,7 @@ class PublishedResults:
 
 
 def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
-    """Every series of numbers in the file; `lengths` are those of the data's test files, for lists that name none."""
+    """Every series of numbers in the file; `lengths` are those of the data's test files, for lists without lengths."""
     try:
         text = read_text(path)
     except InputError as problem:
@@ -92,7 +94,7 @@ def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
     try:
         content = content_of(path, text)
         if as_number(content) is not None:
-            raise InputError(f'a number alone; say what it is, such as {{"accuracy": {content}}}')
+            raise InputError(f'a single number; name it, such as {{"accuracy": {content}}}')
         cells = list(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths)))
         return _table(cells, by_program=path.suffix.lower() in BY_PROGRAM)
     except InputError as problem:
@@ -128,7 +130,7 @@ def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
     groups = {key: _last(rows) if key[0] == "length" else rows for key, rows in groups.items()}
     read = {cell.number for rows in groups.values() for _, cell in rows}
     if not groups and missing:
-        raise InputError(f"no number where an accuracy is named: {', '.join(missing)}")
+        raise InputError(f"accuracies without a number: {', '.join(missing)}")
     if not groups:
         raise InputError(
             "no accuracy found; lengths such as 32, heads such as enc0.h1, or a key such as 'accuracy' are needed"
@@ -151,7 +153,9 @@ def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
         )
     ]
     _check(series)
-    left = [name for name, number in unread.items() if number not in read]  # What is read elsewhere is said twice.
+    left = [
+        name for name, number in unread.items() if number not in read
+    ]  # Numbers that were read elsewhere are repeats.
     doubtful = _doubtful(cells)
     others = [" ".join(one.path[:2]) for one in cells if one.measure == "other" and 0 < one.number < 1]
     aside = dict.fromkeys(name for name in others if name not in doubtful)
@@ -159,7 +163,7 @@ def _table(cells: list[Cell], *, by_program: bool) -> PublishedResults:
 
 
 def _doubtful(cells: list[Cell]) -> list[str]:
-    """Names that read as a measure or a setting, over numbers that could be accuracies at several lengths."""
+    """Names that look like a measure or a setting, of numbers that could be accuracies at several lengths."""
     columns: dict[str, dict[int | None, Decimal]] = {}
     for cell in (cell for cell in cells if cell.measure == "doubtful"):
         name = " ".join([*cell.names, *(part for part in cell.path if not part.strip().isdigit())])
@@ -174,13 +178,13 @@ def _doubtful(cells: list[Cell]) -> list[str]:
 
 
 def _last(rows: list[tuple[int | str | None, Cell]]) -> list[tuple[int | str | None, Cell]]:
-    """Of accuracies by length that are given for many epochs, those of the last."""
+    """The accuracies by length of the last epoch."""
     last = max((cell.epoch for _, cell in rows if cell.epoch is not None), default=None)
     return [(place, cell) for place, cell in rows if cell.epoch == last]
 
 
 def _kind(cell: Cell) -> str | None:
-    """What a number is; None where nothing says that it is an accuracy."""
+    """The kind of a number; None if nothing marks it as an accuracy."""
     numbered = any(map(str.isdigit, "".join(cell.head)))
     if cell.measure == "baseline" and cell.length is None:
         return "baseline"
@@ -196,7 +200,7 @@ def _kind(cell: Cell) -> str | None:
 
 
 def _apart(points: tuple[Point, ...]) -> Iterable[tuple[Point, ...]]:
-    """Points of one place more than once are several series, in the order of the file."""
+    """Split points with repeated coordinates into several series, in the order of the file."""
     series: list[dict[Any, Point]] = []
     for point in points:
         key = (point.place, point.split, point.epoch)
@@ -209,7 +213,7 @@ def _apart(points: tuple[Point, ...]) -> Iterable[tuple[Point, ...]]:
 
 
 def _check_one_unit(accuracies: list[Cell]) -> None:
-    """Raise where one accuracy must be per cent and another looks like a share."""
+    """Raise if one accuracy must be per cent and another looks like a share."""
     above = [cell.text for cell in accuracies if cell.number > 20]
     below = [cell.text for cell in accuracies if 0 < cell.number <= 1 and not cell.percent]
     if above and below:
@@ -217,17 +221,17 @@ def _check_one_unit(accuracies: list[Cell]) -> None:
 
 
 def _tenths(rows: list[tuple[int | str | None, Cell]]) -> bool:
-    """Whether no number has a second digit: a program that writes 0.5 at every length means 0.5000."""
+    """Whether no number has a second decimal digit: a program that writes 0.5 everywhere means 0.5000."""
     return all(_half(cell.number) >= Decimal("0.05") and not cell.percent for _, cell in rows)
 
 
 def _points(
     rows: list[tuple[int | str | None, Cell]], percent: bool, beside: Sequence[Cell], least: Decimal | None
 ) -> tuple[Point, ...]:
-    """The values as shares, all rounded to the most digits of one: a program prints .5 for .500.
+    """The values as shares, all with the precision of the most precise one, since programs print .5 for .500.
 
-    What is taken for per cent is shown as per cent, so that a reader sees it. A baseline has its heads' digits, and
-    tenths in a file that a program wrote have those of all its accuracies, or two: no program rounds to tenths.
+    Values read as per cent are shown as per cent. A baseline has the precision of its heads. Values with one decimal in
+    a file written by a program get the precision of all its accuracies, at least two decimals.
     """
     scales = [Decimal(100) if percent or cell.percent else Decimal(1) for _, cell in rows]
     halves = [_half(cell.number) / scale for (_, cell), scale in zip(rows, scales, strict=True)]
@@ -256,11 +260,11 @@ def _check(series: list[Series]) -> None:
     for found in series:
         for point in found.points:
             if not -ONE <= point.value <= ONE or (found.kind != "drop" and point.value < 0):
-                raise InputError(f"{point.text} is no accuracy; a share or per cent needed")
+                raise InputError(f"{point.text} is not an accuracy; needs a share or per cent")
 
 
 def claims_of(series: Iterable[Series]) -> list[Claim]:
-    """What is claimed, each once: heads are no claims of their own, and of a log the last epoch is one."""
+    """The claims of a table, each once; heads are not claims, and a log claims its last epoch."""
     claims: dict[tuple[tuple[object, ...], ...], Claim] = {}
     for one in series:
         points = _last_epoch(one) if one.kind == "epochs" else one.points

@@ -1,4 +1,4 @@
-"""Rows of any program as examples of a task: what form they have, their tokens, and the task that they are of."""
+"""Converts rows of any program to examples of a task, and infers the task."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class Record:
-    """One example of a file: source and target as tokens (or a class), and where it stands."""
+    """One example of a file: source and target as tokens (or a class), and its location."""
 
     source: list[int]
     target: list[int]
@@ -45,7 +45,7 @@ class Record:
 
 
 def said_length(row: Any) -> int | None:
-    """The length that a row gives for itself."""
+    """The length that a row states."""
     said = next((row[key] for key in LENGTH_KEYS if key in row), None) if isinstance(row, dict) else None
     return int(said) if type(said) is int or (isinstance(said, str) and said.strip().isdigit()) else None
 
@@ -55,7 +55,7 @@ def filled_targets(task: Task, records: list[Record]) -> list[Record]:
 
 
 def form_of(rows: list[Any], place: str) -> str:
-    """Which task the examples are of, told from all of them: their keys, their targets, and where a + stands."""
+    """The task of the examples, inferred from their keys, their targets and the position of +."""
     votes: Counter[str] = Counter()
     for row in rows:
         source, target = _source_of(row, place), value_of(row, TARGET_KEYS, place)[1]
@@ -93,7 +93,7 @@ def _is_class(value: Any) -> bool:
 
 
 def plus_of(files: dict[str, Rows]) -> int:
-    """The id that stands in the middle of every input: 10 in the course's files, another in some programs."""
+    """The id in the middle of every input: 10 in the course's files, another in some programs."""
     seen: Counter[int] = Counter()
     for found in files.values():
         for row in found.rows:
@@ -104,13 +104,13 @@ def plus_of(files: dict[str, Rows]) -> int:
 
 
 def _source_of(row: Any, place: str) -> Any:
-    """A row's source: a list, or a text that reads like a sum; texts of numbers are lists."""
+    """A row's source: a list, or text that looks like a sum; text of numbers becomes a list."""
     source = value_of(row, SOURCE_KEYS, place)[1]
     if isinstance(source, str) and not SUM.fullmatch(source) and (match := NUMBERS.fullmatch(source)):
         source = [int(one) for one in re.split(r"[\s,;]+", match[1])]
     length = said_length(row)
     if isinstance(source, list) and length is not None and 0 < length < len(source):
-        return source[:length]  # The rest is padding that the file says is none of the sequence.
+        return source[:length]  # The rest is padding by the file's own length.
     return source
 
 
@@ -159,9 +159,9 @@ def _sequence_source(value: Any, place: str) -> list[int]:
 
 
 def answer_of(form: str, value: Any, key: str, place: str) -> list[int]:
-    """The tokens of an answer up to the first that is no symbol of the course's files; one class for a sequence.
+    """The tokens of an answer up to the first that is not a symbol of the course's files; a class for sequences.
 
-    Ids from 11 up and other characters are another program's start, end and padding.
+    Ids from 11 on and other characters are another program's start, end and padding tokens.
     """
     if form == "sortedness":
         value = CLASSES.get(value.strip().lower(), value) if isinstance(value, str) else value
@@ -199,7 +199,7 @@ def _same_widths(records: list[Record]) -> None:
     width = len(records[0].source)
     for record in records:
         if len(record.source) != width:
-            raise InputError(f"{record.place}: input has {len(record.source)} tokens, and the first example {width}")
+            raise InputError(f"{record.place}: input has {len(record.source)} tokens; the first example has {width}")
 
 
 def _addition_text(records: list[Record]) -> Task:
@@ -218,7 +218,7 @@ def _sortedness(records: list[Record]) -> Task:
 def _better_order(
     name: str, options: dict[str, Any], records: list[Record], keys: tuple[str, ...] = ("order",)
 ) -> Task:
-    """The task with the order of digits, of the answer and of what else `keys` name, that most of the targets have."""
+    """The task with the digit orders (of the answer and of the other `keys`) that most targets have."""
     orders = product(("most-significant-first", "least-significant-first"), repeat=len(keys))
     choices = [{**options, **dict(zip(keys, order, strict=True))} for order in orders]
     tasks = [make_task(Choice(name=name, options=choice)) for choice in choices]
@@ -231,7 +231,7 @@ def examples_of(task: Task, records: list[Record]) -> Examples:
 
 
 def targets_of(task: Task, answers: list[list[int]], endless: Iterable[bool] = ()) -> np.ndarray:
-    """Answers as rows, each with its end except the endless ones; classes as they are."""
+    """Answers as rows with an end token, except the endless ones; classes unchanged."""
     if task.kind == "class":
         return np.array([answer[0] for answer in answers], dtype=np.int64)
     eos = task.vocabulary.eos
@@ -241,7 +241,7 @@ def targets_of(task: Task, answers: list[list[int]], endless: Iterable[bool] = (
 
 
 def _filled(rows: list[list[int]], pad: int) -> np.ndarray:
-    """Rows of tokens as one table, padded on the right."""
+    """Rows of tokens as one array, padded on the right."""
     table = np.full((len(rows), max(map(len, rows))), pad, dtype=np.int64)
     for place, row in zip(table, rows, strict=True):
         place[: len(row)] = row
@@ -249,7 +249,7 @@ def _filled(rows: list[list[int]], pad: int) -> np.ndarray:
 
 
 def same_answers(task: Task, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Whether two answers to the same question are the same, row by row, whatever their padding."""
+    """Whether two answers are equal, row by row, ignoring padding."""
     if task.kind == "class":
         return np.asarray(one == other)
     pad = task.vocabulary.pad
@@ -258,7 +258,7 @@ def same_answers(task: Task, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def oracle_agrees(task: Task, examples: Examples) -> np.ndarray:
-    """Whether each target is what the task's oracle answers."""
+    """Whether each target is the oracle's answer."""
     return same_answers(task, examples.target, task.answer(examples.source))
 
 

@@ -1,4 +1,4 @@
-"""Rows of examples in files of any layout: JSON, JSON lines, CSV, text or numpy, one split a file, a folder or a key.
+"""Reads rows of examples from JSON, JSON lines, CSV, text or numpy files, with one split per file, folder or key.
 
 train.json                          [{"input": ..., "target": ...}]
 extrapolation/test_len_32.json      {"examples": [...]}
@@ -35,14 +35,14 @@ PREDICTION_KEYS = (
 )  # fmt: skip
 LENGTH_KEYS = ("length", "len", "lengths")
 PREDICTED = frozenset(PREDICTION_KEYS) - {"output", "outputs"}
-"""Keys that only a file of predictions has."""
+"""Keys that occur only in files of predictions."""
 ROLES = {
     "train": re.compile(r"train|training|trn|tr"),
     "validation": re.compile(r"val|valid|validation|dev"),
     "test": re.compile(r"tests?|testing|eval|evaluation|extrapolation|extrap|ood|heldout|generali[sz]ation|iid"),
 }
 HOLDERS = ("data", "examples", "samples", "rows", "dataset", "items", "records", "predictions", "results", "example")
-"""Keys under which a file keeps its rows, and which name no split."""
+"""Keys that hold a file's rows and do not name a split."""
 ARRAYS = (".npy", ".npz")
 TEXTS = (".txt", ".log", ".out")
 MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
@@ -50,7 +50,7 @@ MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one split: its name, what it is for, its file as the directory sees it, and the rows."""
+    """The rows of one split: its name, its role, its file relative to the directory, and the rows."""
 
     name: str
     role: str
@@ -58,15 +58,15 @@ class Rows:
     rows: list[Any]
     lines: bool = False
     named: bool = True
-    """Whether its file or key says which split it is."""
+    """Whether the file's name or key names the split."""
 
     def place(self, index: int) -> str:
-        """Where a row stands, for a message: `test.json[3]`, or `answers.jsonl line 4`."""
+        """The location of a row for messages: `test.json[3]`, or `answers.jsonl line 4`."""
         return f"{self.path} line {index + 1}" if self.lines else f"{self.path}[{index}]"
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a file name: letters and numbers apart.
+    """Split a file name into words and numbers.
 
     >>> words_of("extrapolation/test_len32")
     ['extrapolation', 'test', 'len', '32']
@@ -75,7 +75,7 @@ def words_of(name: str) -> list[str]:
 
 
 def split_named(name: str) -> str | None:
-    """What a file or key is for, by the words in it: train, validation or test."""
+    """The role of a file or key by the words in its name: train, validation or test."""
     words = words_of(name)
     for role, pattern in ROLES.items():
         if any(pattern.fullmatch(word) for word in words):
@@ -84,7 +84,7 @@ def split_named(name: str) -> str | None:
 
 
 def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows]:
-    """The splits that a file holds; raises where it holds no rows with a source."""
+    """The splits in a file; raises if it has no rows with a source."""
     inside = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
     content, lines = _content_of(path, inside, predictions=predictions)
     if predictions and content == []:
@@ -92,7 +92,7 @@ def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows
     stem = inside.rsplit(".", 1)[0]
     found = list(_parts(inside, stem, content, lines))
     if not found:
-        raise InputError(f"{inside}: a list with at least one example needed, got {str(content)[:40]}")
+        raise InputError(f"{inside}: needs a list with at least one example, got {str(content)[:40]}")
     found = [replace(part, rows=_objects(part.rows, predictions=predictions)) for part in found]
     if not predictions:
         for part in found:
@@ -103,13 +103,13 @@ def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows
 
 
 def _objects(rows: list[Any], *, predictions: bool) -> list[Any]:
-    """Rows as objects; where none is one, each is a prediction by itself."""
+    """Rows as objects; if none is an object, each row is a prediction."""
     alone = predictions and not any(isinstance(row, dict) for row in rows)
     return [as_object(row, SOURCE_KEYS, predictions=alone) for row in rows]
 
 
 def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]:
-    """What a file holds, and whether it is one row a line."""
+    """The content of a file, and whether it has one row per line."""
     suffix = path.suffix.lower()
     if suffix in ARRAYS:
         return _arrays(path, name), False
@@ -121,7 +121,7 @@ def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]
         raise InputError(f"{name} is empty")
     if suffix in (".csv", ".tsv"):
         if predictions and (plain := rows_of_lines(lines, predictions=True)):
-            return plain, True  # Numbers alone, without a first line that names them.
+            return plain, True  # Numbers only, without a header line.
         return rows_of_csv(name, text), False
     if (
         suffix in TEXTS
@@ -133,7 +133,7 @@ def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]
 
 
 def _arrays(path: Path, name: str) -> Any:
-    """The array of an .npy file as a list, those of an .npz file by name."""
+    """The array of an .npy file as a list, or the arrays of an .npz file by name."""
     try:
         found = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
@@ -152,7 +152,7 @@ def read_text(path: Path) -> str:
     """A file's text, without a byte-order mark."""
     content = read_bytes(path)
     if b"\0" in content[:4096] and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{path.name} is no text; save it as CSV or JSON")
+        raise InputError(f"{path.name} is not a text file; save it as CSV or JSON")
     for encoding in ("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "latin-1"):
         try:
             text = content.decode(encoding)
@@ -161,11 +161,11 @@ def read_text(path: Path) -> str:
         if "json" not in path.suffix.lower() and (mark := re.search(r"^<{7} ", text, re.MULTILINE)):
             raise _merge_mark(path.name, text, mark)
         return text
-    raise InputError(f"{path} cannot be read: no text")
+    raise InputError(f"{path} cannot be read: not a text file")
 
 
 def not_json(name: str, text: str, error: Exception) -> InputError:
-    """What to say of a file that is not JSON: merge marks are named as such."""
+    """The error for a file that is not JSON; it names merge conflict marks."""
     if (mark := MERGE.search(text)) is not None:
         return _merge_mark(f"{name} is not JSON:", text, mark)
     return InputError(f"{name} is not JSON: {error}")
@@ -177,7 +177,7 @@ def _merge_mark(name: str, text: str, mark: re.Match[str]) -> InputError:
 
 
 def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
-    """The JSON of a file, and whether it is one object a line."""
+    """The JSON of a file, and whether it has one object per line."""
     objects = [line for line in lines_of(text) if line.strip()]
     if path.suffix.lower() not in (".jsonl", ".ndjson") or not objects:
         try:
@@ -198,7 +198,7 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
 
 
 def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
-    """The rows of a CSV file by its first line; commas, semicolons or tabs between cells."""
+    """The rows of a CSV file by its first line; cells are separated by commas, semicolons or tabs."""
     text = _without_notes(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
@@ -209,7 +209,7 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
             extra = row.get(None, ())
             cells = sum(isinstance(value, str) for value in row.values()) + len(extra)
             wanted = len(reader.fieldnames or ())
-            raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line {wanted}")
+            raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line has {wanted}")
         rows.append(row)
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
 
@@ -222,7 +222,7 @@ def _rows_of(reader: "csv.DictReader[str]", name: str) -> Iterator[dict[Any, Any
 
 
 def _without_notes(text: str) -> str:
-    """The lines that do not begin with #; numpy puts one before the names of columns, which are kept."""
+    """The lines that do not start with #, and numpy's commented header line."""
     lines = text.splitlines(keepends=True)
     rows = [line for line in lines if not line.startswith("#")]
     above = [line for line in lines[: lines.index(rows[0])] if line.strip()] if rows else []
@@ -269,7 +269,7 @@ def _is_column(key: str, value: Any) -> bool:
 
 
 def _rows(path: str, name: str, rows: list[Any], lines: bool) -> Rows:
-    """A split under its short name: train, validation, test, or test_32 for one of a single length."""
+    """A split under its short name: train, validation, test, or test_32 for a single length."""
     role = split_named(name) or "test"
     numbers = [word for word in words_of(name.rsplit("train", 1)[-1] if role == "train" else name) if word.isdigit()]
     short = f"{role}_{numbers[-1]}" if numbers else role
@@ -279,9 +279,9 @@ def _rows(path: str, name: str, rows: list[Any], lines: bool) -> Rows:
 
 
 def value_of(row: Any, keys: tuple[str, ...], place: str) -> tuple[str, Any]:
-    """The first of the keys that a row has, in any case, and its value; those of a whole `example` count as well."""
+    """The first of the keys that a row has, ignoring case, and its value; also inside an `example` object."""
     if not isinstance(row, dict):
-        raise InputError(f"{place}: an object needed, got {row!r:.60}")
+        raise InputError(f"{place}: needs an object, got {row!r:.60}")
     whole = row.get("example")
     for some in (row, whole) if isinstance(whole, dict) else (row,):
         names = {str(name).strip().lower(): name for name in some}

@@ -1,4 +1,4 @@
-"""What earlier commands found about a run, as the doctor reads it: a file that cannot be read is named, not raised."""
+"""Reads the results of earlier commands; unreadable files are reported instead of raised."""
 
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def of_another(directory: RunDirectory, name: str, step: int) -> str:
-    """Why a document of a run was not made from its checkpoint; empty where it was, or is not there."""
+    """Why a document was not made from the run's checkpoint; empty if it was, or if there is none."""
     try:
         directory.read_analysis(name, step)
     except OtherOrigin as problem:
@@ -23,7 +23,7 @@ def of_another(directory: RunDirectory, name: str, step: int) -> str:
 
 
 def head_findings(directory: RunDirectory, step: int | None = None) -> tuple[HeadAnalysis | None, str]:
-    """What was found of heads, and an empty text; None, and why, where the file is damaged or another's."""
+    """The head analysis and an empty text; or None and the reason, if the file is damaged or of another run."""
     try:
         found = read_heads(directory, step)
     except InputError as problem:
@@ -32,13 +32,13 @@ def head_findings(directory: RunDirectory, step: int | None = None) -> tuple[Hea
 
 
 def read_lengths(directory: RunDirectory, step: int | None = None) -> tuple[Lengths | None, str]:
-    """What was measured against length, and an empty text; None, and why, where the file cannot be read."""
+    """The length results and an empty text; or None and the reason, if the file cannot be read."""
     found, why = read_finding(directory, Lengths, "lengths", step)
     return (None, f"lengths.json of {directory.path} has no lengths") if found and not found.rows else (found, why)
 
 
 def read_finding(directory: RunDirectory, kind: type[R], name: str, step: int | None = None) -> tuple[R | None, str]:
-    """A document of a run, and an empty text; None, and why, where the file cannot be read."""
+    """A document of a run and an empty text; or None and the reason, if the file cannot be read."""
     try:
         return directory.read_result(kind, name, step), ""
     except InputError as problem:

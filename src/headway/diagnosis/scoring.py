@@ -1,4 +1,4 @@
-"""Checks of given answers against their targets: shifted, turned round, exchanged, cut, or made without reading."""
+"""Checks of given answers against their targets: shifted, reversed, exchanged, cut, or independent of the input."""
 
 import numpy as np
 
@@ -9,19 +9,19 @@ from headway.statistics import above_share
 from headway.tasks.columns import operands
 
 SHIFTED = 0.5
-"""Share of answers that must fit the next or the previous example before they count as shifted."""
+"""Share of answers that must match a shifted target before they count as shifted."""
 FEW_WRONG = 10
 """Fewer wrong answers than this show no pattern."""
 MENDED, MENDED_BY = 0.5, 0.2
-"""Share of right answers once digits are put back, and by how much that must be more than before."""
+"""Smallest accuracy with digits exchanged back, and smallest gain over the accuracy before."""
 IMPROBABLE = 1e-4
-"""Chance of so many wrong classes, below which it is no accident."""
+"""Probability of so many wrong classes below which it is not chance."""
 REST_RIGHT = 0.5
-"""Share of answers that must be right after the first digit; where fewer are, something else is wrong first."""
+"""Share of answers that must be right after the first digit; otherwise another fault comes first."""
 
 
 def answers_shifted(seen: Examination) -> Verdict | None:
-    """Answers stand in their own place: not one token early, as those of a decoder without a start token."""
+    """Answers are not shifted by one token, as those of a decoder without a start token are."""
     if seen.is_class or seen.answers is None:
         return None
     written, wanted = _without_ends(seen)
@@ -33,9 +33,9 @@ def answers_shifted(seen: Examination) -> Verdict | None:
         return None
     short = sum(len(one) == len(other) - 1 for one, other in pairs)
     return error(
-        f"{sum(early):,} of {n:,} answers are their target from its second token on, and {sum(own):,} are the target; "
+        f"{sum(early):,} of {n:,} answers equal their target from its second token on, {sum(own):,} the whole target; "
         f"{short:,} have one token less. That is the output of a decoder trained on target[:-1] -> target[1:]: the "
-        "first token is given to it and never predicted.",
+        "first token is given to it, not predicted.",
         "Put a start token before the target, train on [start, *target[:-1]] -> target, and decode from that token.",
         early=int(sum(early)),
         own=int(sum(own)),
@@ -45,7 +45,7 @@ def answers_shifted(seen: Examination) -> Verdict | None:
 
 
 def _without_ends(seen: Examination) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Answers and targets, each up to its end."""
+    """Answers and targets, each up to its end token."""
     assert seen.answers is not None
     eos = seen.task.vocabulary.eos
     written = [
@@ -55,7 +55,7 @@ def _without_ends(seen: Examination) -> tuple[list[np.ndarray], list[np.ndarray]
 
 
 def answers_reversed(seen: Examination) -> Verdict | None:
-    """Answers are written in the order of their targets, not from the other end."""
+    """Answers are not reversed against their targets."""
     if seen.is_class or seen.answers is None or seen.right is None or len(seen.sample) < FEW_WRONG:
         return None
     pairs = zip(*_without_ends(seen), strict=True)
@@ -63,9 +63,9 @@ def answers_reversed(seen: Examination) -> Verdict | None:
     if turned.mean() < SHIFTED or turned.mean() < seen.right.mean() + SHIFTED:
         return None
     return error(
-        f"{int(turned.sum()):,} of {len(turned):,} answers are their target from the last digit to the first, and "
-        f"{int(seen.right.sum()):,} as it stands.",
-        "Turn answers and targets to the same order before they are compared.",
+        f"{int(turned.sum()):,} of {len(turned):,} answers are their target reversed, and "
+        f"{int(seen.right.sum()):,} are the target itself.",
+        "Write answers and targets in the same order before comparing them.",
         reversed=int(turned.sum()),
         accuracy=float(seen.right.mean()),
         n=len(turned),
@@ -73,7 +73,7 @@ def answers_reversed(seen: Examination) -> Verdict | None:
 
 
 def answers_permuted(seen: Examination) -> Verdict | None:
-    """Symbols mean the same in answers and targets: no two of them are exchanged."""
+    """Symbols mean the same in answers and targets: no two are exchanged."""
     if seen.answers is None or seen.right is None or len(seen.sample) < FEW_WRONG:
         return None
     if seen.is_class:
@@ -96,10 +96,9 @@ def answers_permuted(seen: Examination) -> Verdict | None:
         return None
     names = ", ".join(f"{one} for {best[one]}" for one in changed[:5])
     return error(
-        f"Digits are exchanged in the answers (read {names}): {percent(seen.right.mean())} are right as they "
-        "stand, and "
-        f"{percent(mended.mean())} of {len(mended):,} with the digits put back.",
-        "Compare the table of tokens that decodes the answers with the one that encodes the targets.",
+        f"Digits are exchanged in the answers (read {names}): {percent(seen.right.mean())} are right as given, and "
+        f"{percent(mended.mean())} of {len(mended):,} with the digits exchanged back.",
+        "Compare the vocabulary that decodes the answers with the one that encodes the targets.",
         exchanged={str(one): int(best[one]) for one in changed},
         accuracy=float(seen.right.mean()),
         mended=float(mended.mean()),
@@ -114,8 +113,8 @@ def _classes_exchanged(seen: Examination) -> Verdict | None:
     if len(np.unique(np.asarray(seen.answers))) < 2 or above_share(wrong, n, majority) > IMPROBABLE:
         return None
     return error(
-        f"{wrong:,} of {n:,} answers are wrong, far more than guessing gets wrong: the classes 0 and 1 are exchanged, "
-        f"and turned round the accuracy is {percent(wrong / n)}.",
+        f"{wrong:,} of {n:,} answers are wrong, far more than by guessing: the classes 0 and 1 are exchanged. "
+        f"Exchanged back, the accuracy is {percent(wrong / n)}.",
         "Find out what 0 and 1 mean in the targets and in the answers.",
         accuracy=1 - wrong / n,
         mended=wrong / n,
@@ -124,7 +123,7 @@ def _classes_exchanged(seen: Examination) -> Verdict | None:
 
 
 def first_digit_never_predicted(seen: Examination) -> Verdict | None:
-    """The first digit of an answer is not always the same one while the right ones differ."""
+    """The first digit of the answers varies if that of the targets varies."""
     if seen.is_class or seen.answers is None or seen.right is None:
         return None
     written, right = seen.answers[:, 0], seen.target[:, 0]
@@ -137,10 +136,9 @@ def first_digit_never_predicted(seen: Examination) -> Verdict | None:
     token = seen.task.vocabulary.tokens[written[0]]
     return error(
         f"All {len(written):,} answers begin with {token}; {int(other.sum()):,} ({percent(other.mean())}) should "
-        "not, and "
-        f"those are all wrong. Accuracy is {percent(seen.right.mean())} and can be no more than "
+        f"not, and those are all wrong. Accuracy is {percent(seen.right.mean())} and can be at most "
         f"{percent(1 - other.mean())}.",
-        "Give the decoder a start token of its own, so that the first digit is predicted and not given.",
+        "Give the decoder a start token, so that the first digit is predicted and not given.",
         first=token,
         should_differ=int(other.sum()),
         n=len(written),
@@ -149,7 +147,7 @@ def first_digit_never_predicted(seen: Examination) -> Verdict | None:
 
 
 def zeros_not_scored(seen: Examination) -> Verdict | None:
-    """A 0 is written where one belongs, so that answers are not right everywhere but there."""
+    """Zeros are written where they belong, so that answers are not wrong only at zeros."""
     if seen.is_class or seen.answers is None or seen.right is None or seen.task.vocabulary.tokens[0] != "0":
         return None
     if (left_out := _zeros_left_out(seen)) is not None:
@@ -162,10 +160,10 @@ def zeros_not_scored(seen: Examination) -> Verdict | None:
         return None
     elsewhere = ~(wrong & ~zero).any(1)
     return error(
-        f"A 0 is written in {hit:,} of the {int(zero.sum()):,} places after the first digit where one belongs, and "
-        f"{int(only_there.sum()):,} answers are wrong there only. Where 0 is not scored accuracy is "
+        f"A 0 is written at {hit:,} of the {int(zero.sum()):,} positions after the first digit that need one, and "
+        f"{int(only_there.sum()):,} answers are wrong only there. Without scoring zeros, accuracy is "
         f"{percent(elsewhere.mean())}; with every digit scored it is {percent(seen.right.mean())}.",
-        "Use a padding id that is no digit, so that neither the loss nor the score leaves out the digit 0.",
+        "Use a padding id that is not a digit, so that loss and score include the digit 0.",
         zeros=int(zero.sum()),
         written=hit,
         without_zeros=float(elsewhere.mean()),
@@ -175,7 +173,7 @@ def zeros_not_scored(seen: Examination) -> Verdict | None:
 
 
 def _zeros_left_out(seen: Examination) -> Verdict | None:
-    """Answers from which every 0 was removed, as padding is."""
+    """Answers from which every 0 was removed as if it were padding."""
     assert seen.right is not None
     pairs = zip(*_without_ends(seen), strict=True)
     bare = np.array([np.array_equal(one[one != 0], other[other != 0]) for one, other in pairs])
@@ -183,10 +181,10 @@ def _zeros_left_out(seen: Examination) -> Verdict | None:
     if only.sum() < FEW_WRONG or only.sum() < wrong.sum() / 2:
         return None
     return error(
-        f"{int(only.sum()):,} of {int(wrong.sum()):,} wrong answers are their target but for its zeros, which are left "
-        f"out or stand elsewhere. Accuracy is {percent(seen.right.mean())}, and {percent(bare.mean())} where zeros "
-        "do not count.",
-        "Use a padding id that is no digit, so that removing padding from an answer leaves its zeros.",
+        f"{int(only.sum()):,} of {int(wrong.sum()):,} wrong answers equal their target except for its zeros, which "
+        f"are missing or elsewhere. Accuracy is {percent(seen.right.mean())}, and {percent(bare.mean())} "
+        "if zeros are ignored.",
+        "Use a padding id that is not a digit, so that removing padding keeps zeros.",
         zeros_only=int(only.sum()),
         wrong=int(wrong.sum()),
         accuracy=float(seen.right.mean()),
@@ -196,7 +194,7 @@ def _zeros_left_out(seen: Examination) -> Verdict | None:
 
 
 def ignores_an_operand(seen: Examination) -> Verdict | None:
-    """Sums that share one operand do not all get the same answer."""
+    """Sums that share one operand do not all have the same answer."""
     if seen.is_class or seen.answers is None or (seen.answers == seen.answers[0]).all():
         return None
     first, second = operands(seen.sample.source, 10, seen.operands_falling)
@@ -207,7 +205,7 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
             return error(
                 f"All {pairs[1]:,} neighbouring pairs of sums with the same {other} operand get the same answer; "
                 f"{alike[0]:,} should. The {name} operand is not read.",
-                "Check that the source reaches the model whole: truncation, masks, positions.",
+                "Check that the whole source reaches the model: truncation, masks, positions.",
                 operand=name,
                 pairs=pairs[1],
                 should_agree=alike[0],
@@ -216,7 +214,7 @@ def ignores_an_operand(seen: Examination) -> Verdict | None:
 
 
 def _alike_pairs(kept: np.ndarray, answers: np.ndarray) -> tuple[int, int]:
-    """Of the pairs of rows that share an operand (next to each other, once sorted), how many share the answer too."""
+    """The number of pairs of rows that share an operand and the answer, and that share an operand."""
     order = np.lexsort(kept.T)
     same = (np.diff(kept[order], axis=0) == 0).all(1)
     equal = (np.diff(answers[order], axis=0) == 0).all(1)

@@ -1,7 +1,6 @@
-"""Specimens: each known defect, built small, with the diagnosis that it must get.
+"""Specimens: each known fault in a small run, with the diagnosis that it must get.
 
-The first five are those of the earlier reports. `headway doctor --specimens` shows them all: an exhibit, and a test of
-the doctor.
+The first five are the faults of the earlier reports. `headway doctor --specimens` shows them all and tests the doctor.
 """
 
 from dataclasses import replace
@@ -19,7 +18,7 @@ SPECIMENS = tuple(
     for one in vars(module).values()
     if isinstance(one, Specimen)
 )
-"""Every one has its own diagnosis as the first error; `tests/diagnosis/test_specimens.py` holds it."""
+"""The first error of each is its own diagnosis (`tests/diagnosis/test_specimens.py`)."""
 
 
 def exhibit(progress: OnProgress = lambda done, total: None) -> Exhibit:

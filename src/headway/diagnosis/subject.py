@@ -1,9 +1,9 @@
-"""What the doctor examines: the parts of an experiment as plain values and functions, any of which can be wrong.
+"""The subject of an examination: the parts of an experiment as plain values and functions, any of which can be wrong.
 
     subject = subject_of(load("addition-seed0"))
     replace(subject, decode=wrong)        # a specimen: the same run with one fault
 
-A run is a subject; so is a file of predictions, which has no model. A check that needs a missing part is left out.
+A run is a subject. So is a file of predictions, which has no model. A check that needs a missing part is skipped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,27 +43,30 @@ from headway.training.loop import noise_keys
 Answers = np.ndarray
 """Answers row by row, as in `Examples.target`: tokens, padded on the right, or classes."""
 Logits = Callable[[Examples], Tensor]
-"""Examples -> a number for each token after each right prefix (column t predicts target token t), or for each class."""
+"""Examples -> logits of each token after each right prefix (column t predicts target token t), or of each class."""
 
 ByHead = Callable[[Examples], Mapping[str, Tensor]]
-"""Examples -> numbers of each head, by its name."""
+"""Examples -> a tensor for each head, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One experiment under examination; parts that are None or empty are not there.
+    """One experiment under examination; parts that are None or empty are missing.
 
-    `decode(examples, cache)` writes answers from the sources alone. `score(predicted, target)` says which are right.
-    `loss_positions(target)` marks the target tokens that the loss looks at. `training` is the model's training mode.
-    `attention` gives the weights of each head (batch query key), `fired` how often the hook of each site was called in
-    a pass, `walked` the logits of the instruments' own pass with every head kept. `hooked`, `masked` and `pruned` are
-    logits without each head, by its name: silenced by a hook, by the sweep, and cut out; `silenced` are the same by a
-    route that shares nothing with them, and `mixing` are the values that each head can take and its output, by that
-    route. `positions` are those of all tokens of some examples, as the encoding sees them when nothing is trained.
-    `initial` are the weights of step 0, `initialised(seed)` those that a seed gives. `best` is the step that
-    validation chose, `recorded_step` the one that the checkpoint names itself. `training_loss(step)` is the loss that
-    the weights give in training mode on the batch that step took, `first_loss()` that of the initial weights on the
-    first batch. `predictions` are answers from elsewhere, by split.
+    Answers and scoring: `decode(examples, cache)` generates answers from the sources. `score(predicted, target)` marks
+    the right ones. `loss_positions(target)` marks the target tokens in the loss. `predictions` are given answers, by
+    split.
+
+    Instruments: `attention` gives the weights of each head (batch query key), `fired` the number of calls of each
+    site's hook in a forward pass, `partial_forward` the logits of the partial forward pass with every head kept.
+    `hooked`, `masked` and `pruned` are the logits without each head: ablated by a hook, by the sweep, and pruned.
+    `silenced` are the same logits by an independent computation, and `mixing` are each head's values and output by that
+    computation. `positions` are the position ids of all tokens.
+
+    Training: `training` is the model's training mode. `initial` are the weights of step 0, `initialised(seed)` those
+    that a seed gives. `best` is the step with the best validation loss, `recorded_step` the one recorded in the
+    checkpoint. `training_loss(step)` is the loss of the weights in training mode on the batch of that step,
+    `first_loss()` that of the initial weights on the first batch.
     """
 
     name: str
@@ -79,7 +82,7 @@ class Subject:
     training: bool | None = None
     attention: Callable[[Examples], Mapping[str, Tensor]] | None = None
     fired: Callable[[Examples], Mapping[str, int]] | None = None
-    walked: Logits | None = None
+    partial_forward: Logits | None = None
     hooked: ByHead | None = None
     masked: ByHead | None = None
     pruned: ByHead | None = None
@@ -105,7 +108,7 @@ class Subject:
 
 
 def subject_of(trained: Trained) -> Subject:
-    """A run as the doctor sees it, with all parts that it has."""
+    """A run as a subject, with all its parts."""
     directory, model = trained.directory, trained.model
     weights = {name: tensor.detach().cpu() for name, tensor in model.named_parameters()}
     instruments = Instruments(trained) if heads_of(trained) else None
@@ -124,7 +127,7 @@ def subject_of(trained: Trained) -> Subject:
         training=model.training,
         attention=None if instruments is None else instruments.attention,
         fired=None if instruments is None else instruments.fired,
-        walked=None if instruments is None else instruments.walked,
+        partial_forward=None if instruments is None else instruments.partial_forward,
         hooked=None if instruments is None else instruments.hooked,
         masked=None if instruments is None else instruments.masked,
         pruned=None if instruments is None else instruments.pruned,
@@ -138,7 +141,7 @@ def subject_of(trained: Trained) -> Subject:
         recorded_step=recorded_step(directory, trained.step),
         seed=trained.config.seed,
         provenance_seed=provenance.get("seed"),
-        # A run that was made from another one begins with weights that no seed gives.
+        # A run that was made from another one starts with weights that no seed gives.
         initialised=None if "made_from" in provenance else initialised_of(trained),
         training_loss=training_loss_of(trained, splits),
         first_loss=first_loss_of(trained, splits),
@@ -154,7 +157,7 @@ def subject_of(trained: Trained) -> Subject:
 
 
 def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:
-    """The task's own judgement of answers, as arrays."""
+    """The task's own scoring of answers, for arrays."""
 
     def score(predicted: Answers, target: Answers) -> np.ndarray:
         return np.asarray(task.correct(torch.from_numpy(predicted), torch.from_numpy(target)))
@@ -163,7 +166,7 @@ def score_of(task: Task) -> Callable[[Answers, Answers], np.ndarray]:
 
 
 def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
-    """The weights of step 0, where they were kept."""
+    """The weights of step 0; None if they were not kept."""
     try:
         return directory.read_checkpoint(0).model
     except DamagedCheckpoint:
@@ -171,7 +174,7 @@ def initial_weights(directory: RunDirectory) -> dict[str, Tensor] | None:
 
 
 def read_provenance(directory: RunDirectory) -> Provenance:
-    """provenance.json; empty where it cannot be read."""
+    """provenance.json; empty if it cannot be read."""
     try:
         found = directory.provenance()
     except InputError:
@@ -180,13 +183,13 @@ def read_provenance(directory: RunDirectory) -> Provenance:
 
 
 def best_step(directory: RunDirectory) -> int | None:
-    """The step that validation chose, as the newest checkpoint says."""
+    """The step with the best validation loss, from the newest checkpoint."""
     best = directory.newest_state().get("best")
     return best.get("step") if isinstance(best, dict) else None
 
 
 def recorded_step(directory: RunDirectory, step: int) -> int | None:
-    """The step that a checkpoint names itself."""
+    """The step recorded in a checkpoint."""
     try:
         found = directory.read_checkpoint(step).state.get("step")
     except DamagedCheckpoint:
@@ -195,7 +198,7 @@ def recorded_step(directory: RunDirectory, step: int) -> int | None:
 
 
 def initialised_of(trained: Trained) -> Callable[[int], dict[str, Tensor]]:
-    """The weights with which training begins, by its seed."""
+    """A function from a seed to the initial weights of training."""
 
     def initialised(seed: int) -> dict[str, Tensor]:
         with torch.random.fork_rng(devices=[]):
@@ -206,7 +209,7 @@ def initialised_of(trained: Trained) -> Callable[[int], dict[str, Tensor]]:
 
 
 def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[int], float]:
-    """The loss of the weights on the batch that a step took, with that step's noise, as training computes it."""
+    """A function from a step to the loss of the weights on that step's batch, with its noise, as in training."""
     model, config = trained.model, trained.config
     data = TrainingData(config, trained.task, dict(splits))
 
@@ -232,9 +235,9 @@ def training_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Call
 
 
 def first_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callable[[], float] | None:
-    """The loss of the weights of step 0 on the first batch, as training computes it.
+    """The loss of the weights of step 0 on the first batch, as in training.
 
-    None where they were not kept, or are of another model than this one.
+    None if they were not kept, or belong to another model.
     """
     weights = initial_weights(trained.directory)
     own = {name: tensor.shape for name, tensor in trained.model.state_dict().items()}
@@ -250,17 +253,17 @@ def first_loss_of(trained: Trained, splits: Mapping[Split, Examples]) -> Callabl
 
 
 def widened(rows: np.ndarray, width: int, pad: int) -> np.ndarray:
-    """Rows of tokens with at least `width` columns."""
+    """Rows of tokens padded to at least `width` columns."""
     return np.pad(rows, ((0, 0), (0, max(0, width - rows.shape[1]))), constant_values=pad)
 
 
 def bare_rows(task: Task, source: np.ndarray) -> list[bytes]:
-    """Sources as they stand, without the task's own padding, so that they can be looked up."""
+    """Sources as bytes without padding, for lookups."""
     return [row[row != task.vocabulary.pad].tobytes() for row in source.astype(np.int32)]
 
 
 def forward_of(trained: Trained) -> Logits:
-    """The teacher-forced pass over all examples; columns that were cut as padding come back as zeros."""
+    """The teacher-forced pass over all examples; columns cut as padding are zeros."""
 
     @torch.inference_mode()
     def forward(examples: Examples) -> Tensor:
@@ -271,7 +274,7 @@ def forward_of(trained: Trained) -> Logits:
 
 
 def as_wide_as(examples: Examples, logits: Tensor) -> Tensor:
-    """Logits with a column for each one of the targets, zeros where a batch cut them off as padding."""
+    """Logits with a column for each target column; zeros where a batch cut padding."""
     if examples.target.ndim == 1:
         return logits.float().cpu()
     return torch.nn.functional.pad(logits, (0, 0, 0, examples.target.shape[1] - logits.shape[1])).float().cpu()
@@ -282,7 +285,7 @@ def _batch(trained: Trained, examples: Examples) -> Batch:
 
 
 def positions_of(trained: Trained) -> Callable[[Examples], np.ndarray]:
-    """The positions that tokens of examples have, in rising order, each once."""
+    """The sorted distinct position ids of the tokens of examples."""
 
     @torch.inference_mode()
     def positions(examples: Examples) -> np.ndarray:
@@ -294,7 +297,7 @@ def positions_of(trained: Trained) -> Callable[[Examples], np.ndarray]:
 
 
 def decode_of(trained: Trained) -> Callable[[Examples, bool], Answers]:
-    """Greedy decoding, with the KV cache or without."""
+    """Greedy decoding, with or without the KV cache."""
 
     def written(examples: Examples, cache: bool) -> Answers:
         pad = trained.task.vocabulary.pad
@@ -309,7 +312,7 @@ def decode_of(trained: Trained) -> Callable[[Examples, bool], Answers]:
 
 
 class Instruments:
-    """The readings of the head instruments on some examples of a run."""
+    """The results of the head instruments on some examples of a run."""
 
     def __init__(self, trained: Trained):
         self.trained, self.model = trained, trained.model
@@ -331,11 +334,11 @@ class Instruments:
             with intervene(self.model, {name: edit_at(name) for name in calls}), torch.inference_mode():
                 self.model(_batch(self.trained, examples).inputs)
         except InstrumentError:
-            pass  # the counts say which was silent
+            pass  # the counts show which was not called
         return calls
 
-    def walked(self, examples: Examples) -> Tensor:
-        return as_wide_as(examples, self._walk(examples, []))
+    def partial_forward(self, examples: Examples) -> Tensor:
+        return as_wide_as(examples, self._partial_forward(examples, []))
 
     def hooked(self, examples: Examples) -> dict[str, Tensor]:
         return on_cpu(hooked(self.trained, _batch(self.trained, examples)))
@@ -357,7 +360,7 @@ class Instruments:
         found = values_and_outputs(self.model, _batch(self.trained, examples).inputs)
         return {head: (values.cpu(), outputs.cpu()) for head, (values, outputs) in found.items()}
 
-    def _walk(self, examples: Examples, gone: list[Head]) -> Tensor:
+    def _partial_forward(self, examples: Examples, gone: list[Head]) -> Tensor:
         forward = PartialForward(self.model, _batch(self.trained, examples).inputs)
         found: list[Tensor] = []
         plan = as_row(heads_of(self.trained), gone)[None]

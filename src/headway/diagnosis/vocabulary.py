@@ -1,4 +1,4 @@
-"""A check that no two symbols are exchanged between training and measuring."""
+"""A check that no two symbols are exchanged between training and evaluation."""
 
 import numpy as np
 from torch import Tensor
@@ -9,26 +9,26 @@ from headway.statistics import above_share
 from headway.tasks import Examples
 
 MOST_SUSPECTS = 10
-"""Symbols that are exchanged in pairs: those in whose presence most goes wrong; all ten digits."""
+"""Number of symbols that are exchanged in pairs: those with the lowest accuracy."""
 MOST_EXCHANGED = 200
-"""Examples that are passed for each pair: a gain of 10 points shows in them."""
+"""Examples for each pair, enough to show a gain of 10 points."""
 SCREENED = 48
-"""Of these, examples with which the most suspicious pair is chosen; it is then held against all of them."""
+"""Examples for choosing the most suspicious pair, which is then tested on all examples."""
 FEWEST_EXCHANGED = 20
 EXCHANGED = 0.05
-"""Share of the answers that must be better with two symbols exchanged: a sound model loses by any exchange."""
+"""Share of answers that must improve when two symbols are exchanged; a healthy model loses by any exchange."""
 BY_CHANCE = 1e-4
-"""How often so many more answers may be better than worse by chance, over all pairs (sign test)."""
+"""Largest p-value, over all pairs, of more answers improving than worsening (sign test)."""
 
 
 def tokens_exchanged(seen: Examination) -> Verdict | None:
-    """Exchanging two symbols does not improve the answers."""
+    """No exchange of two symbols improves the answers."""
     forward = seen.subject.forward
-    if forward is None or seen.foreseen is None or len(seen.sample) < FEWEST_EXCHANGED:
+    if forward is None or seen.predicted is None or len(seen.sample) < FEWEST_EXCHANGED:
         return None
     examples = seen.sample.take(slice(0, MOST_EXCHANGED))
     right = _right_by_row(seen, forward(examples), examples)
-    # Where nearly all is right, no exchange can gain enough.
+    # If nearly all answers are right, no exchange can gain enough.
     pairs = _suspects(seen, examples, right) if (right < 1).mean() >= EXCHANGED else []
     first = slice(0, SCREENED)
     gains = {pair: _gain(seen, examples.take(first), right[first], pair) for pair in pairs}
@@ -41,16 +41,16 @@ def tokens_exchanged(seen: Examination) -> Verdict | None:
         return fine(f"No exchange of two symbols ({len(pairs)} pairs) makes {n} answers better.", **numbers)
     names = [seen.task.vocabulary.tokens[token] for token in found]
     return error(
-        f"With {names[0]} and {names[1]} exchanged in what the model reads, {gained} of {n} answers are better and "
-        f"{lost} worse (by chance {by_chance:.1g}): it is given one for the other.",
-        "Use one vocabulary, in one order, for training and measuring; an embedding's rows belong to it.",
+        f"With {names[0]} and {names[1]} exchanged in the input, {gained} of {n} answers are better and "
+        f"{lost} worse (by chance {by_chance:.1g}): the two are mixed up.",
+        "Use the same vocabulary, in the same order, for training and evaluation.",
         symbols=names,
         **numbers,
     )
 
 
 def _gain(seen: Examination, examples: Examples, right: np.ndarray, pair: tuple[int, int]) -> tuple[int, int]:
-    """How many answers are better, and how many worse, with two symbols exchanged in what the model reads."""
+    """The numbers of answers that improve and worsen when two symbols are exchanged in the input."""
     assert seen.subject.forward is not None
     source, target = (_exchange(rows, *pair) for rows in (examples.source, examples.target))
     read = Examples(source, examples.target if seen.is_class else target)
@@ -59,7 +59,7 @@ def _gain(seen: Examination, examples: Examples, right: np.ndarray, pair: tuple[
 
 
 def _suspects(seen: Examination, examples: Examples, right: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of the symbols in whose presence most goes wrong."""
+    """Pairs of the symbols with the lowest accuracy."""
     own = seen.task.vocabulary
     symbols = set(np.unique(examples.source).tolist()) - {own.pad, own.bos, own.eos}
     score = {token: float(right[(examples.source == token).any(1)].mean()) for token in symbols}
@@ -72,7 +72,7 @@ def _exchange(rows: np.ndarray, one: int, other: int) -> np.ndarray:
 
 
 def _right_by_row(seen: Examination, logits: Tensor, examples: Examples) -> np.ndarray:
-    """The share of answer tokens that are foreseen rightly, of each example; 0 or 1 for classes."""
+    """The share of right answer tokens of each example; 0 or 1 for classes."""
     right = logits.argmax(-1).numpy() == examples.target
     if seen.is_class:
         return np.asarray(right, dtype=np.float64)

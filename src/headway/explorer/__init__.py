@@ -1,1 +1,1 @@
-"""The explorer: one HTML file in which a run's model computes, and its heads can be switched off."""
+"""The explorer: one HTML file in which a run's model computes and its heads can be ablated."""

@@ -1,13 +1,13 @@
-"""The three hooks of a positional encoding as tables, so that the page knows no encoding by its name.
+"""The three hooks of a positional encoding as tables, so that the page needs no code for single encodings.
 
-A token stands at a *row*. Most encodings use the task's positions, and row r is position r. An encoding that moves
-positions by the length of the source has its rows written out for every length (`placement`). Over rows there are
+Every token has a *row*. Most encodings use the task's positions, and row r is position r. For an encoding that moves
+positions by the length of the source, the rows of every length are stored (`placement`). The tables over rows are
 
-    added     what `embed` adds to the token at each row
-    turned    cosine and sine of each plane by which `rotate` turns it
-    bias      what `bias` adds to a score: for every distance between two positions, or for every two rows
+    added     the vector that `embed` adds to the token at each row
+    turned    cosine and sine of each plane that `rotate` rotates
+    bias      the number that `bias` adds to a score: for every distance between two positions, or for every two rows
 
-Each table is made by calling the hook and checked against it; what no table can say is refused by name.
+Each table is made by calling the hook and checked against it. An encoding that has no such tables is rejected by name.
 """
 
 from dataclasses import dataclass
@@ -26,21 +26,21 @@ from headway.tasks import Task
 from headway.tasks.base import PositionKind
 
 MOST_CELLS = 1 << 20
-"""Numbers of one table, at most: 2 MB in half precision."""
+"""Largest number of cells in one table: 2 MB in half precision."""
 MOST_OFFSETS = 1 << 15
 CHECKED_EXAMPLES = 64
-"""Examples whose positions are compared with what the page takes for them."""
+"""Examples whose positions are compared with those that the page computes."""
 CHECKED_ROWS = 96
-"""Queries, spread over the rows, at which a bias by distance is compared with the bias itself."""
+"""Query rows at which a bias by distance is compared with the bias itself."""
 
 
 class TooLarge(Exception):
-    """A table has too many cells at this length; a shorter one may fit."""
+    """A table has too many cells at this length; a shorter length may fit."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """What the page may ask for: sources of so many tokens, and so many tokens of an answer."""
+    """The sizes that the page supports: the shortest and longest source, and the longest answer, in tokens."""
 
     shortest: int
     longest: int
@@ -57,11 +57,11 @@ class Rows:
     positions: Int[np.ndarray, " row"]
     placement: Int[np.ndarray, "length place"] | None
     shift: bool
-    """Whether the answer's positions go on where the source ends."""
+    """Whether the answer's positions continue those of the source."""
 
 
 def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[str, Any]:
-    """Put all tables into the pack, and say what is there."""
+    """Add all tables to the pack; returns their description."""
     rows = find_rows(task, model, span)
     position = torch.from_numpy(rows.positions)[None]
     _check_rows_alone(model, position)
@@ -84,7 +84,7 @@ def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[s
 
 
 def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
-    """How the task gives positions: by the index, from a fixed row of them, or by the digits of each number."""
+    """How the task assigns positions: by index, from a fixed list, or by the digits of each number."""
     kind = model.encoding.position_kind
     rule = dict(task.position_rule(kind))
     if rule["by"] == "digits":
@@ -99,14 +99,14 @@ def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
 
 
 def _fixed_rows(task: Task, kind: PositionKind, span: Span) -> list[list[int]]:
-    """The positions of the longest source and answer, whatever their tokens are."""
+    """The positions of the longest source and answer, if they do not depend on tokens."""
     source, prefix = (torch.zeros(1, width, dtype=torch.long) for width in (span.longest, span.answer))
     found = task.positions(kind, source, prefix if task.kind == "sequence" else None)
     return [[] if row is None else row[0].tolist() for row in found]
 
 
 def _are_fixed(task: Task, kind: PositionKind, fixed: list[Int[np.ndarray, " place"]]) -> bool:
-    """Whether the positions of examples, which have tokens of all kinds, are the first of these rows."""
+    """Whether the positions of random examples are prefixes of these lists."""
     some = task.draw(np.random.default_rng(0), CHECKED_EXAMPLES)
     source = torch.from_numpy(some.source[:, : len(fixed[0])])
     prefix = torch.from_numpy(some.target[:, : len(fixed[1])]) if task.kind == "sequence" else None
@@ -135,7 +135,7 @@ def find_rows(task: Task, model: Transformer, span: Span) -> Rows:
 
 
 def _placed(model: Transformer, length: int, span: Span) -> Int[np.ndarray, " place"]:
-    """Where the encoding puts the tokens of a source of this length, then those of its answer."""
+    """The positions of the tokens of a source of this length, then of its answer, after `place`."""
     source, answer = torch.zeros(1, length, dtype=torch.long), torch.zeros(1, span.answer, dtype=torch.long)
     places = torch.arange(length)[None], torch.arange(span.answer)[None]
     prefix = (answer, places[1]) if span.answer else (None, None)
@@ -146,7 +146,7 @@ def _placed(model: Transformer, length: int, span: Span) -> Int[np.ndarray, " pl
 
 @torch.inference_mode()
 def _check_rows_alone(model: Transformer, position: Int[Tensor, "1 row"]) -> None:
-    """Raise where a hook gives a row something else when more rows stand beside it: no table can say that."""
+    """Raise if a hook's value at a row depends on the number of rows, which no table can represent."""
     few, d_head = position[:, : min(CHECKED_ROWS, position.shape[1])], model.config.d_head
     half = few[:, : -(-few.shape[1] // 2)]
     n = half.shape[1]
@@ -160,10 +160,12 @@ def _check_rows_alone(model: Transformer, position: Int[Tensor, "1 row"]) -> Non
         ),
     ]
     for of_all, of_half, place in hooks:
-        # The same operations on fewer numbers: a few units in the last place, at most.
+        # The same operations on fewer numbers differ by at most a few units in the last place.
         if of_all is not None and (of_half is None or not torch.allclose(of_all[place], of_half, atol=1e-5)):
             name = model.config.encoding.name
-            raise InputError(f"encoding {name!r} depends on more than two positions at a time; no table can say it")
+            raise InputError(
+                f"encoding {name!r} depends on more than two positions at a time; no table can represent it"
+            )
 
 
 @torch.inference_mode()
@@ -182,7 +184,7 @@ def _refuse_if_needed(hook: Tensor | None) -> None:
 
 @torch.inference_mode()
 def _turned(model: Transformer, position: Int[Tensor, "1 row"]) -> Float[np.ndarray, "row d_head"] | None:
-    """Cosine and sine of each plane at each row: what becomes of the vector 1 0 1 0 ..."""
+    """Cosine and sine of each plane at each row: the rotated vector 1 0 1 0 ..."""
     d_head = model.config.d_head
     assert d_head is not None
     shape = (1, 1, position.shape[1], d_head)
@@ -200,14 +202,14 @@ def _turned(model: Transformer, position: Int[Tensor, "1 row"]) -> Float[np.ndar
     # Two float32 products and a sum: the tolerance is a few units in the last place of 1.
     if d_head % 2 or not torch.allclose(turned, expected, atol=1e-6):
         raise InputError(
-            f"encoding {model.config.encoding.name!r} does not turn pairs of coordinates; no table can say it"
+            f"encoding {model.config.encoding.name!r} does not rotate pairs of coordinates; no table can represent it"
         )
     return table.numpy()
 
 
 @torch.inference_mode()
 def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "1 row"]) -> dict[str, Any] | None:
-    """Put the bias of one kind of attention into the pack, by distance where it depends on nothing else."""
+    """Add the bias of one kind of attention to the pack; by distance if it depends on nothing else."""
     first = model.encoding.bias(position[:, :1], position[:, :1], kind)
     if first is None:
         return None
@@ -226,7 +228,7 @@ def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "
 def _by_offset(
     model: Transformer, kind: str, position: Int[Tensor, "1 row"]
 ) -> Float[np.ndarray, "head offset"] | None:
-    """The bias at every distance key - query, if that is all it depends on."""
+    """The bias at every distance key - query, if it depends on nothing else; else None."""
     furthest = int(position.max())
     if furthest > MOST_OFFSETS:
         return None

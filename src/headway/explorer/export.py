@@ -1,4 +1,4 @@
-"""A run as one JSON document that the page can compute with: the model, its tables, examples and findings."""
+"""Exports a run as one JSON document for the page: the model, its tables, examples and findings."""
 
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
@@ -22,23 +22,23 @@ from headway.tasks import Contrast, Examples, Task
 from headway.tasks.pages import checked_page
 
 EXAMPLES = 200
-"""Test examples that the page counts on."""
+"""Test examples on which the page computes accuracy."""
 LONGEST = 256
-"""Source tokens that the page can show, at least, where the task has no length of its own."""
+"""Smallest limit of source tokens on the page, for tasks without a length of their own."""
 LARGEST_LONGEST = 1_024
 SHORTEST_SEQUENCE = 2
 MOST_PARAMETERS = 20_000_000
 PAIRS = 4
 MOST_CONTRASTS = 24
 WIDEST_CONTRASTED = 64
-"""Tokens of the widest answers of which pairs are made: a sum has pairs for every two columns, which takes long."""
+"""Largest width of answers for which pairs are made, since sums have pairs for every two columns."""
 
 FEATURES = ("mean", "max", "min", "first", "last", "smallest step", "mean step", "weighted")
-"""What a pooling may name in `Pooling.PAGE`: page/engine-passes.js has a function for each."""
+"""Features that `Pooling.PAGE` may name; page/engine-passes.js has a function for each."""
 
 
 def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore) -> dict[str, Any]:
-    """The document of one run; what the page cannot compute is refused by name, what it leaves out is warned of."""
+    """The document of one run. Raises for parts that the page cannot compute, and warns of omitted parts."""
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
     if trained.device.type != "cpu":
@@ -51,7 +51,7 @@ def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore
     _add_means(packed, trained, test.take(slice(0, ANALYSED)))
     heads = [str(head) for site in trained.model.sites for head in site.heads]
     return {
-        "name": trained.directory.path.resolve().name,  # a path such as . has no name of its own
+        "name": trained.directory.path.resolve().name,  # a path such as . has no name
         "seed": trained.config.seed,
         "step": trained.step,
         "task": _task(trained.task, span),
@@ -80,7 +80,7 @@ def _pooling(model: Transformer) -> dict[str, Any] | None:
     if model.config.pooling is None:
         return None
     cls = type(model.pooling)
-    found = vars(cls).get("PAGE")  # of the class itself: one that derives from it may compute something else
+    found = vars(cls).get("PAGE")  # not inherited: a derived class may compute something else
     if found is None:
         name = model.config.pooling.name
         raise InputError(f"the page cannot compute pooling {name!r}: class {cls.__name__} defines no PAGE")
@@ -90,12 +90,12 @@ def _pooling(model: Transformer) -> dict[str, Any] | None:
     strange = [name for name in found["features"] if name not in FEATURES]
     if strange:
         raise InputError(
-            f"PAGE of {cls.__name__} has the feature {strange[0]!r}; the page knows: {', '.join(FEATURES)}"
+            f"PAGE of {cls.__name__} has the feature {strange[0]!r}; known features: {', '.join(FEATURES)}"
         )
     return dict(found)
 
 
-# What the page can show
+# Limits of the page
 
 
 def _pack_what_fits(trained: Trained, precision: str) -> tuple[Pack, Span, dict[str, Any]]:
@@ -122,7 +122,7 @@ def _pack_what_fits(trained: Trained, precision: str) -> tuple[Pack, Span, dict[
 
 @dataclass(frozen=True)
 class Reach:
-    """Tokens of a source: the fewest and most that the page may show, and those of training."""
+    """Numbers of source tokens: the smallest and largest on the page, and those of training."""
 
     shortest: int
     longest: int
@@ -130,7 +130,7 @@ class Reach:
 
 
 def reach(task: Task) -> Reach:
-    """How far the page may go; a task of one length has that one only."""
+    """The lengths that the page supports; a task with one length has only that one."""
     try:
         plan = task.length_plan()
     except InputError:
@@ -146,7 +146,7 @@ def reach(task: Task) -> Reach:
 
 
 def choose_examples(trained: Trained, found: Examples, span: Span) -> Examples:
-    """Examples at random, the same for every run of the same data."""
+    """Random examples, the same for every run of the same data."""
     order = generator(trained.config.data.seed, "explored").permutation(len(found))
     lengths = (found.source != trained.task.vocabulary.pad).sum(1)
     fits = [row for row in order if span.shortest <= lengths[row] <= span.longest]
@@ -157,7 +157,7 @@ def choose_examples(trained: Trained, found: Examples, span: Span) -> Examples:
 
 
 def _add_means(packed: Pack, trained: Trained, found: Examples) -> None:
-    """Each head's mean output over test examples: what `headway heads` puts in its place, too."""
+    """Each head's mean output over test examples, which mean ablation uses, as in `headway heads`."""
     batch = make_batch(trained.task, trained.model, found.take(slice(0, 1)), trained.device)
     mean, _ = means(trained, found)
     for site, values in mean(PartialForward(trained.model, batch.inputs), slice(0, 1)).items():
@@ -184,7 +184,7 @@ def _task(task: Task, span: Span) -> dict[str, Any]:
 
 
 def _settings(trained: Trained) -> list[list[Any]]:
-    """What a reader wants to know of the model, in the order of the page."""
+    """The settings of the model, in the order of the page."""
     model = trained.model.config
     rows: list[list[Any]] = [
         ["task", trained.task.name],
@@ -237,7 +237,7 @@ def _without(tokens: np.ndarray, pad: int) -> list[int]:
 
 
 def _accuracy(trained: Trained, examples: Examples) -> dict[str, Any]:
-    """How often the whole model is right on the page's examples."""
+    """The accuracy of the full model on the page's examples."""
     if not len(examples):
         return {"n": 0, "right": 0}
     found = evaluate_examples(trained, "explored", iter([examples]), len(examples), decoded=0, shown=0)
@@ -245,7 +245,7 @@ def _accuracy(trained: Trained, examples: Examples) -> dict[str, Any]:
 
 
 def _contrasts(trained: Trained) -> list[dict[str, Any]]:
-    """Pairs that differ in one thing, to put a head's output of the one into the other."""
+    """Pairs that differ in one property, for activation patching."""
     task = trained.task
     if max(task.widths()[1:], default=0) > WIDEST_CONTRASTED:
         return []

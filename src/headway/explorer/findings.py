@@ -1,4 +1,4 @@
-"""What earlier commands found about a run, cut down to what the page shows beside its heads."""
+"""The results of earlier commands about a run, reduced to those that the page shows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +14,11 @@ Warn = Callable[[str], None]
 
 
 def ignore(warning: str) -> None:
-    """Nobody is warned."""
+    """Ignore warnings."""
 
 
 def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore) -> Document | None:
-    """Verdicts, roles and scores of heads.json; None without one, and with a warning where it is of another model."""
+    """Verdicts, roles and scores from heads.json; None without one, or with a warning if it is of another model."""
     try:
         found = read_heads(directory, step)
     except OtherOrigin as problem:
@@ -33,14 +33,14 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
     elif found.step != step:
         warn(_left_out(directory, "heads", f"step {found.step}, not of step {step}"))
     elif failed := found.doubts():
-        warn(f"{directory.path}: analysis/heads.json is left out, as its instruments failed: {'; '.join(failed)}")
+        warn(f"{directory.path}: analysis/heads.json is left out; its self-checks failed: {'; '.join(failed)}")
     else:
         return _heads(found)
     return None
 
 
 def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
-    """Accuracy against length of lengths.json; None without one, and with a warning where it is of another step."""
+    """Accuracy against length from lengths.json; None without one, or with a warning if it is of another step."""
     try:
         found = directory.read_result(Lengths, "lengths", step)
     except OtherOrigin as problem:

@@ -1,4 +1,4 @@
-"""Numbers inside JSON: all tensors of a model as one base64 text, and an index that says where each one lies."""
+"""Packs all tensors of a model into one base64 text with an index of their offsets."""
 
 import base64
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ PRECISIONS = ("fp16", "fp32")
 TYPES = {"fp16": "<f2", "fp32": "<f4", "u16": "<u2"}
 LARGEST_HALF = 65_504.0
 ALIGNMENT = 4
-"""Every tensor starts at a multiple of so many bytes: typed arrays of a browser must."""
+"""Alignment of every tensor in bytes, as typed arrays of a browser require."""
 
 
 @dataclass
 class Pack:
-    """Tensors one after another; matrices in the precision that was asked for, vectors always in full."""
+    """Tensors in sequence; matrices in the chosen precision, vectors always in fp32."""
 
     precision: str
     index: dict[str, dict[str, Any]] = field(default_factory=dict)
     content: bytearray = field(default_factory=bytearray)
 
     def add(self, name: str, values: Shaped[np.ndarray, "..."], kind: str | None = None) -> None:
-        """Put a tensor at the end, as `kind`, or by its shape: what is no matrix is small and stays exact."""
+        """Append a tensor as `kind`; by default matrices in the chosen precision, other tensors in fp32."""
         kind = kind or (self.precision if values.ndim > 1 else "fp32")
         if not np.isfinite(values).all():
-            raise InputError(f"the weights {name} hold a number that is not finite; there is nothing to show")
+            raise InputError(f"the weights {name} contain a non-finite number, so the model cannot be shown")
         if kind == "fp16" and np.abs(values).max(initial=0) > LARGEST_HALF:
-            kind = "fp32"  # a number past the range of half precision
+            kind = "fp32"  # out of the range of half precision
         self.content += bytes(-len(self.content) % ALIGNMENT)
         self.index[name] = {"type": kind, "shape": list(values.shape), "at": len(self.content)}
         self.content += np.ascontiguousarray(values).astype(TYPES[kind]).tobytes()

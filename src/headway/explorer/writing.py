@@ -1,4 +1,4 @@
-"""The explorer's page: everything in one file, which opens from disk and asks nobody for anything."""
+"""Writes the explorer's page: a single file that opens from disk and makes no network requests."""
 
 import gzip
 import json
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 FORM = 1
 ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "pool")
-"""The parts of the engine, in the order in which they build on each other."""
+"""The parts of the engine, in order of dependency."""
 ALLOWED = {"script_src": "'wasm-unsafe-eval'", "worker_src": "blob:", "img_src": "data: blob:"}
-"""What the page may do beyond running what stands in it: WebAssembly, and workers made of its own text."""
+"""Exceptions in the page's content security policy: WebAssembly, and workers made of the page's own text."""
 DEFAULT = Path("explorer.html")
 FRAME_HEIGHT = 900
-"""Height of the page inside a notebook, in pixels."""
+"""Height of the page in a notebook, in pixels."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """A page that was made: shown inside a notebook, or in the file that it was written to."""
+    """A page, with its file if it was written; a notebook displays it."""
 
     runs: tuple[str, ...]
     page: str | None
@@ -43,18 +43,18 @@ class Exploration:
     text: str = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """What was written, without the page's text."""
+        """The fields without the page's text."""
         return {key: value for key, value in asdict(self).items() if key != "text"}
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the page, atomically. A file that headway did not write is replaced only if it is forced."""
+        """Write the page atomically. A file that headway did not write is replaced only with `force`."""
         place = checked_place(path, force=force)
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, self.text.encode())
         return place
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, cut off from the notebook around it."""
+        """The page in a sandboxed frame."""
         return (
             f'<iframe srcdoc="{escape(self.text)}" sandbox="allow-scripts" title="headway explorer" '
             f'style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>'
@@ -71,7 +71,7 @@ def explore(
     """One page in which the models of these runs compute; without a run, the models that come with headway.
 
     With `out` it is written there; a file that headway did not write is replaced only with `force`. In a notebook the
-    result shows itself.
+    result displays itself.
 
     >>> hw.explore("addition-seed0", out="addition.html")   # doctest: +SKIP
     """
@@ -87,7 +87,7 @@ def explore(
 
 
 def checked_place(path: str | Path, *, force: bool = False) -> Path:
-    """A place for a page; refused where no file can be put, or one stands that is not headway's to replace."""
+    """The path for a page; raises if no file can be written there, or if headway did not write the existing one."""
     place = Path(path)
     if place.is_dir():
         raise InputError(f"--out {place} is a directory; a file needed, such as {place / DEFAULT}")
@@ -99,14 +99,14 @@ def checked_place(path: str | Path, *, force: bool = False) -> Path:
 
 
 def default_place(names: Sequence[str]) -> Path:
-    """Where a page goes when nobody says where: the file is named for its run, if there is one."""
+    """The default file of a page: named after its run, if there is exactly one."""
     return Path(f"{names[0]}-{DEFAULT}") if len(names) == 1 else DEFAULT
 
 
 def _export(
     runs: "Sequence[Trained | str | Path]", precision: str, progress: OnProgress
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The documents of the runs, and what to warn of."""
+    """The documents of the runs, and warnings."""
     from headway.evaluation import Trained, load
     from headway.explorer.export import export_run
 
@@ -131,7 +131,7 @@ def shipped() -> list[dict[str, Any]]:
 
 
 def ship(run: str | Path, path: Path) -> int:
-    """Write the document of a run to be shipped; the bytes it takes."""
+    """Write the document of a run that ships with headway; returns its size in bytes."""
     documents, _ = _export([run], "fp16", lambda done, total: None)
     content = gzip.compress(json.dumps(documents[0], separators=(",", ":"), allow_nan=False).encode(), 9, mtime=0)
     replace_file(path, content)
@@ -142,7 +142,7 @@ def ship(run: str | Path, path: Path) -> int:
 
 
 def render(documents: Sequence[dict[str, Any]]) -> str:
-    """The page's text. Its policy lets in what stands in it, by its hash, and nothing else."""
+    """The page's text. Its content security policy allows only its own scripts and styles, by hash."""
     from headway import __version__
 
     folder = files("headway.explorer") / "page"

@@ -1,9 +1,9 @@
-"""What a model loses without each head, by four kinds of ablation, and how certain that is.
+"""The accuracy that a model loses without each head, by four kinds of ablation, with intervals and tests.
 
-    zero            the head brings nothing
+    zero            the output is 0
     mean            its mean output over the examples
-    position-mean   its mean output at each place
-    resample        its output on another example of the split, drawn once and for all
+    position-mean   its mean output at each position
+    resample        its output on another example of the split, drawn once
 
 The drop of whole-answer accuracy is in points (100 = everything). Every example is its own control: `lost`
 counts those right before and wrong after, `gained` those wrong before and right after.
@@ -57,7 +57,7 @@ class Ablation:
         return {kind: prunable(list(drops.values())) for kind, drops in self.drops.items()}
 
     def warnings(self) -> list[str]:
-        """What a reader must know before believing a verdict."""
+        """Warnings about the verdicts."""
         share, found = self.baseline.accuracy, []
         if share < ENOUGH_RIGHT:
             found.append(
@@ -72,7 +72,7 @@ class Ablation:
 
 
 class SingleAblation(OneStep[Ablation]):
-    """What is lost without each head."""
+    """The drop of each head alone."""
 
     name, result = "ablation", Ablation
 

@@ -1,4 +1,4 @@
-"""Everything about a run's heads in one document: what `headway heads` does, and `hw.heads` from Python."""
+"""All analyses of a run's heads in one document: `headway heads` and `hw.heads`."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -24,12 +24,12 @@ from headway.tasks import Examples
 from headway.tasks.splits import SPLITS, Split
 
 RULES = 2
-"""By which rules verdicts and tests are made. Documents of other rules can be read, but do not count as analysed."""
+"""Version of the rules for verdicts and tests. Documents of other versions can be read, but are not reused."""
 EXAMPLES = 2_000
-"""Examples of the split that are used, unless told otherwise."""
+"""Default number of examples."""
 FEWEST = 20
 MAPS = 3
-"""Examples whose attention is kept with the analysis, unless told otherwise."""
+"""Default number of examples whose attention is stored."""
 CHECKED = 32
 """Examples on which the instruments are checked by greedy decoding."""
 PERMUTATIONS = 20
@@ -44,12 +44,12 @@ THOROUGH = 10
 
 
 def analyses() -> list[Analysis[Any]]:
-    """Every analysis, in the order in which they are made."""
+    """All analyses, in the order in which they run."""
     return [cast(type[Analysis[Any]], ANALYSES.get(name))() for name in ANALYSES.names()]
 
 
 def steps() -> list[str]:
-    """The steps of all analyses, as progress and times name them."""
+    """The steps of all analyses, as named in progress and timings."""
     return [step for analysis in analyses() for step in analysis.steps or (analysis.name,)]
 
 
@@ -62,7 +62,7 @@ def analyse(
     maps: int = MAPS,
     progress: OnStepProgress = lambda part, done, total: None,
 ) -> HeadAnalysis:
-    """Scores, ablation, heads together, interventions and error anatomy of a run; nothing is written.
+    """Scores, ablation, joint ablation, activation patching and error analysis of a run; writes nothing.
 
     `maps` examples are captured with the attention of every head while they were decoded.
 
@@ -81,7 +81,7 @@ def analyse(
 
 
 def document_of(subject: Subject, seconds: dict[str, float]) -> HeadAnalysis:
-    """What was found, as one document."""
+    """The results as one document."""
     trained, found, ablation = subject.trained, subject.found, SingleAblation.of(subject)
     known = {one.name for one in fields(Sizes)}
     return HeadAnalysis(

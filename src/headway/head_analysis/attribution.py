@@ -204,8 +204,8 @@ def _smallest_margin(
 
 @contextmanager
 def _watched(model: Transformer) -> Iterator[dict[str, Written]]:
-    """What the embedding and every head, attention bias and MLP of the decoder write in one pass, and the final
-    stream.
+    """The outputs of the embedding and of every decoder head, attention bias and MLP in one pass, and the
+    final stream.
     """
     from headway.model.blocks import Block
 

@@ -60,7 +60,7 @@ def capture_examples(trained: Trained, examples: Examples, maps: int) -> tuple[E
 
 @dataclass(frozen=True)
 class Capture:
-    """One example: its tokens, what the model wrote, and every head's weights and outputs while it wrote.
+    """One example: its tokens, the model's answer, and every head's weights and outputs during decoding.
 
     Queries of a decoder are the prefix tokens: BOS writes the first answer token. In a decoder-only model the
     source stands before the prefix in one row.
@@ -74,7 +74,7 @@ class Capture:
     outputs: dict[str, Float[np.ndarray, "query d_head"]]
 
     def result(self) -> ExampleAttention:
-        """As heads.json keeps it: rounded, without outputs."""
+        """The part for heads.json: rounded, without outputs."""
         return ExampleAttention(
             source=tuple(self.source),
             target=tuple(self.target),
@@ -163,8 +163,8 @@ def _by_head(sites: list[HeadSite], tables: dict[str, Tensor]) -> dict[str, np.n
 def mean_weights(trained: Trained, examples: Examples) -> MeanAttention | None:
     """The mean weights of every head over the examples of the commonest layout; None if those are too long to show.
 
-    They come from the teacher-forced pass over the right answers. `alike` says what the examples have in common,
-    where not all of them have it.
+    They come from the teacher-forced pass over the right answers. `alike` describes the common layout, if not all
+    examples have it.
     """
     rows = commonest_layout(trained, examples)
     chosen = examples.take(rows)

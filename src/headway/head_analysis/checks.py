@@ -1,4 +1,4 @@
-"""Checks of the instruments themselves. If a number here is not what its docstring says, no other result counts."""
+"""Self-checks of the instruments. If one fails, no other result is valid."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ orders.
 
 
 class SelfChecks(OneStep[Checks]):
-    """The instruments, checked on a few examples."""
+    """Checks of the instruments on a few examples."""
 
     name, result = "checks", Checks
 
@@ -129,21 +129,21 @@ def _off_one(weights: Tensor) -> float:
 
 
 def _disagreements(
-    trained: Trained, batch: Any, row: np.ndarray, replacements: Sequence[Replacement], foreseen: Tensor
+    trained: Trained, batch: Any, row: np.ndarray, replacements: Sequence[Replacement], predicted: Tensor
 ) -> tuple[int, int]:
     """How many answers differ when heads are replaced by a hook and the answer is decoded greedily."""
     with intervene(trained.model, edits_of(trained.model, row, replacements)), torch.inference_mode():
         if trained.task.kind == "class":
-            apart = trained.model(batch.inputs).argmax(-1) != foreseen.argmax(-1)
+            apart = trained.model(batch.inputs).argmax(-1) != predicted.argmax(-1)
             places = torch.zeros_like(apart, dtype=torch.long)
-            foreseen = foreseen[:, None]
+            predicted = predicted[:, None]
         else:
             pad = trained.task.vocabulary.pad
             written = decode(trained.model, trained.task, batch, cache=False)
             width = batch.target.shape[1]
             written = torch.nn.functional.pad(written, (0, max(0, width - written.shape[1])), value=pad)[:, :width]
-            wrong = disagreeing(written, foreseen.argmax(-1), batch.target, pad)
+            wrong = disagreeing(written, predicted.argmax(-1), batch.target, pad)
             apart, places = wrong.any(1), wrong.int().argmax(1)
-    best = foreseen[torch.arange(len(apart), device=apart.device), places].topk(2).values
+    best = predicted[torch.arange(len(apart), device=apart.device), places].topk(2).values
     real = apart & (best[:, 0] - best[:, 1] > NEAR_TIE)
     return int(apart.sum()), int(real.sum())

@@ -1,6 +1,6 @@
-"""Which examples fail: accuracy by what makes an example hard, by token and by symbol, and the worst ones.
+"""Error analysis: accuracy by difficulty, by token and by symbol, and the worst examples.
 
-It works on any task through the features and names that the task gives, and on a model with heads taken away.
+It uses the features and names of the task, and also works on a model with ablated heads.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ MOST_SYMBOLS = 16
 
 
 class Errors(OneStep[ErrorAnalysis]):
-    """Which examples the whole model gets wrong."""
+    """The errors of the full model."""
 
     name, result = "anatomy", ErrorAnalysis
 
@@ -107,7 +107,7 @@ def _by_symbol(trained: Trained, examples: Examples, right: np.ndarray) -> dict[
 
 
 def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict[str, Confusion]:
-    """What was answered (columns) for each right token (rows), at each place of the answer."""
+    """The answered tokens (columns) for each right token (rows), at each position of the answer."""
     assert outcomes.predicted is not None
     is_class = trained.task.kind == "class"
     tokens = [str(k) for k in range(trained.task.n_classes)] if is_class else list(trained.task.vocabulary.tokens)
@@ -128,7 +128,7 @@ def _confusion(trained: Trained, examples: Examples, outcomes: Outcomes) -> dict
 
 
 def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Sequence[Head]) -> tuple[Answered, ...]:
-    """The examples with the largest loss, wrong ones first, and what the model writes for them when it decodes."""
+    """The examples with the largest loss, wrong ones first, with the model's decoded answers."""
     order = np.lexsort((-outcomes.loss[0], outcomes.right[0]))[:WORST]
     chosen = examples.take(order)
     answers = answer_without(trained, chosen, without)
@@ -147,7 +147,7 @@ def _worst(trained: Trained, examples: Examples, outcomes: Outcomes, without: Se
 
 
 def answer_without(trained: Trained, examples: Examples, without: Sequence[Head]) -> np.ndarray:
-    """What the model answers under greedy decoding, with some heads zeroed by hooks."""
+    """The greedily decoded answers, with some heads zeroed by hooks."""
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     with intervene(trained.model, zeroing(trained, without)), torch.inference_mode():
         if trained.task.kind == "class":

@@ -63,8 +63,8 @@ def intervene(model: Transformer, edits: Mapping[str, Edit]) -> Iterator[None]:
 def edits_of(model: Transformer, row: np.ndarray, replacements: Sequence[Replacement]) -> dict[str, Edit]:
     """One row of head masks as edits for hooks.
 
-    While an answer is being written, only its first places are there; one that goes on past the right answer's end
-    takes the last place's replacement, which changes nothing before it.
+    During decoding only the first positions exist; an answer longer than the right one uses the replacement of the last
+    position, which changes nothing before it.
     """
     edits: dict[str, Edit] = {}
     column = 0

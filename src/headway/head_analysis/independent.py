@@ -1,9 +1,9 @@
 """An independent computation of every head, which shares only the model with hooks, sweeps and recorded maps.
 
-A head is silenced by setting its columns of the output projection to zero, in a copy of the model, and passing the
-examples as anyone would. What a head mixes is read at the projections of its own site, found by their names among the
-model's modules. The instruments must agree with it head by head: silencing several heads at once would hide two that
-are exchanged.
+A head is ablated by setting its columns of the output projection to zero, in a copy of the model, followed by an
+ordinary forward pass. A head's values and output are read at the projections of its own site, which are found by name
+among the model's modules. The instruments must agree with this computation head by head, because ablating several heads
+at once would hide two exchanged heads.
 """
 
 from collections.abc import Callable, Mapping

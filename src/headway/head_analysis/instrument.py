@@ -1,11 +1,9 @@
-"""An analysis of heads is one class: what it computes, and what that costs.
+"""The interface of a head analysis: one class with its computation and its cost.
 
     class DirectLogitAttribution(OneStep[Attribution]):
         name, result = "attribution", Attribution
 
-The result says its own sentences and figures (`results.analyses.Finding`), and `results.analyses` lists all analyses.
-
-What is said and shown of it is the result's own (`results.analyses.Finding`); the list of all analyses is there, too.
+The result provides its sentences and figures (`results.analyses.Finding`), and `results.analyses` lists all analyses.
 """
 
 import time
@@ -46,8 +44,8 @@ class Cost:
     """The budget of a step, in passes over one example of three-digit addition on a CPU; larger models get fewer
     examples.
 
-    `passes` says how many passes an example takes, of a model's sites and with so many sampled orders, and `most` how
-    many examples of n are of use.
+    `passes` is the number of passes per example for a model's sites and a number of sampled orders, and `most` the
+    largest useful number of examples out of n.
     """
 
     budget: int
@@ -57,7 +55,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Subject:
-    """A run under analysis: its examples, how many of them each step may use, and what was found before."""
+    """A run under analysis: its examples, the number that each step may use, and earlier results."""
 
     trained: "Trained"
     examples: "Examples"
@@ -87,11 +85,11 @@ class Analysis(ABC, Generic[R]):
 
     @abstractmethod
     def run(self, subject: Subject, clock: Clock) -> R:
-        """What is found about the subject; each step is timed by the clock under its name."""
+        """The result for the subject; the clock times each step under its name."""
 
     @classmethod
     def of(cls, subject: Subject) -> R:
-        """What this analysis found about the subject before."""
+        """The earlier result of this analysis for the subject."""
         found: R = subject.found[cls.name]
         return found
 
@@ -101,7 +99,7 @@ class OneStep(Analysis[R]):
 
     @abstractmethod
     def make(self, subject: Subject, progress: OnProgress) -> R:
-        """What is found about the subject."""
+        """The result for the subject."""
 
     def run(self, subject: Subject, clock: Clock) -> R:
         with clock(self.name) as progress:

@@ -1,14 +1,12 @@
 """Activation patching: a head's output on one example (the base) is replaced by its output on another (the source).
 
-A task names contrasts: pairs of examples that differ in one thing, such as whether a carry arrives in a column. If the
-answer token in question turns into the source's, the head brought what made the difference; the share of pairs in which
-it does is the interchange intervention accuracy. Only pairs count that the model gets right on both sides, and whose
-answers differ there.
+A task defines contrasts: pairs of examples that differ in one property, such as a carry into a column. If the answer
+token becomes the source's, the head carries that property; the share of such pairs is the interchange intervention
+accuracy. Only pairs count that the model answers correctly on both sides, with different tokens there.
 
-A patch that changes the token has not shown that it moved the carry: it may do so whatever is patched in. So a carry
-has a control: a source that differs from the same base in the same place, by another digit, with the same carry. There
-the token must stay as it is. And at the token in which base and control source do differ, it is seen whether the same
-heads bring the digits too.
+A patch that changes the token is not yet evidence for the carry: any source might change it. So a carry has a control:
+a source that differs from the same base at the same position by another digit, with the same carry. With it the token
+must not change. The token that differs between base and control source shows whether the same heads also carry digits.
 """
 
 from collections.abc import Sequence
@@ -47,7 +45,7 @@ def groups_of(every: Sequence[HeadSite]) -> Groups:
 
 
 class ActivationPatching(OneStep[Patching]):
-    """What heads carry from one example to another."""
+    """Activation patching: what heads carry from one example to another."""
 
     name, result = "interventions", Patching
 
@@ -126,7 +124,7 @@ def _row(who: str, heads: Sequence[Head], flipped: Pairs, usable: Pairs) -> Patc
     """`rate_each_way`: first the rows in which the source has the feature (rows 0, 2, ...), then those in which the
     base has it.
 
-    A head that another backs up can take a carry away without being able to bring one.
+    A head with a redundant partner may remove a carry without being able to cause one.
     """
     to, back = (rate(int(flipped[way::2].sum()), int(usable[way::2].sum())).rate for way in (0, 1))
     found = rate(int(flipped.sum()), int(usable.sum()))
@@ -240,7 +238,8 @@ def _strongest(
 ) -> dict[str, Strongest]:
     """For each kind of attention, the head with the most flips on one half of the pairs, measured on the other half.
 
-    The best of many heads on the pairs that it was chosen on would flatter it. Both halves have both directions.
+    On the pairs used for the choice, the rate of the best head would be biased upwards. Both halves have both
+    directions.
     """
     kinds = {site.name: site.kind for site in trained.model.sites}
     single = [

@@ -1,7 +1,8 @@
 """Joint ablation: which sets of heads can be removed, which must stay, and which pairs are redundant.
 
-A head that is redundant alone may be needed once another one is removed. So: greedy backward elimination with its whole
-curve, Shapley values, and the interaction of every pair. What is chosen on some examples is reported on others.
+A head that is redundant alone may be needed once its redundant partner is ablated too. So this module has greedy
+backward elimination with its whole curve, Shapley values, and the interaction of every pair. Sets are chosen on some
+examples and measured on others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -343,8 +344,8 @@ def which_pairs(heads: Sequence[Head]) -> list[tuple[int, int]]:
 def measure_pairs(runs: HeadRuns, progress: OnProgress = lambda done, total: None) -> Pairs:
     """The interaction of every pair, positive for redundant pairs, strongest first.
 
-    interaction = drop of both - drop of one - drop of the other, example by example; of right answers it is -2 to 2.
-    What is tested is the mean that is reported, against 0; Holm over the pairs.
+    interaction = drop of both - drop of one - drop of the other, example by example; for right answers it is -2 to 2.
+    The reported mean is tested against 0, with Holm's correction over the pairs.
     """
     heads = heads_in(runs.sites)
     pairs = which_pairs(heads)

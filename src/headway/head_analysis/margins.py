@@ -1,10 +1,9 @@
-"""The margin of the right answer, beside accuracy: how far a head's removal moves the model towards a mistake.
+"""The margin of the right answer: how far a head's ablation moves the model towards an error.
 
-Accuracy is 0 or 1 for an example. A head without which the right token leads by 2 instead of 12 costs nothing in
-accuracy, and a head without which every answer is wrong costs no more than one without which every answer is just
-wrong. The margin (the right token's logit less the best other one's, the smallest over the tokens of an answer; see
-`Outcomes.margin`) tells these apart. It is above 0 where the whole answer is right and
-below where it is not; 0 is a tie.
+Accuracy is 0 or 1 for an example. An ablation that reduces the lead of the right token from 12 to 2 costs no accuracy,
+and an ablation that makes every answer clearly wrong costs no more than one that makes it just wrong. The margin (the
+right token's logit less the best other one's, the smallest over the tokens of an answer; see `Outcomes.margin`)
+distinguishes these cases. It is above 0 where the whole answer is right and below where it is not; 0 is a tie.
 """
 
 from collections.abc import Sequence

@@ -237,7 +237,7 @@ class _Tree:
 class _Opening:
     """The decoder's residual stream after its first self-attention, which does not depend on the encoder.
 
-    It depends on what is done to the heads of that site alone, so it is computed once for each of its masks.
+    It depends only on the mask of that site, so it is computed once for each of its masks.
     """
 
     def __init__(self, forward: PartialForward, replacements: Sequence[Replacement]):

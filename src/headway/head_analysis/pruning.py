@@ -15,7 +15,7 @@ from torch import Tensor
 from headway.batches import make_batch, make_model
 from headway.callbacks import OnProgress
 from headway.errors import InputError, InstrumentError
-from headway.evaluation import Trained, parallel_pass
+from headway.evaluation import Trained, teacher_forced_pass
 from headway.head_analysis.ablation import as_row, paired_drop
 from headway.head_analysis.head_runs import TrainedRuns
 from headway.head_analysis.joint_ablation import largest_removable
@@ -44,7 +44,7 @@ class AccuracyDrop:
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuned(AccuracyDrop):
-    """A pruned model after more training, against the whole model."""
+    """A pruned and fine-tuned model compared with the original."""
 
     steps: int
     best_step: int
@@ -52,7 +52,7 @@ class Finetuned(AccuracyDrop):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedModel(AccuracyDrop):
-    """A pruned model against the whole one."""
+    """A pruned model compared with the original."""
 
     parameters_before: int
     parameters_after: int
@@ -63,7 +63,7 @@ class PrunedModel(AccuracyDrop):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneResult(PrunedModel, Document):
-    """A pruned run against the one it came from."""
+    """A pruned run compared with its original."""
 
     run: str
     pruned_from: str
@@ -173,7 +173,7 @@ def compare_speed(trained: Trained, smaller: Trained, examples: Examples) -> flo
 def _seconds(trained: Trained, batch: Any) -> float:
     start = time.perf_counter()
     for _ in range(3):
-        parallel_pass(trained.model, batch, trained.task.vocabulary.pad)
+        teacher_forced_pass(trained.model, batch, trained.task.vocabulary.pad)
     if trained.device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""What a head looks at, in numbers: scores of its attention weights over a split.
+"""Attention scores: what each head attends to, as numbers over a split.
 
 Each score is defined once, by the docstring of its function, which `headway heads` prints and stores. Shares of
 attention on the parts of an example come from the parts that the task names (`Task.parts`), so a new task needs
@@ -89,7 +89,7 @@ def _share_at(weights: Weights, seen: Seen, back: int) -> tuple[Tensor, Tensor]:
 
 
 def _steps_back(seen: Seen) -> Int[Tensor, "batch query key"]:
-    """How many tokens before the query each key stands, padding not counted."""
+    """How many tokens before the query each key is, without padding."""
     place = seen.diagonal(dim1=1, dim2=2).cumsum(-1)
     return place[:, :, None] - place[:, None, :]
 
@@ -106,7 +106,7 @@ SELF_ONLY: tuple[Score, ...] = (self_token, previous_token, distance)
 
 
 def definitions(task: Task) -> dict[str, str]:
-    """Every score's meaning, formula and worked example, in the words of its docstring."""
+    """Every score's meaning, formula and worked example, from its docstring."""
     own = {score.__name__: inspect.cleandoc(score.__doc__ or "") for score in (*EVERYWHERE, *SELF_ONLY)}
     first = inspect.cleandoc(part_share.__doc__ or "")
     return {**{name: f"{first} The part: {meaning}" for name, meaning in task.PARTS.items()}, **own}
@@ -186,7 +186,7 @@ def _over_queries(values: Float[Tensor, "batch head query"], applies: Bool[Tenso
 
 
 def visible_keys(trained: Trained, batch: Batch, site: HeadSite) -> Seen:
-    """Which keys each query of a site may see; padding is no query."""
+    """Which keys each query of a site may see; padding is not a query."""
     queries = query_mask(trained, batch, site)
     source = batch.inputs.source != trained.task.vocabulary.pad
     keys = source if site.across else queries

@@ -1,4 +1,4 @@
-"""What several runs say together. The seed is the unit: nothing is pooled over examples.
+"""Summaries over several runs. The seed is the unit: examples are not pooled.
 
 Head 2 of one seed has nothing to do with head 2 of another. So heads are matched by rank (the head that costs
 most, the next, ...) or by role (what they look at), never by index.
@@ -40,8 +40,8 @@ Measured = tuple[float, Interval]
 def over_seeds(values: Sequence[float], own: Sequence[Interval | None] | None = None) -> OverSeeds:
     """Every seed's value, their mean and median, and a 95 % interval of the median (none under six seeds).
 
-    `own` are the seeds' intervals over examples, which widen it; `errors` says what it keeps. Where one is missing, as
-    in an earlier version's document, it keeps the error of the seeds alone.
+    `own` are the seeds' intervals over examples, which widen it; `errors` lists the included errors. If one is missing,
+    as in documents of earlier versions, only the error between seeds is included.
     """
     known = None if own is None or any(one is None for one in own) else [one for one in own if one is not None]
     interval = median_interval(values, own=known)
@@ -178,10 +178,12 @@ OFTEN, SELDOM = 0.9, 0.1
 def rates_over_seeds(values: Sequence[float]) -> RatesOverSeeds:
     """The rate of every seed, and how many are high, low and between; a mean would hide the difference.
 
-    Rates of seeds lie near 0 or near 1, as a seed has one head for a thing or several: their mean is no seed's rate.
+    Rates are near 0 or near 1, because a seed has either one head for a function or several; their mean describes no
+    seed.
 
     >>> rates_over_seeds([0.02, 0.5, 0.97, 1.0])
     RatesOverSeeds(values=(0.02, 0.5, 0.97, 1.0), above=2, between=1, below=1, limits=(0.1, 0.9))
+
     """
     rates = tuple(map(float, values))
     above, below = sum(rate > OFTEN for rate in rates), sum(rate < SELDOM for rate in rates)
@@ -192,9 +194,9 @@ def rates_over_seeds(values: Sequence[float]) -> RatesOverSeeds:
 def _contrast(documents: Sequence[HeadAnalysis], index: int) -> ContrastOverSeeds:
     """Rates over seeds: of the strongest single head of each kind, and of all heads of a kind or site together.
 
-    The strongest head is chosen on other pairs than those its rate is of. A seed whose model gets no pair of a contrast
-    right has no rate there, and is left out of it. With controls, also how often each group changes the answer when the
-    source has the same carry, how often it brings the digits, and how many seeds have each reading.
+    The strongest head is chosen on other pairs than those for its rate. A seed whose model answers no pair of a
+    contrast correctly is left out of it. With controls, also how often each group changes the answer when the source
+    has the same carry, how often it flips the digits, and how many seeds have each reading.
     """
     contrast = documents[0].interventions.contrasts[index]
     measured = [one for d in documents if (one := d.interventions.contrasts[index]).usable]
@@ -214,7 +216,7 @@ def _contrast(documents: Sequence[HeadAnalysis], index: int) -> ContrastOverSeed
 def _strongest(documents: Sequence[HeadAnalysis], index: int) -> dict[str, RatesOverSeeds]:
     """For each kind of attention, the rate of the chosen head in every seed that has one.
 
-    Documents of earlier versions do not say which head was chosen on other pairs; theirs is the largest rate of all.
+    Documents of earlier versions have no head chosen on other pairs; their largest rate is used.
     """
     found = {}
     for kind in dict.fromkeys(row.kind for row in documents[0].heads):
@@ -251,8 +253,8 @@ def _controls(controls: Sequence[Controls], who: str) -> ControlOverSeeds:
 def _correlations(documents: Sequence[HeadAnalysis]) -> Correlations:
     """Spearman's correlation between each score and the zero-ablation drop, over the heads of a seed.
 
-    `within` has the same over the heads of one kind of attention: cross heads may both look and cost unlike encoder
-    heads, and then a score tells the kinds apart and nothing about heads.
+    `within` has the same over the heads of one kind of attention: cross-attention heads may differ from encoder heads
+    in both score and drop, and then a correlation over all heads reflects the kinds only.
     """
     kinds = dict.fromkeys(row.kind for row in documents[0].heads)
     scores = list(documents[0].heads[0].scores)

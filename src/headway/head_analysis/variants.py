@@ -1,10 +1,10 @@
-"""Many variants of a model on many examples: which answers are right, token by token, and with what loss.
+"""Runs many variants of a model on many examples; records right tokens and losses.
 
-A variant replaces the outputs of some heads. What is put in their place is a replacement:
+A variant replaces the outputs of some heads by a replacement:
 
-- `zero`: nothing at all;
-- `mean`: the head's mean output over the examples and places;
-- `position_mean`: its mean at each place;
+- `zero`: zeros;
+- `mean`: the head's mean output over examples and positions;
+- `position_mean`: its mean at each position;
 - `patch_source`: its output on another example, row by row.
 """
 
@@ -277,7 +277,7 @@ def query_mask(trained: Trained, batch: Batch, site: HeadSite) -> Bool[Tensor, "
 
 
 def lengths_of(trained: Trained, examples: Examples) -> Int[np.ndarray, "example length"]:
-    """How long each source is, and each answer where there is one."""
+    """The lengths of each source, and of each answer if there is one."""
     pad = trained.task.vocabulary.pad
     sides = [examples.source, examples.target] if examples.target.ndim == 2 else [examples.source]
     return np.stack([(side != pad).sum(1) for side in sides], axis=1)

@@ -230,8 +230,8 @@ def n_to_decide(lost: int, gained: int, n: int, family: int = TAILS) -> int | No
 def examples_to_decide(drops: Drops, one: int, n: int, family: int) -> int | None:
     """How many examples would decide the verdict if the rates stayed the same; None if no reasonable number would.
 
-    Its p-value must then stay below ALPHA when multiplied by all that can be false at once in the family, which is the
-    most that the correction can ask.
+    Its p-value must then be below ALPHA after multiplication by the largest number of claims in the family that can be
+    false at once, which is the strictest correction.
     """
     sizes = [n]
     while (larger := int(sizes[-1] * 1.2) + 1) <= LARGEST_N:
@@ -251,8 +251,8 @@ def share_under(lost: np.ndarray, gained: np.ndarray, n: int | np.ndarray, limit
 def share_of_drops_under(drops: Drops, tests: int, limit: float) -> tuple[float, float]:
     """The 95 % interval of the share of heads whose true drop is under a limit, in points.
 
-    The ends are those that are shown to be under it, and all but those that are shown not to be. Of each drop one of
-    the two is false, so as many can be as there are drops: p-values are multiplied by their number.
+    The ends count the heads shown to be under the limit, and all heads except those shown not to be. For each drop one
+    of the two claims is false, so p-values are multiplied by the number of drops.
     """
     if not tests:
         return (0.0, 0.0)

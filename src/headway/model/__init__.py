@@ -1,1 +1,1 @@
-"""The transformer: attention written out, encodings and poolings; knows nothing of tasks or runs."""
+"""The transformer: attention written out, encodings and poolings; independent of tasks and runs."""

@@ -1,12 +1,12 @@
 """Scaled dot-product and multi-head attention, written out in full.
 
-A query looks at keys and takes a weighted mean of their values:
+The output of a query is a weighted mean of the values:
 
     score[q, k]  = query[q] . key[k] / sqrt(d_head) + bias[q, k]
     weight[q, :] = softmax over the visible keys of score[q, :]
     output[q]    = sum over k of weight[q, k] value[k]
 
-A query that sees no key at all gets weights 0 and output 0. `attend` is this text as code.
+A query without visible keys has weights 0 and output 0. `attend` implements these formulas.
 `attend_fast` gives the same output through PyTorch's fused kernel and never stores the weights.
 """
 
@@ -54,7 +54,7 @@ be mostly empty.
 class Visibility:
     """Which keys a query may see: no padding, and with `causal` no later token.
 
-    The last query stands at the last key, so a decoder that has kept its keys may bring one query alone.
+    The last query is at the last key, so a decoder with a KV cache can pass a single query.
     """
 
     keys: Bool[Tensor, "batch key"] | None = None
@@ -139,9 +139,9 @@ def rows_side_by_side(query: Tensor, key: Tensor, mask: Tensor | None) -> int:
 def attend_side_by_side(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, rows: int) -> Tensor:
     """Attention with several rows of a batch packed into one sequence; the mask separates the rows.
 
-    The fused kernel works in blocks of 64 queries and keys; a row of seven alone leaves most of its block empty. A row
-    whose keys or values are not all finite gets NaN everywhere, and the others nothing of it: a weight of 0 would not
-    keep it from them.
+    The fused kernel works in blocks of 64 queries and keys; a row of seven tokens alone leaves most of its block empty.
+    Non-finite keys and values are replaced by 0 before packing, and NaN is added to the outputs of their own row,
+    because 0 times NaN would contaminate the other rows.
     """
     highest = torch.maximum(*(torch.linalg.vector_norm(x, math.inf, dim=(1, 2, 3), keepdim=True) for x in (key, value)))
     own_fault = highest - highest  # 0, or NaN
@@ -331,9 +331,9 @@ HeadOutputs = Float[Tensor, "batch query head d_head"]
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: several heads, each in its own subspace, mixed by one output projection.
 
-    The heads meet only in `output`: its input, `batch query (head d_head)`, is where a head can be
-    switched off, replaced or taken out. `kept` are the heads that are there, out of the `n_heads` that the
-    model began with; there may be none, and then only the bias of `output` is left.
+    The heads are combined only in `output`: at its input, `batch query (head d_head)`, a head can be ablated, patched
+    or pruned. `kept` are the remaining heads out of the original `n_heads`; with none left, only the bias of `output`
+    remains.
     """
 
     def __init__(self, config: ModelConfig, kept: tuple[int, ...]):

@@ -1,8 +1,8 @@
 """Several models of one shape as one model: seeds are folded into the batch.
 
-The rows of the first model come first, then those of the second. Attention, masks, positions and poolings treat
-rows apart already, so only the leaves that hold weights have to know: a linear layer becomes one batched product.
-All weights live in one vector, a block for each parameter, of which every layer holds views.
+The rows of the first model come first, then those of the second. Attention, masks, positions and poolings process rows
+independently already, so only the layers with weights change: a linear layer becomes one batched product. All weights
+live in one vector, a block for each parameter, of which every layer holds views.
 """
 
 import itertools

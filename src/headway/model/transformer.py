@@ -43,7 +43,7 @@ class Inputs:
 
 @dataclass
 class Memory:
-    """What decoding keeps of the source: the encoder's output, and the KV cache of each decoder layer."""
+    """The state that decoding keeps of the source: the encoder's output, and the KV cache of each decoder layer."""
 
     encoded: Float[Tensor, "batch position d_model"] | None
     layers: list[LayerCache]
@@ -97,7 +97,7 @@ class Transformer(nn.Module):
     def placed(self, inputs: Inputs) -> Inputs:
         """The same tokens with positions moved by the encoding's `place`, once per pass for source and prefix together.
 
-        `forward` does it; whoever calls `encode`, `begin` and `decode` one by one does it first.
+        `forward` calls it; callers of `encode`, `begin` and `decode` must call it first.
         """
         length = _source_lengths(inputs)
         source, prefix = inputs.source_positions, inputs.prefix_positions
@@ -230,7 +230,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
-    """The number of parameters, computed without allocating them; a model that is too large is refused."""
+    """The number of parameters, computed without allocating them; raises for a model that is too large."""
     with torch.device("meta"), _WithoutNormal():
         parameters = count_parameters(Transformer(config, n_tokens, n_classes))
     if parameters > LARGEST_MODEL:
@@ -239,7 +239,9 @@ def check_size(config: ModelConfig, n_tokens: int, n_classes: int = 0) -> int:
 
 
 class _WithoutNormal(TorchFunctionMode):
-    """While open, no tensor is filled with normal numbers: on the meta device that would import PyTorch's compiler."""
+    """Inside the context no tensor is filled with normal numbers, which on the meta device would import PyTorch's
+    compiler.
+    """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -261,7 +263,7 @@ def decode_greedily(
 ) -> Int[Tensor, "batch answer"]:
     """Greedy decoding: append the most likely token (the lowest id of equals) until EOS or `longest` tokens.
 
-    What follows EOS in a row is EOS. `inputs` needs the source alone; positions are asked for again at each step.
+    Tokens after EOS are EOS. `inputs` needs only the source; positions are recomputed at each step.
     """
     prefix = inputs.source.new_full((len(inputs.source), 1), bos)
     ended = torch.zeros(len(prefix), dtype=torch.bool, device=prefix.device)

@@ -1,4 +1,4 @@
-"""How often a model is right, in words: on a split, over a whole domain, by what makes an example hard."""
+"""Sentences and tables about accuracy: on a split, over a whole domain, and by difficulty."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def verb(count: float) -> str:
 
 
 def evaluated(found: SplitEvaluation, trained_on: int | None = None) -> Iterator[Text]:
-    """How many answers are right, whether decoding agrees, and how the classes fare."""
+    """The number of right answers, the agreement with greedy decoding, and the accuracy of classes."""
     yield asked_all(found, trained_on) if found.split == WHOLE else on_sample(found)
     if isinstance(found, SequenceEvaluation):
         yield text(
@@ -49,10 +49,10 @@ def on_sample(found: SplitEvaluation) -> Text:
 
 
 def asked_all(found: SplitEvaluation, trained_on: int | None = None) -> Text:
-    """What came of asking everything there is: a count, which no sampling interval belongs to."""
+    """The result on the whole domain: a count, without a sampling interval."""
     among = text(", the {} of training among them", number(trained_on)) if trained_on is not None else ""
     return text(
-        "All {} questions of the domain were asked{}: {} {} answered wrong, {} right.",
+        "All {} inputs of the domain were tested{}: {} {} answered wrong, {} right.",
         number(found.n),
         among,
         number(found.wrong),
@@ -71,7 +71,7 @@ def wrong_answer(found: WrongExample) -> Text:
 
 
 def in_short(found: SplitEvaluation) -> Text:
-    """The same in the answer of a report."""
+    """One sentence for the answer of a report."""
     return text(
         "It answers {} of {} right: {} of {} {} wrong ({}).",
         number(found.accuracy, percent),
@@ -84,7 +84,7 @@ def in_short(found: SplitEvaluation) -> Text:
 
 
 def of_baseline(found: HeadAnalysis) -> Text:
-    """The examples that heads were analysed on, where the model was not evaluated on more."""
+    """The accuracy on the examples of the head analysis, for a model that was not evaluated otherwise."""
     return text(
         "It answers {} of {} examples of {} right ({}).",
         number(found.baseline.accuracy, percent),
@@ -95,7 +95,7 @@ def of_baseline(found: HeadAnalysis) -> Text:
 
 
 def accuracy_table(found: list[tuple[str, SplitEvaluation]]) -> Table:
-    """A row for each run and split; runs are named where there are several."""
+    """One row per run and split; runs are named if there are several."""
     several = len({name for name, _ in found}) > 1
     rows = []
     for name, one in found:
@@ -106,7 +106,7 @@ def accuracy_table(found: list[tuple[str, SplitEvaluation]]) -> Table:
                 number(one.n),
                 number(one.wrong),
                 number(one.accuracy, percent),
-                "none: all were asked" if one.split == WHOLE else interval(one.interval),
+                "none: all were tested" if one.split == WHOLE else interval(one.interval),
                 number(one.decoded_n) if isinstance(one, SequenceEvaluation) else NONE,
                 number(one.disagreements) if isinstance(one, SequenceEvaluation) else NONE,
             ]
@@ -120,16 +120,18 @@ def accuracy_table(found: list[tuple[str, SplitEvaluation]]) -> Table:
 
 
 def hardest(found: ErrorAnalysis, run: str) -> Iterator[Text]:
-    """How many are wrong; for each property the value with the lowest accuracy, where it differs from the best one."""
+    """The number of wrong answers; for each property, the value with the lowest accuracy if it differs
+    from the best.
+    """
     if not found.wrong:
         yield text(
-            "None of {} examples that the heads of {} were analysed on is wrong, so there is no error to take apart.",
+            "None of the {} examples of the head analysis of {} is wrong, so there are no errors to analyse.",
             number(found.n),
             code(run),
         )
         return
     yield text(
-        "Of {} examples that the heads of {} were analysed on, {} {} wrong.",
+        "Of the {} examples of the head analysis of {}, {} {} wrong.",
         number(found.n),
         code(run),
         number(found.wrong),

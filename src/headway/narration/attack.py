@@ -1,4 +1,4 @@
-"""What an attack on a model found, in words: the failing inputs, what was tried, and how the smallest margin fell."""
+"""Sentences and tables about an attack: the failing inputs, the inputs tried, and the fall of the smallest margin."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
@@ -7,22 +7,22 @@ from headway.narration.tables import Column, Table, words
 from headway.narration.text import Strong, Text, Words, code, join, listed, text
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 
-PROVES_NOTHING = "An attack that finds nothing proves nothing: it says what was tried, not that all inputs are right."
+PROVES_NOTHING = "An attack that finds nothing proves nothing: other inputs may fail."
 LONGEST_SHOWN = 160
 """Characters of an input or an answer that are shown."""
 POINTS = 8
-"""Points of the trace that are told."""
+"""Points of the trace that are shown."""
 ENDS = {
-    "time": "the time was spent",
-    "tries": "the tries were spent",
-    "failures": "every length had failed often enough",
+    "time": "the time budget was used up",
+    "tries": "the tries were used up",
+    "failures": "every length had enough failures",
     "inputs": "no new input was left to try",
     "interrupted": "it was interrupted",
 }
 
 
 def attacked(found: Attack, name: str) -> Text:
-    """How many inputs were tried, where, and how many of them fail."""
+    """The number of inputs tried, their lengths, and the number of failures."""
     return text(
         "{} (step {}): {} different inputs tried{} in {}; {}; smallest margin {}.",
         code(name),
@@ -52,18 +52,18 @@ def _range_of(found: Attack) -> tuple[Words, Words, Words]:
 
 
 def outcome(found: Attack) -> Text:
-    """Whether it broke the model, and what that is worth."""
+    """Whether a failing input was found."""
     if found.broken:
         n = computed(len(found.counterexamples), "size", [found.counterexamples])
-        shown = text("{} shown below, made as simple as the search could, fail when asked alone", n)
+        shown = text("{} shown below, simplified as far as possible, fail when asked alone", n)
         return text("{} The {}.", Strong("It gives wrong answers."), shown)
-    lost = text(" {} failed only beside other inputs: ties of logits.", number(found.unconfirmed))
+    lost = text(" {} failed only in a batch with other inputs, by ties of logits.", number(found.unconfirmed))
     return text("{} {}{}", Strong("No failing input was found."), PROVES_NOTHING, lost if found.unconfirmed else "")
 
 
 def failing(one: FailingInput) -> Text:
-    """A failing input, the right answer and the model's, and how it was come by."""
-    how = "by changing tokens, from family" if one.climbed else "in family"
+    """A failing input, the right answer, the model's answer, and how it was found."""
+    how = "by hill climbing, from family" if one.climbed else "in family"
     return text(
         "{} -> {}, answered {} (margin {}; found {} {} after {}{})",
         code(cut(one.input)),
@@ -84,15 +84,15 @@ def cut(words: str) -> str:
 def family_table(found: Attack) -> Table:
     """Every family, over all lengths."""
     rows = [[code(name), own[0].about, *_counts(own)] for name, own in _grouped(found.families, lambda row: row.family)]
-    return Table("What was tried, by family", [*words("family", "inputs"), *COUNTED], rows)
+    return Table("Inputs tried, by family", [*words("family", "inputs"), *COUNTED], rows)
 
 
 def length_table(found: Attack) -> Table | None:
-    """Every length, over all families; None where there is one alone."""
+    """Every length, over all families; None if the task has one length."""
     if not found.lengths:
         return None
     rows = [[number(own[0].length or 0), *_counts(own)] for _, own in _grouped(found.families, lambda row: row.length)]
-    return Table("What was tried, by length", [Column(found.unit or "length"), *COUNTED], rows)
+    return Table("Inputs tried, by length", [Column(found.unit or "length"), *COUNTED], rows)
 
 
 COUNTED = [Column(title) for title in ("drawn", "climbed", "fail", "smallest margin")]
@@ -115,7 +115,7 @@ def _counts(rows: Sequence[FamilyRow]) -> list[Words]:
 
 
 def trace(found: Attack) -> Text | None:
-    """How the smallest margin fell: at most a few points of it, the first and the last among them."""
+    """The fall of the smallest margin, by at most `POINTS` points including the first and the last."""
     if not found.trace:
         return None
     last = len(found.trace) - 1
@@ -133,7 +133,7 @@ def ended(found: Attack) -> Text:
 
 
 def story(found: Attack, name: str) -> Iterator[Text]:
-    """What a terminal and a report say of it, tables and failing inputs aside."""
+    """The sentences before the tables and the failing inputs."""
     yield attacked(found, name)
     yield outcome(found)
 

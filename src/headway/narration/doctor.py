@@ -1,4 +1,4 @@
-"""The doctor's findings in words."""
+"""Sentences about the doctor's findings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ SHOWN_ERRORS = 5
 
 
 def tally(findings: Sequence[Finding]) -> Text:
-    """`1 error (split-overlap) and 2 warnings; 21 checks find nothing wrong`, if any check does."""
+    """`1 error (split-overlap) and 2 warnings; 21 checks find nothing wrong`."""
     counts = {level: count(findings, "level", level) for level in LEVELS}
     said = []
     for level in LEVELS[:2]:
@@ -26,7 +26,7 @@ def tally(findings: Sequence[Finding]) -> Text:
 
 
 def of_study(health: StudyHealth) -> list[str]:
-    """How many errors and warnings there are, the first errors in full, and the names of the warnings."""
+    """The numbers of errors and warnings, the first errors in full, and the names of the warnings."""
     errors, warned = health.at("error"), Counter(one.check for _, one in health.at("warning"))
     examined = counted(len(health.runs), "run")
     lines = [f"the doctor examined {examined}: {counted(len(errors), 'error')}, {counted(warned.total(), 'warning')}"]

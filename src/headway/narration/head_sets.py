@@ -1,4 +1,4 @@
-"""What heads are worth together, and what moves when their outputs are patched, in words."""
+"""Sentences and tables about sets of heads: joint ablation and activation patching."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,20 +16,20 @@ MOST_NAMED = 3
 def going(
     limit: float, heads: Sequence[str], drop: float, ends: Sequence[float], *, n: int | None = None, named: bool = False
 ) -> Text:
-    """What the heads cost that were chosen to go together; that they can go only where the interval shows it.
+    """The cost of the heads that were chosen for removal; that they can be removed only if the interval shows it.
 
-    The cost is that on the other `n` examples. `named` begins a sentence with the heads; else they have been spoken of.
+    The cost is measured on `n` other examples. With `named` the sentence starts with the heads.
     """
     within = counted(limit, "point")
     if not heads:
-        return text("{} head was found that can go for less than {}", "No" if named else "no", within)
+        return text("{} head can be removed for less than {}", "No" if named else "no", within)
     chosen = size(heads)
     subject = text("{} {}", chosen, "head" if chosen.value == 1 else "heads") if named else text("{}", chosen)
     others = text("{} other examples", number(n)) if n is not None else "other examples"
     cost = text("on {} the cost is {} points ({})", others, number(drop, points), interval(ends, points))
     if ends[1] < limit:
         return text("{} can be removed together for less than {}: {}", subject, within, cost)
-    return text("{} chosen to go together: {}, not shown to be under {}", subject, cost, within)
+    return text("{} chosen for removal together: {}, not shown to be under {}", subject, cost, within)
 
 
 def go_together(row: Removable, *, named: bool = False) -> Text:
@@ -37,7 +37,7 @@ def go_together(row: Removable, *, named: bool = False) -> Text:
 
 
 def gone(row: Removable) -> Text:
-    """What the heads chosen to go cost, against those that cost little alone."""
+    """The cost of the removable set, and of the heads that cost little alone."""
     alone = row.alone_under_limit
     if not alone.heads:
         return go_together(row)
@@ -48,12 +48,12 @@ def gone(row: Removable) -> Text:
 
 
 def removable(row: Removable) -> Iterator[Text]:
-    """How many heads can be removed together within a limit, and how many one at a time."""
+    """How many heads can be removed together within a limit, and how many are under it alone."""
     yield text("{}.", go_together(row, named=True))
     alone = row.alone_under_limit
     if alone.heads:
         yield text(
-            "One at a time {} heads are under that limit; taken out together those cost {} points ({}).",
+            "One at a time, {} heads are under that limit; removed together, they cost {} points ({}).",
             size(alone.heads),
             number(alone.drop, points),
             interval(alone.drop_interval, points),
@@ -62,7 +62,7 @@ def removable(row: Removable) -> Iterator[Text]:
 
 def adding_up(row: Removable) -> Text:
     promised, cost = size(row.adding_up.heads), number(row.adding_up.drop, points)
-    return text("Adding up single drops promises {} heads, which cost {} points together.", promised, cost)
+    return text("The sum of single drops predicts {} removable heads, which cost {} points together.", promised, cost)
 
 
 def sufficient(joint: JointAblation) -> Text | None:
@@ -70,7 +70,7 @@ def sufficient(joint: JointAblation) -> Text | None:
     if not enough.heads:
         return None
     return text(
-        "Chosen as enough for all but a point: {} heads, {}; without the others {} points are lost ({}).",
+        "Sufficient within one point: {} heads, {}; ablating all others costs {} points ({}).",
         size(enough.heads),
         listed([code(name) for name in enough.heads]),
         number(enough.drop, points),
@@ -79,13 +79,13 @@ def sufficient(joint: JointAblation) -> Text | None:
 
 
 def redundant_pairs(pairs: Pairs) -> Text | None:
-    """The pairs that interact positively, as far as the corrected test finds them."""
+    """The pairs with a significant positive interaction."""
     if not pairs.pairs:
         return None
     found = pairs.redundant()[:MOST_NAMED]
     tested, n = number(pairs.tested), number(pairs.n)
     if not found:
-        return text("Of {} pairs of heads none is found to be redundant ({} examples).", tested, n)
+        return text("None of {} pairs of heads is found to be redundant ({} examples).", tested, n)
     return text("Redundant pairs of heads ({} pairs, {} examples): {}.", tested, n, join("; ", map(pair_words, found)))
 
 
@@ -99,7 +99,7 @@ def pair_words(pair: Pair) -> Text:
 
 
 def shapley(kind: str, found: Shapley) -> Text:
-    """The heads with the largest share of the accuracy."""
+    """The heads with the largest Shapley values."""
     best = sorted(found.values, key=lambda one: -one.value)[:MOST_NAMED]
     how = counted(found.subsets, "subset") if found.exact else counted(found.permutations or 0, "order")
     shown = [text("{} {} ± {}", code(one.head), number(one.value, points), number(one.error, points)) for one in best]
@@ -110,12 +110,12 @@ def shapley(kind: str, found: Shapley) -> Text:
 
 
 def moves(contrast: Contrast) -> Text | None:
-    """The heads that surely move one thing, or that none does; on pairs that they were not chosen on."""
+    """The heads that surely flip one contrast, or that none does, on pairs not used for the choice."""
     if not contrast.usable:
-        nothing = "{}: no pair of {} is right on both sides, nothing to see."
+        nothing = "{}: none of {} pairs is right on both sides, so nothing is measured."
         return text(nothing, quote(contrast.name), number(contrast.n))
     if ranked := contrast.ranked():
-        pairs = text("{} pairs that it was not chosen on", number(ranked[0].n))
+        pairs = text("{} pairs not used for the choice", number(ranked[0].n))
         return of_movers(contrast.name, [(one.head, one) for one in ranked], pairs)
     # few pairs, or written by an earlier version: chosen and measured on the same pairs
     single = [(row.who, row) for row in contrast.best_single(1)]
@@ -129,11 +129,11 @@ def of_movers(name: str, movers: Sequence[tuple[str, Rate | Mover]], pairs: Text
     if not surely:
         most = max((one for _, one in movers), key=lambda one: one.rate)
         at_most, ends = number(most.rate, percent), interval(most.interval)
-        return text("No single head moves the {}: at most {} of {} ({}).", quote(name), at_most, pairs, ends)
+        return text("No single head flips the {}: at most {} of {} ({}).", quote(name), at_most, pairs, ends)
     (head, best), *others = surely
     more = [text("; {} in {}", code(one), with_interval(row.rate, row.interval)) for one, row in others]
     return text(
-        "Of single heads, {} moves the {} most: in {} of {} ({}){}{}.",
+        "Among single heads, {} flips the {} most often: in {} of {} ({}){}{}.",
         code(head),
         quote(name),
         number(best.rate, percent),
@@ -145,7 +145,7 @@ def of_movers(name: str, movers: Sequence[tuple[str, Rate | Mover]], pairs: Text
 
 
 def control_of(row: Rate | Mover) -> Text:
-    """How often the same digit of the answer changes when the source has the same carry."""
+    """How often the same answer digit changes when the source has the same carry."""
     control = row.control if isinstance(row, (Strongest, Mover)) else None
     if control is None:
         return Text()
@@ -156,7 +156,7 @@ def control_of(row: Rate | Mover) -> Text:
 
 
 def control_table(contrasts: Sequence[Contrast]) -> Table | None:
-    """All heads of a kind patched at once: do they move the carry, do they change the digit anyway, do they move it?"""
+    """All heads of a kind patched together: flips of the carry, changes of the digit, and flips of the digits."""
     rows = [
         row
         for contrast in contrasts
@@ -166,10 +166,10 @@ def control_table(contrasts: Sequence[Contrast]) -> Table | None:
     ]
     columns = [
         *words("contrast", "patched"),
-        *map(Column, ("carry moved", "digit changed, same carry", "digits of the column moved")),
+        *map(Column, ("carry flipped", "digit changed, same carry", "digits of the column flipped")),
         *words("reading"),
     ]
-    title = "Heads of one kind patched together, against controls that leave the carry as it is"
+    title = "Heads of one kind patched together, against controls with the same carry"
     return Table(title, columns, rows) if rows else None
 
 

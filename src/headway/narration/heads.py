@@ -1,4 +1,4 @@
-"""What heads are worth one at a time, in words: verdicts, drops, margins and losses."""
+"""Sentences and tables about single heads: verdicts, drops, margins and losses."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,11 +26,11 @@ from headway.results.heads_study import OverSeeds
 from headway.results.schema import Interval
 
 VERDICTS = ("critical", "important", "harmful", "depends on the ablation", "undecided", "redundant")
-OVERLAP = ", which the intervals of other heads overlap: no head is shown to matter most"
+OVERLAP = ", but the intervals of other heads overlap: no head is shown to matter most"
 
 
 def of_verdict(verdict: str, heads: float) -> str:
-    """`are redundant`; what depends on the ablation has no verdict of its own."""
+    """`are redundant`; a head whose verdict depends on the ablation has its own verb."""
     if verdict == "depends on the ablation":
         return "depends on the ablation" if heads == 1 else "depend on the ablation"
     return f"{verb(heads)} {verdict}"
@@ -44,7 +44,7 @@ def tally(found: HeadAnalysis) -> Text:
 
 
 def one_at_a_time(found: HeadAnalysis) -> Iterator[Text]:
-    """How many heads have each verdict, the one that costs most, and what drops are measured on."""
+    """The number of heads of each verdict, the head with the largest drop, and the examples."""
     yield text("Of {} heads, one at a time, {}.", size(found.heads), tally(found))
     if most := costliest(found):
         yield most
@@ -57,11 +57,11 @@ def one_at_a_time(found: HeadAnalysis) -> Iterator[Text]:
 
 
 def says_nothing(check: str) -> Text:
-    return text("The doctor finds {}: what is lost without a head says nothing here.", code(check))
+    return text("The doctor finds {}: drops of heads mean nothing for this model.", code(check))
 
 
 def ranked(found: HeadAnalysis) -> tuple[Head, str, bool] | None:
-    """The head with the largest drop, by which ablation, and whether it is surely ahead of all others."""
+    """The head with the largest drop, the kind of ablation, and whether its interval is above all others."""
     kind = next(iter(found.heads[0].ablation), None)
     if kind is None:
         return None
@@ -71,13 +71,13 @@ def ranked(found: HeadAnalysis) -> tuple[Head, str, bool] | None:
 
 
 def costliest(found: HeadAnalysis) -> Text | None:
-    """The head that costs most, if it costs anything that is certain; the first only if its interval is by itself."""
+    """The head with the largest drop, if it is significant."""
     if (first := ranked(found)) is None:
         return None
     head, kind, ahead = first
     drop = head.ablation[kind]
     if drop.interval[0] <= 0:
-        return text("No single head costs anything that could be told from nothing ({} ablation).", kind)
+        return text("No single head has a drop that differs significantly from 0 ({} ablation).", kind)
     return text(
         "Without {} accuracy falls {}by {} points ({} interval {}; {} ablation){}.",
         code(head.name),
@@ -91,7 +91,7 @@ def costliest(found: HeadAnalysis) -> Text | None:
 
 
 def leading(found: HeadAnalysis) -> Text | None:
-    """The head that surely costs most, with its interval; nothing where others' intervals overlap."""
+    """The head with the largest drop and its interval; None if other intervals overlap."""
     first = ranked(found)
     if first is None or not first[2] or first[0].ablation[first[1]].interval[0] <= 0:
         return None
@@ -102,11 +102,11 @@ def leading(found: HeadAnalysis) -> Text | None:
 
 
 def by_loss(found: HeadAnalysis, kind: str) -> Text:
-    """How many heads the model hardly needs, judged by the loss."""
+    """The share of heads that the model hardly needs by the loss."""
     if kind not in found.prunable:
         raise Missing(f"prunable/{kind}")
     return text(
-        "Judged by the loss, which is {} a token, {} of the heads raise it by less than a hundredth.",
+        "By the loss, which is {} per token, {} of the heads raise it by less than one per cent when ablated.",
         number(found.baseline.loss, decimal),
         number(found.prunable[kind].under_1_percent_of_loss, percent),
     )
@@ -126,7 +126,7 @@ def under_limits(found: HeadAnalysis, kind: str = "zero") -> Text:
 
 
 def surely(ends: Interval | None, n_heads: int) -> str:
-    """How many heads surely are under a limit, and how many may be; earlier analyses did not say."""
+    """How many heads are certainly under a limit, and how many may be; empty for earlier documents."""
     if ends is None:
         return ""
     low, high = (round(share * n_heads) for share in ends)
@@ -134,7 +134,7 @@ def surely(ends: Interval | None, n_heads: int) -> str:
 
 
 def margin(found: HeadAnalysis) -> Text:
-    """By how much the right answer leads in the model as it is; documents of earlier versions do not say."""
+    """The mean margin of the unchanged model; raises `Missing` for earlier documents."""
     baseline = found.baseline
     if baseline.margin is None or baseline.margin_interval is None:
         raise Missing("baseline/margin")
@@ -144,14 +144,14 @@ def margin(found: HeadAnalysis) -> Text:
 
 def failed_instruments(failed: list[str]) -> Text:
     return text(
-        "{}: {}. Nothing below that comes from them can be believed.",
+        "{}: {}. Results below that use them are invalid.",
         Strong("The instruments failed their own checks"),
         quote("; ".join(failed)),
     )
 
 
 def checked(found: HeadAnalysis) -> Text:
-    """What the instruments' checks of themselves saw."""
+    """The results of the instruments' self-checks."""
     checks = found.checks
     return text(
         "Checked: {} ablated answers were decoded greedily with a hook, with {} disagreements; with all heads kept the "
@@ -166,7 +166,7 @@ def checked(found: HeadAnalysis) -> Text:
 
 
 def ablation_table(found: HeadAnalysis) -> Table:
-    """A row a head: verdict, role, the drop of each kind of ablation, and what the first does to margin and loss."""
+    """One row per head: verdict, role, the drop by each kind of ablation, and the change of margin and loss."""
     kinds = list(dict.fromkeys(kind for head in found.heads for kind in head.ablation))
     first = kinds[0]
     with_margin = any(head.ablation[first].margin_change is not None for head in found.heads)
@@ -206,12 +206,12 @@ def score_table(found: HeadAnalysis) -> Table:
 
 
 def definitions(found: Mapping[str, str]) -> list[tuple[Text, Text]]:
-    """Every score in the words of the analysis."""
+    """The definition of every score."""
     return [(text("{}", name.replace("_", " ")), text("{}", quote(meaning))) for name, meaning in found.items()]
 
 
 def over_seeds(found: OverSeeds, form: Form = whole) -> str:
-    """`2 1 2.25 (median 2)`: every seed, and the median with its interval where there is one."""
+    """`2 1 2.25 (median 2)`: every seed, and the median with its interval if there is one."""
     every = " ".join(map(form, found.values))
     if found.median is None or len(found.values) == 1:
         return every

@@ -1,4 +1,4 @@
-"""What several seeds, and the runs of a study, say about heads, in words."""
+"""Sentences about heads over several seeds, and over the runs of a study."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ from headway.statistics import ENOUGH_SEEDS
 
 
 def together(found: HeadsTogether) -> list[str]:
-    """What several seeds say together: every seed, then the median and its interval; flip rates seed by seed."""
+    """The heads of several seeds: every seed, then the median and its interval; flip rates by seed."""
     shown = "every seed (median)" if found.descriptive else "every seed (median and its 95 % interval)"
     lines = [f"{found.seeds} seeds together{few(found)}; {shown}"]
     for verdict, counts in found.verdicts["overall"].items():
@@ -45,15 +45,15 @@ def few(found: HeadsTogether) -> str:
 
 
 def removable(row: RemovableOverSeeds) -> str:
-    """The heads that were chosen to go together, and what that costs."""
+    """The heads that were chosen for removal, and their cost."""
     return (
-        f"{over_seeds(row.heads)} heads were chosen to go together for less than {counted(row.limit, 'point')}; "
+        f"{over_seeds(row.heads)} heads were chosen for removal together for less than {counted(row.limit, 'point')}; "
         f"on other examples they cost {over_seeds(row.drop, points)} points"
     )
 
 
 def flips(contrast: ContrastOverSeeds, seeds: int) -> Iterator[str]:
-    """How often the strongest head moves one thing, and what the controls say of all heads of a kind."""
+    """The flip rate of the strongest head, and the controls of all heads of a kind."""
     rates = "; ".join(f"{kind} {rates_text(value)}" for kind, value in contrast.strongest.items())
     some = f" ({contrast.seeds} seeds)" if contrast.seeds < seeds else ""
     yield f"  {contrast.name}, flips by the strongest head{some}: {rates or 'no pair is right'}"
@@ -67,7 +67,7 @@ def flips(contrast: ContrastOverSeeds, seeds: int) -> Iterator[str]:
 
 
 def rates_text(found: RatesOverSeeds) -> str:
-    """Every seed's rate and how many are high, low and between."""
+    """Every seed's rate, and how many are high, low and between."""
     low, high = map(percent, found.limits)
     shown = ", ".join(map(percent, found.values))
     return f"{shown} ({found.above} above {high}, {found.between} between, {found.below} below {low})"
@@ -77,7 +77,7 @@ def rates_text(found: RatesOverSeeds) -> str:
 
 
 def of_study(record: HeadsStudy, health: StudyHealth | None = None) -> list[str]:
-    """Every run in short, and all seeds; of a model that learned nothing only the doctor's word."""
+    """Every run in short, and all seeds; for a model that learned nothing, only the doctor's finding."""
     unlearned = {} if health is None else health.unlearned
     lines = [line for run in record.runs for line in of_run(run, unlearned.get(run.run))]
     if record.together is not None and not unlearned:
@@ -87,16 +87,16 @@ def of_study(record: HeadsStudy, health: StudyHealth | None = None) -> list[str]
 
 
 def of_run(run: RunHeads, unlearned: str | None = None) -> list[str]:
-    """A run's verdicts, its removable set and the heads that move carries; nothing if it learned nothing."""
+    """A run's verdicts, its removable set, and the heads that flip carries; for an unlearned model only the finding."""
     if unlearned is not None:
-        return [f"heads of {run.run} (n = {run.n:,}) say nothing: the doctor finds {unlearned}"]
+        return [f"heads of {run.run} (n = {run.n:,}) are not analysed further: the doctor finds {unlearned}"]
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())
     start = f"{run.heads} heads of {run.run}, one at a time (n = {run.n:,}): {verdicts}"
     return [start, f"  {going_text(run.removable)}", *map(carry_text, run.carry)]
 
 
 def going_text(removed: Removed) -> str:
-    """What heads cost that were chosen to go together, against those that cost little alone."""
+    """The cost of the heads chosen for removal, and of those that cost little alone."""
     words = going(removed.limit, removed.heads, removed.drop, removed.drop_interval, n=removed.n)
     if removed.alone:
         cost = number(removed.alone_drop, points)
@@ -105,6 +105,6 @@ def going_text(removed: Removed) -> str:
 
 
 def carry_text(carry: MovedCarry) -> str:
-    """The heads that surely move a carry, or that none does."""
+    """The heads that surely flip a carry, or that none does."""
     movers = [(one.head, one) for one in carry.heads]
     return f"  {of_movers(carry.name, movers, text('{} pairs', number(carry.n)))}"

@@ -1,4 +1,4 @@
-"""How far past its training lengths a model holds, in words."""
+"""Sentences and tables about length generalization."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,23 +21,23 @@ SETS = {
     "descents": "a descent between constant runs",
 }
 STRICTEST = "adjacent"
-"""The set that leaves a model least room to be right for a wrong reason."""
+"""The set on which a wrong rule is least likely to be right."""
 NEARLY = 0.98
-"""A share of one answer from which on a row is said to be nearly constant."""
+"""Share of one answer from which a row counts as nearly constant."""
 LONGEST_SHOWN = 120
 """Characters of an example that are shown."""
 MARKS = "+ is certain to be at least {} ({}), * always the same answer"
 
 
 def set_name(name: str) -> str:
-    """A set in words."""
+    """A description of a set."""
     return SETS.get(name, name)
 
 
 def measured(found: Lengths, name: str) -> Text:
-    """What a run was trained and measured on."""
+    """The training lengths, the checkpoint and the examples of a measurement."""
     return text(
-        "{} was trained on {} to {} {}; measured at step {}, chosen by {}, on {} examples a set and length.",
+        "{} was trained on {} to {} {}; measured at step {}, chosen by {}, on {} examples per set and length.",
         code(name),
         number(found.training.shortest),
         number(found.training.longest),
@@ -49,7 +49,7 @@ def measured(found: Lengths, name: str) -> Text:
 
 
 def held(found: Lengths, name: str) -> Text:
-    """How far a run holds on a set, and which shorter lengths it does not hold."""
+    """The length held on a set, and shorter lengths that are not held."""
     reached, longest = found.held[name], found.training.longest
     if reached == 0:
         return text("On {} it holds at no length.", set_name(name))
@@ -61,11 +61,11 @@ def held(found: Lengths, name: str) -> Text:
 
 
 def constant(found: Lengths) -> Text | None:
-    """What a model that gives one answer does, and where its accuracy then comes from."""
+    """A model's constant answer, and what its accuracy then is."""
     if found.constant is None:
         return None
     return text(
-        "From length {} on it answers {} whatever it sees: its accuracy there is the share of such examples.",
+        "From length {} on it answers {} to every input: its accuracy there is the share of such examples.",
         number(found.constant.start),
         answer_of(found.constant.answer),
     )
@@ -87,14 +87,14 @@ def nearly_constant(found: Lengths) -> Iterator[Text]:
 
 
 def exhausted(found: Lengths) -> Iterator[Text]:
-    """Sets that had fewer examples than asked for."""
+    """Sets with fewer examples than requested."""
     for row in (row for row in found.rows if row.exhausted):
         where = text("{} at {}", set_name(row.set_name), number(row.length))
         yield text("{}: only {} examples that training did not see were found.", where, number(row.n))
 
 
 def wrong_examples(found: Lengths) -> Iterator[Text]:
-    """One wrong answer of each set that has any: the shortest."""
+    """The shortest wrong answer of each set."""
     for name in found.held:
         rows = [row for row in found.of_set(name).values() if row.wrong_examples]
         if rows:
@@ -116,11 +116,11 @@ def decoding(found: Lengths) -> Text | None:
 
 
 def in_short(found: Lengths) -> Text:
-    """How far it holds and what is beyond, in a sentence."""
+    """The length held and the accuracy beyond it, in one sentence."""
     reached = [text("{} on {}", number(length), set_name(name)) for name, length in found.held.items() if length]
     if found.constant is not None:
         start, answer = number(found.constant.start), answer_of(found.constant.answer)
-        beyond = text("; from {} on it answers {} whatever it sees", start, answer)
+        beyond = text("; from {} on it answers {} to every input", start, answer)
     else:
         beyond = decline(found)
     return text(
@@ -150,7 +150,7 @@ def decline(found: Lengths) -> Text:
 
 
 def table_of_sets(found: Lengths) -> Table:
-    """A row a set: the worst training length, the longest, every one past it, and whatever was asked for."""
+    """One row per set: the worst training length, the longest, all longer ones, and requested lengths."""
     longest, asked = found.training.longest, found.asked or ()
     shown = sorted({row.length for row in found.rows if row.length >= longest or row.length in asked})
     rows: list[list[Words]] = []
@@ -174,7 +174,7 @@ def marked(row: LengthRow, threshold: float) -> Text:
 
 
 def table_of_runs(runs: Sequence[tuple[str, Lengths]], name: str) -> Table:
-    """Accuracy of every run on a set at the longest training length and past it; `*` marks one answer throughout."""
+    """Accuracy of every run on a set from the longest training length on; `*` marks a constant answer."""
     longest = min(found.training.longest for _, found in runs)
     tested = {
         row.length: row.length for _, found in runs for row in found.of_set(name).values() if row.length >= longest
@@ -225,7 +225,7 @@ def past_training(together: SeedSummary, name: str) -> dict[int, RowOverSeeds]:
 
 
 def median_cell(row: RowOverSeeds | None) -> Words:
-    """A median, with its interval where there are seeds enough; of an earlier version's document the mean alone."""
+    """A median with its interval if there are enough seeds; the mean for documents of earlier versions."""
     if row is None:
         return NONE
     if row.median is None:
@@ -234,7 +234,7 @@ def median_cell(row: RowOverSeeds | None) -> Words:
 
 
 def mastery_table(cells: Sequence[StudyCell]) -> Table | None:
-    """Which runs of a study passed the gate, from which step on, and what the others reached."""
+    """The runs of a study that passed the gate, their steps, and the accuracy of the others."""
     rows = [
         [
             quote(cell.cell),
@@ -249,7 +249,7 @@ def mastery_table(cells: Sequence[StudyCell]) -> Table | None:
     ]
     columns = [*words("combination"), Column("seed"), *words("mastered")]
     columns += [Column("steps to mastery"), Column("validation accuracy")]
-    caption = "Mastery of the training lengths (only runs that mastered count past them)"
+    caption = "Mastery of the training lengths (only runs that mastered count at longer ones)"
     return Table(caption, columns, rows) if rows else None
 
 
@@ -257,7 +257,7 @@ def mastery_table(cells: Sequence[StudyCell]) -> Table | None:
 
 
 def over_seeds(whole: SeedSummary) -> Iterator[Text]:
-    """Every seed's length held, the median, and how many reach how far."""
+    """Every seed's length held, the median, and how many seeds reach multiples of the training length."""
     few = "; fewer than 6: descriptive" if whole.descriptive else ""
     yield text("{} seeds together{}", number(whole.n_seeds), few)
     for name, found in whole.sets.items():

@@ -1,4 +1,4 @@
-"""Why a model fails at a length, in words: the head that changed first, its numbers, and what the check says."""
+"""Sentences about why a model fails at a length: the head that changes first, and the causal test."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,17 +19,17 @@ from headway.narration.text import Text, Words, code, listed, text
 from headway.results.mechanism import NOT_SHOWN, WHY, Change, Check, Mechanism, Repair
 from headway.results.schema import Interval
 
-REPAIRS = {"reach": "seeing no further than at {}", "profile": "looking by offset as on average at {}"}
+REPAIRS = {"reach": "seeing no further than at {}", "profile": "attending by offset as on average at {}"}
 SHAMS = {"reach": "with as many keys hidden at random", "profile": "with the same weights at other offsets"}
 CAUSES = {
     "reach": ("what this head sees further away", "what these heads see further away"),
     "profile": ("where this head looks", "where these heads look"),
 }
-"""What a repair puts right, of one head and of several."""
+"""What a repair restores, for one head and for several."""
 
 
 def tell(found: Mechanism) -> list[Text]:
-    """The findings as sentences: does it fail, which head changed first, what if it is taken away or put right."""
+    """The findings as sentences: whether it fails, which head changes first, and what ablation and repair do."""
     return [failing(found), *crops(found), changed(found), *without(found), *repaired(found)]
 
 
@@ -56,14 +56,14 @@ def failing(found: Mechanism) -> Text:
 
 
 def crops(found: Mechanism) -> Iterator[Text]:
-    """What length alone costs: how much better crops of the failing sequences do, as long as in training."""
+    """The cost of length alone: the accuracy on crops of training length from the failing sequences."""
     fails = None if found.fails_at is None else found.at(found.fails_at)
     if fails is None or fails.crops is None:
         return
     cropped = fails.crops
     lost = 100 * (found.at(found.reference).accuracy - fails.accuracy)
     yield text(
-        "On crops of {} out of the same sequences it is {}: of {} points lost, length alone costs {}{}.",
+        "On crops of {} from the same sequences it is {}: of {} points lost, length alone costs {}{}.",
         number(found.reference),
         with_interval(cropped.accuracy, cropped.interval),
         number(lost, points),
@@ -129,7 +129,7 @@ def shown(share: float | None) -> Words:
 
 
 def also(found: Mechanism, first: Change) -> Words:
-    """How many other heads look elsewhere at the same length."""
+    """How many other heads change their attention at the same length."""
     others = {change.head for change in found.changes if (change.length, change.about) == (first.length, "attention")}
     more = len(others - {first.head})
     if not more:
@@ -139,12 +139,12 @@ def also(found: Mechanism, first: Change) -> Words:
 
 
 def without(found: Mechanism) -> Iterator[Text]:
-    """What the failing length is like without the head that changed first."""
+    """Accuracy at the failing length without the head that changed first."""
     first, fails_at = found.first, found.fails_at
     if first is None or fails_at is None:
         return
     if first.length > fails_at:
-        yield text("That is past {}, so it is not why the model fails there.", number(fails_at))
+        yield text("That is beyond {}, so it is not why the model fails there.", number(fails_at))
         return
     place = found.place(fails_at)
     kinds = found.head(first.head).effects
@@ -153,7 +153,7 @@ def without(found: Mechanism) -> Iterator[Text]:
 
 
 def repaired(found: Mechanism) -> Iterator[Text]:
-    """The repair of the fewest heads that is as good as the best, its sham, and what follows."""
+    """The best repair of the fewest heads, its sham, and the conclusion."""
     check = found.check
     if check is None:
         return
@@ -161,8 +161,8 @@ def repaired(found: Mechanism) -> Iterator[Text]:
     helping = [row for row in check.repairs if row.at.rise_interval[0] > check.helps]
     if not helping:
         yield text(
-            "Making heads look as they did at {} (within its reach, or by its mean profile; {} repairs tried) does not "
-            "surely raise accuracy at {}: where they look is not shown to be why it fails.",
+            "Making heads attend as at {} (within its reach, or by its mean profile; {} repairs tried) does not "
+            "significantly raise accuracy at {}: their attention is not shown to be why it fails.",
             base,
             tried,
             length,
@@ -172,7 +172,7 @@ def repaired(found: Mechanism) -> Iterator[Text]:
     at, low_high = chosen.at, interval(chosen.at.rise_interval, signed(points))
     yield text(
         "With {} {}, accuracy at {} is {}: {} points ({}; {} repairs tried); a sham repair of the same heads ({}) "
-        "brings {}. {}",
+        "gains {}. {}",
         chosen.who,
         text(REPAIRS[chosen.repair], base),
         length,
@@ -188,12 +188,12 @@ def repaired(found: Mechanism) -> Iterator[Text]:
 
 def of_sham(row: Repair) -> Words:
     if row.sham is None:
-        return "nothing that was measured"
+        return "nothing measured"
     return with_interval(row.sham.rise, row.sham.rise_interval, signed(points))
 
 
 def best_shown(rows: Sequence[Repair]) -> Repair:
-    """Of the repairs that are as good as the best, one that shows most, then that of the fewest heads."""
+    """Among the repairs as good as the best, the one with the strongest claim, then with the fewest heads."""
     best = max(row.at.rise_interval[0] for row in rows)
     as_good = [row for row in rows if row.at.rise >= best]
     return min(as_good, key=lambda row: (row.claim != WHY, len(row.heads), -row.at.rise))
@@ -205,7 +205,7 @@ def concluded(found: Mechanism, check: Check, row: Repair) -> Text:
     if row.claim == NOT_SHOWN or same is None or sham is None:
         above = "" if sham is None else text(" ({})", with_span(sham.repair_above, sham.repair_above_interval))
         return text(
-            "The repair is not surely better by more than {} point{}, so {} is not shown to be why it fails.",
+            "The repair is not significantly better by more than {} point{}, so {} is not shown to be why it fails.",
             number(check.helps),
             above,
             cause,
@@ -216,7 +216,7 @@ def concluded(found: Mechanism, check: Check, row: Repair) -> Text:
         number(check.equivalent_within),
         number(found.reference),
         with_span(same.difference, same.interval),
-        "" if row.claim == WHY or not same.equivalent else ", but the sham surely helps too",
+        "" if row.claim == WHY or not same.equivalent else ", but the sham helps significantly too",
         cause,
         row.claim,
         number(check.length),

@@ -1,4 +1,4 @@
-"""Fixed numbers of the methods, which sentences may name."""
+"""Constants of the methods that sentences mention."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from headway.narration.places import placed
 
 @dataclass(frozen=True)
 class Method:
-    """Where verdicts begin, and how sure an interval is."""
+    """Limits of verdicts, and the confidence of intervals."""
 
     confidence: float = 0.95
     critical_above: int = 10
     important_above: int = 1
-    enough_seeds: int = 6  # statistics.ENOUGH_SEEDS, whose module needs scipy; a test holds both alike
+    enough_seeds: int = 6  # equals statistics.ENOUGH_SEEDS, whose module needs scipy (tested)
     moves_above: float = 0.05
 
 

@@ -1,4 +1,4 @@
-"""How numbers are written, everywhere; and numbers as nodes of a sentence."""
+"""Formats of numbers, and numbers as nodes of a sentence."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -7,13 +7,13 @@ from headway.narration.places import place_of
 from headway.narration.text import Aside, Number, Text, Words, text
 
 Form = Callable[[float], str]
-"""How a number is written."""
+"""A function that formats a number."""
 NONE = "–"
-"""In place of a number that is not there."""
+"""Text for a missing number."""
 
 
 def whole(value: float) -> str:
-    """A count, or a number that may have a fraction.
+    """An integer, or a number with a fraction.
 
     >>> whole(810000), whole(64.0), whole(2.5)
     ('810,000', '64', '2.5')
@@ -22,7 +22,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Per cent, with as many decimals (at most six) as tell it from all or nothing; a number may reach past both.
+    """Per cent with as many decimals (at most six) as distinguish it from 0 and 100; also outside of 0 to 100.
 
     >>> percent(1), percent(0.998083), percent(0.9999952), percent(0.95), percent(0.0004), percent(-0.02)
     ('100 %', '99.81 %', '99.99952 %', '95 %', '0.040 %', '−2 %')
@@ -39,7 +39,7 @@ def percent(share: float) -> str:
 
 
 def short_percent(share: float, decimals: int = 1) -> str:
-    """Per cent without its sign, for a cell; all and nothing only where they are exact.
+    """Per cent without its sign, for a cell; 100 and 0 only if they are exact.
 
     >>> [short_percent(share) for share in (1.0, 0.9997, 0.5, 0.0)], short_percent(0.001, decimals=0)
     (['100', '>99.9', '50.0', '0.0'], '<1')
@@ -51,7 +51,7 @@ def short_percent(share: float, decimals: int = 1) -> str:
 
 
 def percent_change(change: float) -> str:
-    """A change in per cent: two figures that count, with a sign.
+    """A change in per cent: two significant digits, with a sign.
 
     >>> [percent_change(change) for change in (0.0312, -4.26, 12.3, 376.8, 6_628_740)]
     ['+0.03', '−4.3', '+12', '+380', '+6,600,000']
@@ -63,7 +63,7 @@ def percent_change(change: float) -> str:
 
 
 def points(value: float) -> str:
-    """Percentage points: two decimals below 1, one from there on.
+    """Percentage points: two decimals below 1, one from 1 on.
 
     >>> points(12.34), points(0.021), points(-0.5), points(-0.001)
     ('12.3', '0.02', '−0.50', '0.00')
@@ -99,7 +99,7 @@ def hundredths(value: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """Three decimals, of which the last counts.
+    """Three decimals, or `< 0.001`.
 
     >>> p_value(0.0213), p_value(1e-9)
     ('0.021', '< 0.001')
@@ -108,12 +108,12 @@ def p_value(value: float) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """So many decimals, and no minus before nothing."""
+    """A fixed number of decimals, without a minus before 0."""
     return minus(f"{round(value, decimals) + 0.0:.{decimals}f}")  # adding 0 makes -0 a plain 0
 
 
 def signed(form: Form) -> Form:
-    """The same form, with a plus before what is above 0.
+    """The same format with a plus for positive numbers.
 
     >>> signed(points)(0.5), signed(points)(-12.34)
     ('+0.50', '−12.3')
@@ -122,12 +122,12 @@ def signed(form: Form) -> Form:
 
 
 def minus(written: str) -> str:
-    """A true minus sign."""
+    """Replace hyphens by minus signs."""
     return written.replace("-", "−")
 
 
 def duration(seconds: float) -> str:
-    """A time as a person says it.
+    """A duration in words.
 
     >>> duration(0.42), duration(42), duration(348.7), duration(600), duration(10_000)
     ('0.4 s', '42 s', '5.8 min', '10 min', '2 h 47 min')
@@ -141,7 +141,7 @@ def duration(seconds: float) -> str:
 
 
 def setting(value: object) -> str:
-    """A setting as a recipe has it.
+    """A setting as in a recipe.
 
     >>> setting(True), setting("pre"), setting(1e-07), setting(10000)
     ('true', 'pre', '1e-07', '10,000')
@@ -155,7 +155,7 @@ def setting(value: object) -> str:
 
 
 def number(value: float, form: Form = whole) -> Number:
-    """A number with its place, where it stands in a placed document."""
+    """A number with its place in its document, if it has one."""
     return Number(value, form(value), place_of(value))
 
 
@@ -165,18 +165,18 @@ def interval(ends: Sequence[float], form: Form = percent) -> Text:
 
 
 def with_interval(value: float, ends: Sequence[float] | None, form: Form = percent) -> Text:
-    """A number, and its interval beside it where there is one."""
+    """A number, and its interval in parentheses if there is one."""
     shown = number(value, form)
     return text("{} {}", shown, Aside(interval(ends, form))) if ends is not None else text("{}", shown)
 
 
 def size(values: Collection[object]) -> Number:
-    """How many there are."""
+    """The number of values."""
     return computed(len(values), "size", [values])
 
 
 def count(rows: Iterable[object], attribute: str, value: str) -> Number:
-    """How many rows have a value under an attribute."""
+    """The number of rows whose attribute has a value."""
     found = sum(getattr(row, attribute) == value for row in rows)
     place = place_of(rows)
     return Number(found, whole(found), f"count({place}, {attribute}={value})" if place else "")
@@ -197,13 +197,13 @@ def ratio(above: float, below: float) -> Number:
 
 
 def computed(value: float, how: str, of: Sequence[object], form: Form = whole) -> Number:
-    """A number that is computed from others: its place says how, and from what."""
+    """A number computed from others; its place names the computation and their places."""
     places = [place_of(one) for one in of]
     return Number(value, form(value), f"{how}({', '.join(places)})" if all(places) else "")
 
 
 def counted(value: float, word: str, plural: str = "") -> Text:
-    """A number and its word, in the plural where it must be.
+    """A number and its noun, in the plural if needed.
 
     >>> str(counted(1, "error")), str(counted(0, "error"))
     ('1 error', '0 errors')
@@ -212,5 +212,5 @@ def counted(value: float, word: str, plural: str = "") -> Text:
 
 
 def or_none(shown: Words | None) -> Words:
-    """A cell, or a dash where there is nothing."""
+    """A cell, or a dash for None."""
     return NONE if shown is None else shown

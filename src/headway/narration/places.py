@@ -1,7 +1,7 @@
-"""Documents whose values know where they stand.
+"""Documents whose values know their place in the document.
 
-`placed(found, "runs/0/heads")` is the same result, of the same types, in which every number, text, list and table has
-a `place`: a path of JSON names such as `runs/0/heads/baseline/wrong`. What is computed from them has none.
+`placed(found, "runs/0/heads")` is the same result, of the same types, in which every number, text, list and table has a
+`place`: a path of JSON keys such as `runs/0/heads/baseline/wrong`. Values computed from them have none.
 """
 
 from collections.abc import Mapping
@@ -69,5 +69,5 @@ def _inside(place: str, key: object) -> str:
 
 
 def place_of(value: object) -> str:
-    """Where a value of a placed document stands; nothing for any other value."""
+    """The place of a value of a placed document; empty for any other value."""
     return getattr(value, "place", "")

@@ -1,4 +1,4 @@
-"""What a proof found, in words."""
+"""Sentences about a proof."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,15 @@ from headway.narration.text import Text, quote, text
 from headway.results.proof import Check, Counterexample, Proof
 
 SHOWN = 5
-"""Counterexamples that are told."""
+"""Counterexamples that are shown."""
 
 
 def proved(found: Proof) -> Iterator[Text]:
-    """The answer, its evidence, and what it does not cover."""
+    """The answer, its evidence and its limits."""
     if found.answer == "proved":
         yield from _proof(found)
     elif found.answer == "counterexample":
-        yield text("counterexample: the model does not answer {} rightly.", found.scope)
+        yield text("counterexample: the model is not right on {}.", found.scope)
     else:
         yield text("undecided: {} of {} contexts are open.", number(found.open_contexts), number(found.contexts))
         yield text(
@@ -30,7 +30,7 @@ def _proof(found: Proof) -> Iterator[Text]:
     assert found.smallest_margin is not None and found.rounding is not None
     yield text("proved: right on {}.", found.scope)
     yield text(
-        "{} contexts, smallest margin {} logits, of which {} are allowed for rounding ({} seen).",
+        "{} contexts, smallest margin {} logits, of which {} are allowed for rounding ({} measured).",
         number(found.contexts),
         number(found.smallest_margin, decimal),
         number(found.rounding.allowance, _small),
@@ -48,7 +48,7 @@ def _counterexample(found: Counterexample) -> Text:
 
 
 def checked(found: Check) -> Iterator[Text]:
-    """Whether a certificate holds, and why not."""
+    """Whether a certificate holds, and the reasons if not."""
     if not found.holds:
         yield text("{} does not hold.", found.certificate)
         yield from (text("  {}", reason) for reason in found.reasons)

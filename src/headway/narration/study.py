@@ -1,4 +1,4 @@
-"""What a study of lengths found, in words: who counts, how far each combination holds, and what decides it."""
+"""Sentences about a length study: which runs count, the length that each combination holds, and what decides it."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median_low
@@ -9,23 +9,23 @@ from headway.results.mechanism import Mechanism
 from headway.results.study import Cost, Decision, Mastery, Shares, StudyCell
 
 MOST_NAMED = 6
-"""Combinations that did not master a set and are named; the document has all."""
+"""Combinations that are named for not mastering a set; the document has all."""
 WORTH_EXPLAINING = 0.05
-"""Cells whose mean accuracies lie closer together than this do not differ in anything that could be explained."""
+"""Smallest difference of mean accuracies between cells that is worth explaining."""
 
 
 def explanation(run: str, found: Mechanism) -> Text:
-    """What its mechanism says, for a run that was asked why it fails."""
+    """The sentences of a run's mechanism."""
     start = text("why {} fails", run) if found.fails_at else run
     return text("{}: {}", start, " ".join(found.words))
 
 
 def descriptive(fewest: int) -> Text:
-    return text("with {} of a combination all of this is descriptive", seeds(fewest))
+    return text("with {} per combination, all of this is descriptive", seeds(fewest))
 
 
 def cost_of(cost: Cost) -> Text:
-    """What training took in an arm."""
+    """The cost of training in an arm."""
     steps, where = number(cost.steps), " and ".join(cost.devices)
     time = duration(cost.seconds)
     return text("{}: {}, {} steps of training in {} ({})", cost.arm, counted(cost.runs, "run"), steps, time, where)
@@ -36,16 +36,16 @@ def seeds(count: int) -> Text:
 
 
 def span(values: Sequence[float], form: Form = whole) -> Text:
-    """`0.312 to 0.980`; one number where both ends are written alike."""
+    """`0.312 to 0.980`; one number if both ends have the same text."""
     low, high = number(min(values), form), number(max(values), form)
     return text("{}", low) if low.written == high.written else text("{} to {}", low, high)
 
 
-# Who counts
+# Which runs count
 
 
 def gated(cells: Sequence[StudyCell]) -> Text | None:
-    """How many runs passed the gate, and which combinations did not, with what they reached; nothing without a gate."""
+    """How many runs passed the gate, and which combinations did not, with their accuracy; None without a gate."""
     judged = {cell.cell: cell.judged for cell in cells}
     every = [one for found in judged.values() for one in found]
     if not every:
@@ -64,12 +64,12 @@ def gated(cells: Sequence[StudyCell]) -> Text | None:
     ]
     if not names:
         return said
-    rest = "; nothing is said of the length of those that did not (accuracy, seeds): {}"
+    rest = "; the others are left out of all results on length (accuracy, seeds): {}"
     return said + text(rest, join(", ", names))
 
 
 def mastery(found: Mastery | None) -> Text:
-    """When a run mastered its training lengths, or what it reached."""
+    """The step at which a run mastered its training lengths, or its accuracy."""
     if found is None:
         return text("mastery is not known")
     gate = number(found.gate, percent)
@@ -79,14 +79,14 @@ def mastery(found: Mastery | None) -> Text:
     return text("did not master {} of validation ({})", gate, number(found.accuracy, percent))
 
 
-# How far
+# Lengths held
 
 
 def furthest(cells: Sequence[StudyCell], name: str) -> Text:
-    """Which cells hold furthest on a set, by the lower median over seeds, and how many come how far."""
+    """The cells with the largest length held on a set, by the lower median over seeds, and every seed's length."""
     held = {cell.cell: lengths for cell in cells if (lengths := cell.held(name))}
     if not held:
-        return text("{}: no run mastered its training lengths, so nothing is said of length", name)
+        return text("{}: no run mastered its training lengths, so there is no result on length", name)
     there = [cell for cell in cells if cell.cell in held]
     longest = there[0].runs[0].training.longest
     best = max(map(median_low, held.values()))
@@ -105,11 +105,11 @@ def furthest(cells: Sequence[StudyCell], name: str) -> Text:
 
 
 def none_past_training(cells: Sequence[StudyCell], name: str, longest: int) -> Text:
-    """That no cell's median is past training, how many seeds are all the same, and the best mean accuracy there."""
+    """That no cell's median is beyond training, how many seeds are, and the best mean accuracy there."""
     every = [length for cell in cells for length in cell.held(name)]
     past = sum(length > longest for length in every)
     some = text(" ({} of {} seeds do)", number(past), size(every)) if past else ""
-    none = "{}: in the median no combination holds past {}, the longest training length{}; {}"
+    none = "{}: in the median no combination holds beyond {}, the longest training length{}; {}"
     means = {cell.cell: mean for cell in cells if (mean := cell.mean_past_training(name)) is not None}
     if not means:
         return text(none, name, number(longest), some, "no longer length was tested")
@@ -119,7 +119,7 @@ def none_past_training(cells: Sequence[StudyCell], name: str, longest: int) -> T
 
 
 def every_seed(values: Sequence[int]) -> Text:
-    """Every seed's value; once where all are alike."""
+    """Every seed's value; only once if all are equal."""
     if len(set(values)) > 1:
         return text("seeds: {}", join(", ", map(number, values)))
     first = number(values[0])
@@ -130,20 +130,22 @@ def every_seed(values: Sequence[int]) -> Text:
 
 
 def decided(found: Decision) -> Text:
-    """How much each explains where every combination mastered the set; otherwise the means of those that did."""
+    """The shares explained by each setting if every combination mastered the set; otherwise the means of those that
+    did.
+    """
     return text("{}, on {}: {}", found.arm, found.set_name, decision(found))
 
 
 def decides_nothing(found: Decision) -> bool:
-    """Whether the runs that mastered a set do not differ past training in anything that could be explained."""
+    """Whether the runs that mastered a set differ too little beyond training to be explained."""
     return found.lowest is not None and found.highest is not None and found.highest - found.lowest < WORTH_EXPLAINING
 
 
 def decision(found: Decision) -> Text:
     if found.lowest is None or found.highest is None:
         return text(
-            "none of {} runs mastered the training lengths (at least {} there; the best has {}), so nothing is said of "
-            "what decides the length",
+            "none of {} runs mastered the training lengths (at least {} there; the best has {}), so what decides "
+            "the length is unknown",
             number(found.runs),
             number(found.gate, percent),
             number(found.best_at_training or 0.0, thousandths),
@@ -151,9 +153,9 @@ def decision(found: Decision) -> Text:
     gate = text("{} of {} runs mastered the training lengths", number(found.mastered), number(found.runs))
     if decides_nothing(found):
         ends = number(found.lowest, thousandths), number(found.highest, thousandths)
-        return text("nothing decides; {}, and those have {} to {} past training{}", gate, *ends, left_out(found))
+        return text("nothing decides; {}, and those have {} to {} beyond training{}", gate, *ends, left_out(found))
     return text(
-        "{}{}; mean accuracy of those past training (runs): {}; {}{}",
+        "{}{}; mean accuracy of those beyond training (runs): {}; {}{}",
         "" if found.shares is None else explained(found.shares),
         gate,
         levels(found.pooling, found.runs_by.pooling),
@@ -169,15 +171,15 @@ def levels(means: Mapping[str, float], runs: Mapping[str, int]) -> Text:
 
 
 def explained(shares: Shares) -> Text:
-    """Which of encoding and pooling explains more, and the share of each in the mean over seeds."""
+    """Which of encoding and pooling explains more, and the mean share of each over seeds."""
     parts = {
         "the encoding": fmean(shares.encoding),
         "the pooling": fmean(shares.pooling),
-        "only the two in combination": fmean(shares.together),
+        "their interaction": fmean(shares.together),
     }
     ranked = sorted(parts, key=lambda one: -parts[one])
     shown = [text("{} {}", who, number(parts[who], lambda share: percent(round(share, 2)))) for who in ranked]
-    return text("{}; of the differences past training {}; ", explains_more(shares), join(", ", shown))
+    return text("{}; of the differences beyond training {}; ", explains_more(shares), join(", ", shown))
 
 
 def explains_more(shares: Shares) -> Text:
@@ -192,7 +194,7 @@ def explains_more(shares: Shares) -> Text:
 
 
 def left_out(found: Decision) -> Words:
-    """Which combinations have runs that did not master the set, with their accuracy at training lengths."""
+    """The combinations with runs that did not master the set, with their accuracy at training lengths."""
     names = [text("{} ({})", name, span(values, thousandths)) for name, values in found.not_mastered.items()]
     if not names:
         return ""
@@ -200,11 +202,11 @@ def left_out(found: Decision) -> Words:
     return text("; did not master them: {}{}", join(", ", names[:MOST_NAMED]), more)
 
 
-# Who answers one class
+# Constant answers
 
 
 def constants(cells: Sequence[StudyCell]) -> Text | None:
-    """The cells in which a seed gives one answer whatever it sees: their accuracy there says nothing of the task."""
+    """The cells in which a seed gives a constant answer, so that its accuracy is not about the task."""
     parts = []
     for cell in cells:
         found = [run.constant for run in cell.runs if run.constant is not None]
@@ -215,5 +217,5 @@ def constants(cells: Sequence[StudyCell]) -> Text | None:
             parts.append(text(one, cell.cell, answers, start, size(found), size(cell.runs)))
     if not parts:
         return None
-    said = "one answer to everything, so that accuracy is the share of that class: {}"
+    said = "a constant answer, so that accuracy is the share of that class: {}"
     return text(said, join("; ", parts))

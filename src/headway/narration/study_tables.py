@@ -1,4 +1,4 @@
-"""The tables of a study of lengths: a combination or a run a row, and every number from its runs' documents."""
+"""Tables of a length study, with one row per combination or run."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -13,17 +13,17 @@ from headway.results.study import Mastery, MeasuredRun, StudyCell, Training
 RIPPLE = "ripple"
 """The set of sums with one ripple of carries each, and their twins without."""
 HIT = 0.005
-"""Accuracy below which it is not worth asking which sums are right."""
+"""Accuracy below which it is not broken down."""
 
 
 def shown_lengths(cells: Sequence[StudyCell], name: str) -> list[int]:
-    """The longest training length, and every tested one past it."""
+    """The longest training length, and every longer tested length."""
     rows = ((run.training.longest, length) for cell in cells for run in cell.runs for length in run.of_set(name))
     return sorted({length for longest, length in rows if length >= longest})
 
 
 def held_table(cells: Sequence[StudyCell], sets: Sequence[str]) -> Table:
-    """For each cell and set: every seed's length held, and the median of several."""
+    """For each cell and set: every seed's length held, and the median if there are several."""
     lines: list[list[Words]] = [["combination", *sets]]
     for cell in cells:
         found = {} if cell.together is None else cell.together.sets
@@ -38,7 +38,7 @@ def held_words(found: HeldOverSeeds) -> Text:
 
 
 def reach_table(cells: Sequence[StudyCell]) -> Table:
-    """How many seeds of a cell reach multiples of the training length, and the interval of that share; where any do."""
+    """How many seeds of a cell reach multiples of the training length, with the interval of that share."""
     lines: list[list[Words]] = [["combination", "set", "times", "length", "seeds", "95 % interval of the share"]]
     for cell in cells:
         for name, found in ({} if cell.together is None else cell.together.sets).items():
@@ -50,7 +50,7 @@ def reach_table(cells: Sequence[StudyCell]) -> Table:
 
 
 def ripple_table(cells: Sequence[StudyCell]) -> Table:
-    """Mean accuracy over seeds on the ripple set, by how many columns a carry must pass, where any sum is right."""
+    """Mean accuracy over seeds on the ripple set, by the number of columns that a carry passes."""
     values: dict[str, int] = {}
     found: list[tuple[Text, dict[str, list[float]]]] = []
     for cell in cells:
@@ -71,10 +71,10 @@ def ripple_table(cells: Sequence[StudyCell]) -> Table:
 
 
 def repair_table(cells: Sequence[StudyCell]) -> Table:
-    """What limiting the reach of all self-attention heads repairs: for each run that was asked why it fails.
+    """Failures that limiting the reach of all self-attention heads repairs, for each run with a mechanism analysis.
 
-    The share of the failures at the first failing length that are right afterwards, with its interval; the same for the
-    sham repair, which is only tried where the repair helps; and what that shows.
+    The share of the failures at the first failing length that become right, with its interval; the same for the sham
+    repair, which is only tried if the repair helps; and the claim that it supports.
     """
     heads = [
         "combination",
@@ -107,14 +107,16 @@ def repair_row(run: MeasuredRun) -> list[Words]:
 
 
 def reach_repair(run: MeasuredRun) -> Repair | None:
-    """The repair of a run that limits the reach of all heads of self-attention; None where none was tried."""
+    """The repair that limits the reach of all self-attention heads; None if it was not tried."""
     if run.mechanism is None or run.mechanism.check is None:
         return None
     return next((row for row in run.mechanism.check.repairs if (row.repair, row.who) == ("reach", "all heads")), None)
 
 
 def mastery_table(cells: Sequence[StudyCell]) -> Table:
-    """For each cell: how many seeds mastered the training lengths, every seed's steps, and what the others reached."""
+    """For each cell: how many seeds mastered the training lengths, every seed's steps, and the accuracy of
+    the others.
+    """
     lines: list[list[Words]] = [
         ["combination", "mastered", "steps to mastery, every seed", "accuracy of those that did not"]
     ]
@@ -126,7 +128,7 @@ def mastery_table(cells: Sequence[StudyCell]) -> Table:
 
 
 def seed_table(cells: Sequence[StudyCell], name: str) -> Table:
-    """Every run by itself: whether and when it mastered, accuracy on a set at each length, and its training's cost."""
+    """Every run: whether and when it mastered, its accuracy on a set at each length, and the cost of its training."""
     lengths = sorted({length for cell in cells for run in cell.runs for length in run.of_set(name)})
     heads: list[Words] = ["run", "mastered", "steps to mastery", *map(number, lengths), "steps", "seconds", "device"]
     rows = [
@@ -145,7 +147,7 @@ def seed_row(run: MeasuredRun, training: Training, name: str, lengths: Sequence[
 
 
 def mastered(found: Mastery | None) -> Words:
-    """`yes`, or `no (0.312)` with the accuracy that it reached."""
+    """`yes`, or `no (0.312)` with its accuracy."""
     if found is None:
         return NONE
     return "yes" if found.mastered else text("no ({})", accuracy(found.accuracy))

@@ -1,8 +1,8 @@
-"""How far a sweep is, in words."""
+"""Sentences about the progress of a sweep."""
 
 
 def trials(finished: int, planned: int, stopped: int = 0, failed: int = 0) -> str:
-    """How many trials have finished, and what became of others.
+    """How many trials have finished, were stopped and failed.
 
     >>> trials(2, 18, stopped=16), trials(1, 4, failed=3)
     ('2 of 18 trials finished, 16 stopped at a rung', '1 of 4 trials finished, 3 failed')

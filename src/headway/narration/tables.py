@@ -1,4 +1,4 @@
-"""One description of a table, shown on a terminal, in Markdown and in a page (whose template renders it)."""
+"""One description of a table for the terminal, Markdown and pages."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from headway.narration.text import Text, Words, as_text, markdown
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `numeric` ones are set to the right."""
+    """A column; `numeric` columns are right-aligned."""
 
     title: Words
     numeric: bool = True
@@ -18,7 +18,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a caption. In a page a reader can sort it by any column."""
+    """Rows of cells with a caption. On a page it can be sorted by any column."""
 
     caption: str
     columns: Sequence[Column]
@@ -30,7 +30,7 @@ class Table:
         return [[as_text(cell) for cell in row] for row in self.rows]
 
     def lines(self) -> list[str]:
-        """Columns of equal width, as a terminal or a file shows them.
+        """Columns of equal width, for a terminal or a text file.
 
         >>> Table("", [Column("encoding", numeric=False), Column("n")], [["rotary", "8"]]).lines()
         ['encoding  n', 'rotary    8']
@@ -46,7 +46,7 @@ class Table:
         ]
 
     def markdown(self) -> list[str]:
-        """The lines of a table of Markdown.
+        """The lines of a Markdown table.
 
         >>> Table("", [Column("encoding", numeric=False), Column("n")], [["a|b", "8"]]).markdown()
         ['| encoding | n |', '| --- | ---: |', '| a\\\\|b | 8 |']
@@ -57,7 +57,7 @@ class Table:
         return [f"| {' | '.join(line)} |" for line in (heads, rules, *rows)]
 
     def print(self) -> None:
-        """With lines on a terminal, as plain aligned text elsewhere."""
+        """Print with rules on a terminal, as aligned plain text elsewhere."""
         if sys.stdout.isatty():
             self._print_rich()
         else:
@@ -78,16 +78,16 @@ class Table:
 
 
 def table(lines: Sequence[Sequence[Words]], words: int = 1, caption: str = "") -> Table:
-    """A table from lines of cells, the titles first; its first `words` columns are words, the others numbers."""
+    """A table from lines of cells, titles first; the first `words` columns are text, the others numbers."""
     columns = [Column(title, numeric=place >= words) for place, title in enumerate(lines[0])]
     return Table(caption, columns, lines[1:])
 
 
 def words(*titles: Words) -> list[Column]:
-    """Columns of words."""
+    """Text columns."""
     return [Column(title, numeric=False) for title in titles]
 
 
 def in_cell(line: str) -> str:
-    """A pipe inside a code span would end the cell."""
+    """Escape pipes, which would end a Markdown cell."""
     return re.sub(r"(?<!\\)\|", r"\\|", line)

@@ -1,9 +1,9 @@
-"""Sentences as values: inline nodes that a terminal, a page and Markdown each render in one way.
+"""Sentences as values: inline nodes that are rendered for a terminal, a page or Markdown.
 
     text("{} of {} answers are wrong", number(found.wrong), number(found.n))
 
 `str(sentence)` is the plain text of a terminal, `html(sentence)` and `markdown(sentence)` the two forms of a report. A
-number or a quotation keeps the place in the documents that it comes from, and a page shows it.
+number or a quotation keeps its place in the document, which a page shows.
 """
 
 import re
@@ -16,12 +16,12 @@ from headway.narration.places import place_of
 
 
 class Missing(Exception):
-    """The documents do not hold what a sentence needs; the message says what."""
+    """The documents lack a value that a sentence needs; the message names it."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number: its exact value, how it is written, and its place in the documents."""
+    """A number: its exact value, its text, and its place in the documents."""
 
     value: float
     written: str
@@ -42,7 +42,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Code:
-    """A name: of a head, a run, a check or a setting."""
+    """A name of a head, a run, a check or a setting."""
 
     words: str
     place: str = ""
@@ -59,7 +59,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Quotation:
-    """Words of a document, as they stand there."""
+    """Text of a document, verbatim."""
 
     words: str
     place: str = ""
@@ -76,7 +76,7 @@ class Quotation:
 
 @dataclass(frozen=True)
 class Strong:
-    """Words that a reader must not miss."""
+    """Emphasised words."""
 
     words: str
 
@@ -92,7 +92,7 @@ class Strong:
 
 @dataclass(frozen=True)
 class Aside:
-    """What stands beside a number in parentheses, in smaller type."""
+    """Text in parentheses beside a number, in smaller type."""
 
     inside: "Text"
 
@@ -111,7 +111,7 @@ Node = str | Number | Code | Quotation | Strong | Aside
 
 @dataclass(frozen=True)
 class Text:
-    """Nodes in a row."""
+    """A sequence of nodes."""
 
     nodes: tuple[Node, ...] = ()
 
@@ -143,7 +143,7 @@ def as_text(words: Words) -> Text:
 
 
 def text(template: str, *parts: Words) -> Text:
-    """The template with a part in place of every pair of braces.
+    """Replace every pair of braces in the template by a part.
 
     >>> str(text("{} of {}", "one", text("{} more", "two")))
     'one of two more'
@@ -158,13 +158,13 @@ def text(template: str, *parts: Words) -> Text:
 
 
 def join(separator: str, parts: Iterable[Words]) -> Text:
-    """The parts with a separator between them."""
+    """Join the parts with a separator."""
     found = list(parts)
     return text(separator.join(["{}"] * len(found)), *found)
 
 
 def listed(parts: Sequence[Words]) -> Text:
-    """Parts with commas and an `and`.
+    """Join parts with commas and `and`.
 
     >>> str(listed(["a", "b", "c"]))
     'a, b and c'
@@ -185,7 +185,7 @@ def quote(words: str) -> Quotation:
 
 
 def told(*sentences: Callable[[], Words | None]) -> list[Text]:
-    """The sentences whose evidence is there, in order; documents of earlier versions lack some."""
+    """The sentences whose evidence exists, in order; documents of earlier versions lack some."""
     found = []
     for sentence in sentences:
         try:
@@ -205,7 +205,7 @@ def html(words: Words) -> Markup:
 
 
 def markdown(words: Words) -> str:
-    """One line of Markdown that shows the words as they are."""
+    """One line of Markdown that displays the words literally."""
     nodes = as_text(words).nodes
     return " ".join("".join(disarmed(node) if isinstance(node, str) else node.markdown() for node in nodes).split())
 
@@ -216,7 +216,7 @@ def element(tag: str, words: str, place: str = "") -> Markup:
 
 
 def as_code(words: str) -> str:
-    """A code span, whatever backticks the words have.
+    """A code span, for any number of backticks in the words.
 
     >>> as_code("enc0.self.h1"), as_code("a`b")
     ('`enc0.self.h1`', '`` a`b ``')
@@ -227,7 +227,7 @@ def as_code(words: str) -> str:
 
 
 def disarmed(words: str) -> str:
-    """Words that Markdown shows as they are.
+    """Escape characters that Markdown would interpret.
 
     >>> disarmed("a*b <i> [x]")
     'a\\\\*b &lt;i&gt; \\\\[x\\\\]'

@@ -1,1 +1,1 @@
-"""The report of a run, of several, or of a study: a page and Markdown with figures, from JSON alone; no torch here."""
+"""Reports of a run, of several runs, or of a study: a page and Markdown with figures, made from JSON without torch."""

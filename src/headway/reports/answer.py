@@ -1,4 +1,4 @@
-"""The answer, first: what was asked, and at most three sentences with numbers, hedged by what was measured."""
+"""The first part of a report: the question, and an answer of at most three sentences with numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -22,11 +22,11 @@ from headway.results.lengths import Lengths
 from headway.results.study import LengthStudy
 
 MOST_NAMED = 3
-"""Runs that the answer names, failed ones too; the section of every run has all."""
+"""Runs that the answer names, including failed ones; the section of every run has all."""
 
 
 def asked(documents: Documents) -> Text:
-    """The questions that the documents can answer, in words."""
+    """The questions that the documents answer, in words."""
     several = len(documents.runs) > 1
     which = "each" if several else "it"
     questions = []
@@ -42,20 +42,20 @@ def asked(documents: Documents) -> Text:
 
 
 def answer(documents: Documents) -> list[Text]:
-    """What was found about accuracy or lengths, about heads, and how sure it is."""
+    """The findings about accuracy or lengths, about heads, and their certainty."""
     found = main_sentences(documents) or [text("Nothing was measured yet.")]
     return [*found[:2], *attempted(lambda: [sureness(documents)])]
 
 
 def attempted(*findings: Callable[[], Iterable[Text]]) -> list[Text]:
-    """What each has to say; a word in place of one whose documents are not as headway writes them."""
+    """The sentences of each finding; a note replaces a finding whose documents are damaged."""
     found: list[Text] = []
     for finding in findings:
         try:
             found += finding()
         except Exception as problem:
             why = f"{type(problem).__name__}: {problem}"
-            found.append(text("A finding cannot be told from the files that are there: {}.", quote(why)))
+            found.append(text("A finding cannot be read from the files: {}.", quote(why)))
     return found
 
 
@@ -79,11 +79,11 @@ def main_sentences(documents: Documents) -> list[Text]:
 
 
 def of_study(study: LengthStudy) -> list[Text]:
-    """A study's own words: how far it holds on the strictest set, what decides there or elsewhere, and the rest."""
+    """A study's own sentences: the length held on the strictest set, what decides it, and the rest."""
     first = next((one for one in study.answer if (one.kind, one.set_name) == ("furthest", STRICTEST)), study.answer[0])
     deciding = [one for one in study.answer if one.kind in ("decision", "nothing decides")]
     deciding.sort(key=lambda one: (one.kind == "nothing decides", one.set_name != first.set_name))
-    rest = [one for one in study.answer if one.kind != "descriptive"]  # which is said at the end
+    rest = [one for one in study.answer if one.kind != "descriptive"]  # shown at the end
     return [text("{}", quote(one.text)) for one in dict.fromkeys([first, *deciding, *rest])]
 
 
@@ -101,21 +101,21 @@ def of_accuracy(run: RunDocuments) -> Text | None:
         return None
     best = run.training["best"]
     return text(
-        "At its best step, {}, it answers {} of validation right; nothing larger was asked of it yet.",
+        "At its best step, {}, it answers {} of validation right; it was not evaluated further.",
         number(best["step"]),
         number(best["accuracy"], percent),
     )
 
 
 def of_heads(run: RunDocuments) -> Text | None:
-    """Verdicts of single heads, the costliest head, and how many heads can be removed together."""
+    """Verdicts of single heads, the head with the largest drop, and how many can be removed together."""
     found = run.heads
     if found is None:
         return None
     if found.doubts():
-        return text("Of its heads nothing can be said: the instruments failed their own checks.")
+        return text("Its heads cannot be analysed: the instruments failed their self-checks.")
     if run.unlearned is not None:
-        return text("Of its heads nothing can be said: the doctor finds {}.", code(run.unlearned.check))
+        return text("Its heads cannot be analysed: the doctor finds {}.", code(run.unlearned.check))
     start = text("One at a time, of {} heads {}", size(found.heads), verdict_tally(found))
     return text("{}.", join("; ", [start, *told(lambda: leading(found), lambda: gone(found.joint.removable[0]))]))
 
@@ -128,7 +128,7 @@ def of_lengths(run: RunDocuments) -> Text | None:
 
 
 def all_accuracies(documents: Documents) -> Text | None:
-    """From the worst to the best run, on the largest question that all were asked who were asked any."""
+    """The range from the worst to the best run, on the largest split that all evaluated runs share."""
     found = [one for run in documents.runs if (one := run.best_evaluation) is not None]
     if len({one.split for one in found}) != 1:
         return None
@@ -148,13 +148,13 @@ def all_accuracies(documents: Documents) -> Text | None:
 
 
 def planned_runs(documents: Documents) -> Number:
-    """How many runs there should be: those that a study was to make, else those that are there."""
+    """The number of planned runs of a study, or else of existing runs."""
     summary = None if documents.study is None else documents.study.summary
     return documents.n_runs if summary is None else size(summary.runs)
 
 
 def all_trained(documents: Documents) -> Text | None:
-    """What validation saw at the best steps, where no run was evaluated or measured against length."""
+    """Validation accuracy at the best steps, if no run was evaluated or measured against length."""
     best = [run.training["best"]["accuracy"] for run in documents.runs if run.training.get("best")]
     if not best or any(run.evaluation or run.lengths for run in documents.runs):
         return None
@@ -163,12 +163,12 @@ def all_trained(documents: Documents) -> Text | None:
 
 
 def all_heads(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> Text | None:
-    """Which head each run needs most, or how much those cost, and what heads cost together that cost little alone."""
+    """The most important head of each run or its range of drops, and the joint cost of heads that cost little alone."""
     if not analysed:
         return None
     learned = [(run, found) for run, found in analysed if run.unlearned is None]
     if not learned:
-        return text("Of their heads nothing can be said: by the doctor's findings none of the models learned its task.")
+        return text("Their heads cannot be analysed: by the doctor's findings none of the models learned its task.")
     rows = [found.joint.removable[0] for _, found in learned]
     drops = [row.alone_under_limit.drop for row in rows]
     return text(
@@ -182,7 +182,7 @@ def all_heads(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> Text | N
 
 
 def costliest_of_each(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> Text:
-    """The head that costs each run most, where runs are few and all have one; else from how much to how much."""
+    """The head with the largest drop of each run, if runs are few; otherwise the range of the largest drops."""
     named = [
         text("in {} {}", code(run.name), words) for run, found in analysed if (words := leading(found)) is not None
     ]
@@ -197,7 +197,7 @@ def costliest_of_each(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> 
 
 
 def all_lengths(documents: Documents) -> Text:
-    """How far the runs hold over all their sets, those of each unit by themselves."""
+    """The lengths that the runs hold over all their sets, separately for each unit."""
     found = [one for _, one in documents.with_lengths]
     units = dict.fromkeys(str(one.unit) for one in found)
     everyone = len(found) == len(documents.runs)
@@ -218,7 +218,7 @@ def of_unit(found: Sequence[Lengths], unit: str, everyone: bool) -> Text:
 
 
 def basis(documents: Documents) -> Text:
-    """How many runs or seeds there are, and that few of them only describe."""
+    """The number of runs or seeds, and whether they are only descriptive."""
     n = documents.n_runs
     if n.value == 1:
         return text("This is one run: another seed may differ")
@@ -234,21 +234,21 @@ def basis(documents: Documents) -> Text:
 
 
 def sureness(documents: Documents) -> Text:
-    """How many runs stand behind it, which failed, and what the doctor says."""
+    """The number of runs, the failed ones, and the doctor's findings."""
     failed = failures(documents)
     base = join("; ", [basis(documents), *failed[:MOST_NAMED]])
     base += "; more runs failed" if len(failed) > MOST_NAMED else ""
     examined = documents.examined
     if not examined:
         damaged = any("doctor" in run.damaged for run in documents.runs)
-        heard = "what the doctor said cannot be read" if damaged else "the doctor was not asked"
+        heard = "the doctor's findings cannot be read" if damaged else "the doctor was not run"
         return text("{}, and {}.", base, heard)
     study = text("; of the study: {}", findings_tally(documents.together)) if documents.together else ""
     if len(documents.runs) == 1:
         return text("{}; the doctor: {}{}.", base, findings_tally(examined[0].findings), study)
     ill = [run for run in examined if run.errors]
     if not ill:
-        return text("{}; the doctor finds no error in those it was asked about{}.", base, study)
+        return text("{}; the doctor finds no error in the runs it examined{}.", base, study)
     more = " and others" if len(ill) > MOST_NAMED else ""
     names = listed([code(run.name) for run in ill[:MOST_NAMED]])
     return text("{}; the doctor finds errors in {}{}{}.", base, names, more, study)

@@ -1,4 +1,4 @@
-"""Any values with their intervals, a bar each: the figure of an analysis that has none of its own kind."""
+"""A bar chart of values with intervals, for analyses without their own figure."""
 
 from matplotlib.figure import Figure
 
@@ -6,12 +6,12 @@ from headway.reports.style import BLUE, INK, style
 from headway.results.analyses import Bars
 
 ROW, AROUND = 0.2, 1.3
-"""Inches: a bar, and what stands above and below all of them."""
+"""Height of a bar, and of the space above and below all bars, in inches."""
 
 
 @style()
 def bars(found: Bars) -> Figure:
-    """A bar for each value, in the order given; whiskers are its interval."""
+    """A bar for each value, in the given order; whiskers are its interval."""
     figure = Figure((7.2, AROUND + ROW * len(found.bars)), layout="constrained")
     axes = figure.subplots()
     rows = range(len(found.bars))

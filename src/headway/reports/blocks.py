@@ -1,4 +1,4 @@
-"""What a section is made of: paragraphs, tables, figures, findings, heat maps and commands, as values."""
+"""The parts of a section as values: paragraphs, tables, figures, findings, heat maps and commands."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Listing:
-    """One item a line."""
+    """A list with one item per line."""
 
     items: Sequence[Words]
     kind: str = "listing"
@@ -32,7 +32,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Terms:
-    """Words and what they mean."""
+    """Terms and their definitions."""
 
     pairs: Sequence[tuple[Words, Words]]
     kind: str = "terms"
@@ -40,9 +40,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing, what it shows in words for those who cannot see it, and the file's name without its ending.
+    """A drawing, its description for readers who cannot see it, and its file name without a suffix.
 
-    `colours` says that its colours carry values (a heat map), so that a dark page must not turn them around.
+    `colours` marks a figure whose colours are values (a heat map), so that a dark page must not invert them.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Findings:
-    """The doctor's findings on one run: what needs reading, and what was looked at and found in order."""
+    """The doctor's findings on one run: errors and warnings, and passed checks."""
 
     title: Words
     open: Sequence[Finding]
@@ -64,7 +64,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One head on one example: the tokens beside its cells, and None where a query cannot look."""
+    """One head on one example, with the tokens of its rows and columns; None for masked cells."""
 
     head: str
     queries: Sequence[str]
@@ -76,7 +76,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """Every head of a run on some examples, for the script of the page; `still` shows the same in Markdown."""
+    """Every head of a run on some examples, drawn by the page's script; `still` shows them in Markdown."""
 
     run: str
     examples: Sequence[tuple[str, Sequence[HeatMap]]]
@@ -97,9 +97,9 @@ Block = Paragraph | Listing | Terms | Table | Figure | Findings | HeatMaps | Com
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report; `folded` ones are closed until a reader opens them.
+    """A part of the report; `folded` parts are closed until a reader opens them.
 
-    `problem` says why it could not be written, where it could not.
+    `problem` is the reason if it could not be written.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report: what was asked, the answer, and its sections."""
+    """A whole report: the question, the answer, and its sections."""
 
     title: Words
     name: str
@@ -122,6 +122,6 @@ class Report:
 
 
 def paragraph(*sentences: Iterable[Words | None]) -> list[Block]:
-    """A paragraph of all sentences that were written; nothing where none was."""
+    """A paragraph of the non-empty sentences; empty if there are none."""
     found = [sentence for group in sentences for sentence in group if sentence]
     return [Paragraph(found)] if found else []

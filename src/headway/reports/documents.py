@@ -1,6 +1,6 @@
-"""From directories to the documents of a report: what the runs' JSON files hold, and nothing computed.
+"""Reads the documents of a report from directories; nothing is computed.
 
-Every value knows its place (`runs/0/heads/baseline/wrong`), so that the page can show it and a test can look it up.
+Every value knows its place (`runs/0/heads/baseline/wrong`), so that the page can show it and a test can check it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,19 +30,19 @@ TYPES: dict[str, type] = {
     "proof": Proof,
     "doctor": Diagnosis,
 }
-"""What later commands add to a run."""
+"""The documents that commands add to a run."""
 STUDY_TYPES: dict[str, type] = {
     "lengths": LengthStudy,
     "heads": HeadsStudy,
     "doctor": StudyHealth,
     "summary": AccuracyStudy,
 }
-"""What a study says of its runs."""
+"""The documents of a study about its runs."""
 
 
 @dataclass(frozen=True)
 class RunDocuments:
-    """Everything that a run's files say; `damaged` says, by name, why a file cannot be read."""
+    """All documents of a run; `damaged` maps names of unreadable files to the reason."""
 
     name: str
     path: str
@@ -60,7 +60,7 @@ class RunDocuments:
 
     @property
     def anchor(self) -> str:
-        """A name for the run in the page's own links."""
+        """The run's anchor in the page's links."""
         return place_of(self.name).removesuffix("/name").replace("/", "-")
 
     def evaluated(self, split: str) -> SplitEvaluation | None:
@@ -68,7 +68,7 @@ class RunDocuments:
 
     @property
     def best_evaluation(self) -> SplitEvaluation | None:
-        """The largest honest question that was asked of a run: the whole domain, else the test split."""
+        """The evaluation on the whole domain, or else on the test split."""
         splits = (self.evaluated(split) for split in ("all", "test", "validation"))
         return next((found for found in splits if found is not None), None)
 
@@ -82,13 +82,13 @@ class RunDocuments:
 
     @property
     def unlearned(self) -> Finding | None:
-        """The doctor's finding that the model learned nothing, so that no head of it says anything."""
+        """The doctor's finding that the model learned nothing, so that its heads mean nothing."""
         return next((one for one in self.findings if one.check in UNLEARNED and one.level != "fine"), None)
 
 
 @dataclass(frozen=True)
 class StudyDocuments:
-    """Everything that a study's files say beside those of its runs."""
+    """The documents of a study without those of its runs."""
 
     name: str
     path: str
@@ -109,12 +109,12 @@ class Documents:
 
     @property
     def cells(self) -> Sequence[StudyCell]:
-        """The combinations of a study of lengths."""
+        """The combinations of a length study."""
         return () if self.study is None or self.study.lengths is None else self.study.lengths.cells
 
     @property
     def together(self) -> Sequence[Finding]:
-        """What the doctor says of all runs of a study together."""
+        """The doctor's findings on all runs of a study together."""
         return () if self.study is None or self.study.doctor is None else self.study.doctor.together
 
     @property
@@ -136,7 +136,7 @@ class Documents:
 
 @dataclass(frozen=True)
 class LoadedDocuments:
-    """The documents of one run, of several, or of a study, and where their report goes by default."""
+    """The documents of one run, of several, or of a study, and the default directory of their report."""
 
     documents: Documents
     place: ReportDirectory
@@ -144,7 +144,7 @@ class LoadedDocuments:
 
 
 def gather(subjects: Sequence[str | Path | RunDirectory]) -> LoadedDocuments:
-    """Read what the subjects hold: runs, or one study with all its runs."""
+    """Read the documents of runs, or of one study with all its runs."""
     if not subjects:
         raise InputError("no run was named; a report needs one or more")
     studies = [study for subject in subjects if (study := find_study(subject)) is not None]
@@ -158,7 +158,7 @@ def gather(subjects: Sequence[str | Path | RunDirectory]) -> LoadedDocuments:
 
 
 def find_study(subject: str | Path | RunDirectory) -> StudyDirectory | None:
-    """The study at a path, or of that name under ./studies; None where there is none."""
+    """The study at a path, or with that name under ./studies; None if there is none."""
     if isinstance(subject, RunDirectory):
         return None
     places = [StudyDirectory(path) for path in (Path(subject), Path("studies") / subject)]
@@ -187,7 +187,7 @@ def load_run_documents(runs: Sequence[RunDirectory]) -> LoadedDocuments:
 
 
 def documents_of(runs: Sequence[RunDocuments], study: StudyDocuments | None = None) -> Documents:
-    """The documents, in which every value knows its place."""
+    """The documents, with the place of every value."""
     return placed(Documents(tuple(runs), study), "")
 
 
@@ -204,7 +204,7 @@ def of_run(run: RunDirectory) -> RunDocuments:
 
 
 def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type]) -> dict[str, Any]:
-    """The documents that are there; under `damaged`, by name, why one cannot be read."""
+    """The existing documents; under `damaged`, the reason why one cannot be read, by name."""
     found: dict[str, Any] = {"damaged": {}}
     for name, kind in types.items():
         try:
@@ -215,7 +215,7 @@ def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type]) ->
 
 
 def curves(records: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Metrics as two lists: what training recorded, and what validation did."""
+    """Metrics as two lists: training and validation."""
     return {
         "training": [record for record in records if "loss" in record and "step" in record],
         "validation": [{"step": one["step"], **one["validation"]} for one in records if "validation" in one],

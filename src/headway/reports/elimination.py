@@ -1,4 +1,4 @@
-"""Removing heads one after another: accuracy, and what single drops promised."""
+"""Figure of backward elimination: accuracy, and the sum of single drops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from headway.results.heads import HeadAnalysis
 from headway.results.joint_ablation import Removable, Step
 
 MOST_NAMES = 60
-"""Steps up to which every removed head's name has room."""
+"""Largest number of steps for which every removed head is named."""
 
 
 @drawing
 def elimination(found: HeadAnalysis) -> Figure:
-    """The whole curve, and above it a close-up of what is lost first: lines at 1 and 5 points are the limits."""
+    """The whole curve, and above it an enlargement of the first drops, with the limits of 1 and 5 points as lines."""
     record = found.joint.elimination
     steps = record.steps
     figure = new_figure(
@@ -36,7 +36,9 @@ def elimination(found: HeadAnalysis) -> Figure:
 
 
 def curves(axes: Axes, steps: Sequence[Step]) -> None:
-    """The reported half with its band, the half that chose (thin) and what single drops promised (dashed)."""
+    """The curve of the reported half with its band, of the choosing half (thin), and of summed single
+    drops (dashed).
+    """
     removed = range(len(steps))
     start = steps[0].accuracy
     low, high = zip(*(step.interval for step in steps), strict=True)
@@ -44,7 +46,7 @@ def curves(axes: Axes, steps: Sequence[Step]) -> None:
     dotted: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "marker": "o", "markersize": 2.8}
     axes.plot(removed, [step.accuracy for step in steps], label="other half, with 95 % interval", **dotted)
     chosen = [step.accuracy_when_chosen for step in steps]
-    axes.plot(removed, chosen, color=INK, linewidth=0.6, label="half that the order was chosen on")
+    axes.plot(removed, chosen, color=INK, linewidth=0.6, label="half used for the order")
     promised = [start - step.sum_of_single_drops / 100 for step in steps]
     dashed: dict[str, Any] = {"color": RED, "linewidth": 1.2, "linestyle": DASHED, "zorder": 1.5}
     axes.plot(removed, promised, label="single drops added up", **dashed)
@@ -56,7 +58,7 @@ def curves(axes: Axes, steps: Sequence[Step]) -> None:
 
 
 def close_up(axes: Axes, steps: Sequence[Step], removable: Sequence[Removable]) -> None:
-    """The first points of accuracy, with how many heads were chosen to go within each limit."""
+    """The first points of accuracy, with the number of heads chosen for removal within each limit."""
     start = steps[0].accuracy
     counts = {entry.limit: f"\n{len(entry.heads)} chosen" for entry in removable}
     for points, text in ((1, "−1 point"), (5, "−5 points")):
@@ -66,7 +68,7 @@ def close_up(axes: Axes, steps: Sequence[Step], removable: Sequence[Removable]) 
 
 
 def name_steps(axes: Axes, steps: Sequence[Step]) -> None:
-    """Heads left below each step, and the name of the head that was removed for it where all have room."""
+    """Heads left at each step, and the name of the removed head if all fit."""
     every = 1 + len(steps) // (MOST_NAMES if len(steps) <= 100 else MOST_NAMES // 2)  # three digits are wider
     axes.set_xticks(range(0, len(steps), every), [str(step.left) for step in steps[::every]])
     if len(steps) > MOST_NAMES:

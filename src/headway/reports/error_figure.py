@@ -1,4 +1,4 @@
-"""Where errors are: accuracy by what makes an example hard."""
+"""Figure of accuracy by feature of difficulty."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,16 +14,16 @@ from headway.results.heads import HeadAnalysis
 
 Entry = ByValue | ByToken
 SIZE = (2.4, 1.35)
-"""Inches of a panel."""
+"""Size of a panel in inches."""
 MOST_NAMED = 18
-"""Values up to which each is named with its number of examples."""
+"""Largest number of values that are named with their number of examples."""
 TELLING = 20
-"""Examples from which on an interval takes part in choosing the scale; with fewer it says little."""
+"""Smallest number of examples for which an interval affects the scale."""
 
 
 @drawing
 def anatomy(found: HeadAnalysis) -> Figure:
-    """Accuracy with its interval by every feature and by token of the answer, all on one scale."""
+    """Accuracy with its interval by every feature and by token of the answer, on one scale."""
     record = found.error_analysis
     groups = features(record)
     figure = new_figure("Where the errors are", f"{record.wrong:,} wrong of {record.n:,}")
@@ -35,14 +35,14 @@ def anatomy(found: HeadAnalysis) -> Figure:
 
 
 def features(record: ErrorAnalysis) -> dict[str, list[Entry]]:
-    """What accuracy is split by, as words; the tokens of the answer come last."""
+    """The features by which accuracy is split, as words; answer tokens last."""
     names = {name: "token of the answer" if name == "token" else name.replace("_", " ") for name in record.groups}
     there = {names[name]: [entry for entry in entries if entry.n] for name, entries in record.groups.items()}
     return {name: entries for name, entries in there.items() if entries}
 
 
 def scale_limits(groups: Mapping[str, Sequence[Entry]]) -> tuple[float, float]:
-    """From below the lowest accuracy and every telling interval to just above 1."""
+    """From below the lowest accuracy and every interval with enough examples to just above 1."""
     entries = [entry for group in groups.values() for entry in group]
     lowest = [entry.accuracy or 0.0 for entry in entries]
     lowest += [entry.interval[0] for entry in entries if entry.n >= TELLING]
@@ -52,7 +52,7 @@ def scale_limits(groups: Mapping[str, Sequence[Entry]]) -> tuple[float, float]:
 
 
 def accuracy_panel(axes: Axes, name: str, entries: Sequence[Entry], limits: tuple[float, float]) -> None:
-    """A dot and its interval for each value, which is named where there is room."""
+    """A dot with its interval for each value, named if there is room."""
     places = range(len(entries))
     crowded = len(entries) > MOST_NAMED
     axes.axhline(1, color=PALE, linewidth=0.6, zorder=0)
@@ -74,7 +74,7 @@ def accuracy_panel(axes: Axes, name: str, entries: Sequence[Entry], limits: tupl
 
 
 def count(axes: Axes, entries: Sequence[Entry]) -> int:
-    """Above the panel, how many examples each value has and how many of them are wrong; says how many rows fit."""
+    """Write the numbers of examples and errors of each value above the panel; returns the number of rows."""
     rows = 0
     for name, counts, colour in (
         ("wrong", [entry.wrong for entry in entries], RED),

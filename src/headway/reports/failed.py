@@ -1,4 +1,4 @@
-"""Runs of a study that failed, each with the reason."""
+"""The failed runs of a study, each with its error."""
 
 from pathlib import PurePath
 
@@ -8,10 +8,10 @@ from headway.results.study import FailedTraining
 
 
 def failures(documents: Documents) -> list[Text]:
-    """`seed4 failed: why`, for every run of the study that did."""
+    """`seed4 failed: why`, for every failed run of the study."""
     failed = [(name, why) for cell in documents.cells for name, why in cell.failed.items()]
     if documents.study is not None and documents.study.summary is not None:
         trainings = [row.training for row in documents.study.summary.runs]
         failed += [(PurePath(one.run).name, one.error) for one in trainings if isinstance(one, FailedTraining)]
-    names = {run.name: run.name for run in documents.runs}  # its own, where it came so far as to have files
+    names = {run.name: run.name for run in documents.runs}  # with its place, if the run has files
     return [text("{} failed: {}", code(names.get(name, name)), quote(why)) for name, why in failed]

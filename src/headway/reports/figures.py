@@ -27,7 +27,7 @@ __all__ = [
 
 
 def draw_all(found: HeadAnalysis, folder: Path) -> list[Path]:
-    """Write every figure that the document has the findings for, as PNG and as SVG, and say where."""
+    """Write every figure for which the document has data, as PNG and SVG; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     return [path for name, draw in head_figures(found) for path in save(draw(), folder, name)]
 
@@ -52,7 +52,7 @@ def head_figures(found: HeadAnalysis) -> NamedFigures:
 
 
 def weight_figures(found: HeadAnalysis) -> NamedFigures:
-    """All heads in the mean and on every captured example, and the most important head of each kind by itself."""
+    """All heads on the mean and on every captured example, and the most important head of each kind."""
     examples = found.capture.examples
     if found.capture.mean:
         yield "heads-mean", partial(head_sheet, found, None)
@@ -64,7 +64,7 @@ def weight_figures(found: HeadAnalysis) -> NamedFigures:
 
 
 def most_important(found: HeadAnalysis, kind: str) -> str:
-    """The head of one kind with the largest drop in the first ablation that was done; the first head if none was."""
+    """The head of one kind with the largest drop in the first ablation; the first head without ablations."""
     heads = [head for head in found.heads if head.kind == kind]
     drops = [first_drop(head) or 0.0 for head in heads]
     return heads[drops.index(max(drops))].name

@@ -1,4 +1,4 @@
-"""The grid of a sweep as maps of its means."""
+"""Heat maps of the means of a sweep's grid."""
 
 import json
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ from headway.reports.style import LABEL, RED, SMALL
 from headway.results.comparison import Comparison, Row
 
 MOST_PANELS = 12
-"""Maps that are drawn; the remark says how many more there are."""
+"""Largest number of maps; a remark gives the number of others."""
 LARGEST_MAP = (9.5, 11.0)
-"""Inches of a map up to which its cells are large enough to be written in."""
+"""Size of a map in inches up to which values are written into its cells."""
 
 
 @drawing
@@ -61,7 +61,7 @@ def grid(found: Comparison) -> Figure:
         "below each mean the 95 % interval of the median" if interval else "hatched: all failed" if hatched else "",
         first_of(len(shown), len(combinations), "maps"),
     )
-    # A map is at least as wide and as high as what is written along it.
+    # A map is at least as wide and as high as its labels.
     width = max(cell[0] * len(columns), letters_width([across, *(panel_name(others, one) for one in shown)], LABEL))
     height = max(cell[1] * len(rows), letters_width([down], LABEL))
     beside = max(1, min(len(shown), int(LARGEST_MAP[0] // (width + 0.3))))
@@ -83,7 +83,7 @@ def grid(found: Comparison) -> Figure:
 
 
 def cell_size(found: Comparison, rows: int, columns: int) -> tuple[int, tuple[float, float]]:
-    """How many lines are written in a cell (all, the mean, or nothing), and its size in inches."""
+    """The number of lines in a cell (all, only the mean, or none), and its size in inches."""
     for written in (3, 1):
         texts = [cell_lines(row, found)[:written] for row in found.rows]
         widest = letters_width((line for lines in texts for line in lines), SMALL)
@@ -94,7 +94,7 @@ def cell_size(found: Comparison, rows: int, columns: int) -> tuple[int, tuple[fl
 
 
 def cell_lines(row: Row, found: Comparison) -> list[str]:
-    """What is written in a cell: the mean, the interval of the median, and how many seeds failed."""
+    """The text of a cell: the mean, the interval of the median, and the number of failed seeds."""
     if row.mean is None:
         return ["failed" if row.failed else "–"]
     lines = [short_value(row.mean, found.metric)]
@@ -108,7 +108,7 @@ def cell_lines(row: Row, found: Comparison) -> list[str]:
 def draw_map(
     axes: Axes, cells: Sequence[Sequence[Row | None]], found: Comparison, scale: ScalarMappable, written: int
 ) -> None:
-    """Colours of the means; a cell whose trials all failed is crossed, one without results is white."""
+    """Colours of the means; a cell whose trials all failed is hatched, one without results is white."""
     means = [[np.nan if row is None or row.mean is None else row.mean for row in line] for line in cells]
     heat_map(axes, means, scale, 1.0 if written else 0.0)
     for down, line in enumerate(cells):
@@ -125,13 +125,13 @@ def draw_map(
 
 
 def name_some(axis: Any, values: Sequence[Any], room: float) -> None:
-    """Values in the middle of their cells, as many as have room in inches."""
+    """Label the middle of cells with their values, as many as fit."""
     places = range(0, len(values), max(1, int(np.ceil(0.14 * len(values) / room))))
     axis.set_ticks([place + 0.5 for place in places], [text_of(values[place]) for place in places])
 
 
 def scale_of(found: Comparison) -> ScalarMappable:
-    """0 to 1 for a share; from the smallest to the largest mean for anything else."""
+    """0 to 1 for a share; the range of the means otherwise."""
     if found.metric in SHARES:
         return share_scale()
     means = [row.mean for row in found.rows if row.mean is not None] or [0.0]

@@ -1,4 +1,4 @@
-"""One row a head: what is lost without it, and its share of the credit."""
+"""Figures with one row per head: the drop without it, and its Shapley value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -27,16 +27,16 @@ from headway.results.heads import Baseline, Drop, HeadAnalysis
 from headway.results.joint_ablation import Credit, Shapley
 
 Groups = Mapping[str, list[str]]
-"""Names of heads, row by row, under their kind of attention."""
+"""Names of heads by kind of attention, in the order of rows."""
 ROW = 0.19
-"""Inches of one head's row."""
+"""Height of one head's row in inches."""
 
 
 @drawing
 def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
     """Bars of the drop without each head, largest first within its kind; whiskers are the 95 % intervals.
 
-    Beside the drop stands the change of the right answer's margin, where the document has it.
+    Beside the drop is the change of the right answer's margin, if the document has it.
     """
     drops = drops_of(found, kind_of_ablation)
     groups = grouped(found, {name: drop.drop for name, drop in drops.items()})
@@ -70,7 +70,7 @@ def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
 
 
 def own_margin(baseline: Baseline) -> str:
-    """By how much the right answer leads as it is: what the changes of the margin are to be held against."""
+    """The margin of the unchanged model, for comparison with its changes."""
     return "" if baseline.margin is None else f"; the right answer leads by {points(baseline.margin)} in logits"
 
 
@@ -95,7 +95,7 @@ def grouped(found: HeadAnalysis, values: Mapping[str, float]) -> dict[str, list[
 
 
 def rows_of_heads(figure: Figure, groups: Groups, widths: Sequence[float]) -> list[list[Axes]]:
-    """Columns of panels, one for each kind of attention with a row a head; only the last one shows its scale."""
+    """Columns of panels, one panel for each kind of attention with a row per head; only the last shows its scale."""
     grid = figure.subplots(
         len(groups),
         len(widths),
@@ -118,13 +118,13 @@ def rows_of_heads(figure: Figure, groups: Groups, widths: Sequence[float]) -> li
 
 
 def drop_limits(drops: Iterable[Drop]) -> tuple[float, float]:
-    """From below the lowest whisker to past the highest, with 1 and 10 points always in view."""
+    """From below the lowest whisker to above the highest, always including 1 and 10 points."""
     ends = [end for drop in drops for end in drop.interval]
     return min(-0.15, min(ends) * 1.25), max(14.0, max(ends) * 1.1)
 
 
 def drop_bars(axes: Axes, drops: Sequence[Drop], limits: tuple[float, float]) -> None:
-    """Bars and whiskers, linear within 1 point and logarithmic outside: 0.02 and 99 points are both seen."""
+    """Bars and whiskers, linear within 1 point and logarithmic outside, so that 0.02 and 99 points are both visible."""
     axes.set_xscale("symlog", linthresh=1, linscale=1)
     axes.set_xlim(*limits)
     axes.xaxis.set_major_locator(FixedLocator([one for one in (-100, -10, -1, 0, 1, 10, 100) if limits[0] <= one]))
@@ -142,7 +142,7 @@ def drop_bars(axes: Axes, drops: Sequence[Drop], limits: tuple[float, float]) ->
 
 @drawing
 def shapley(found: HeadAnalysis) -> Figure:
-    """Each head's value with its error: as one of its kind on the left, as one of all heads on the right."""
+    """Each head's Shapley value with its error: within its kind on the left, among all heads on the right."""
     games = found.joint.shapley
     values = {value.head: value.value for game in reversed(list(games.values())) for value in game.values}
     groups = grouped(found, values)
@@ -160,7 +160,7 @@ def shapley(found: HeadAnalysis) -> Figure:
 
 
 def credit_column(panels: Sequence[Axes], groups: Groups, games: Mapping[str, Shapley]) -> None:
-    """The same rows in every column, so that a head is followed straight across."""
+    """One column of values with the same rows in every column."""
     ends = [end for game in games.values() for value in game.values for end in around(value)]
     low, high = min(*ends, 0.0), max(*ends, 1.0)
     margin = 0.04 * (high - low)

@@ -1,4 +1,4 @@
-"""Heads whose output is patched in from another example: how often the answer follows, and against a control."""
+"""Figure of activation patching: flip rates of heads, and their controls."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -24,18 +24,18 @@ from headway.results.heads import HeadAnalysis
 from headway.results.patching import Contrast
 
 ROW = 0.2
-"""Inches of one row."""
+"""Height of one row in inches."""
 MOST_INTERVALS = 9
-"""Contrasts up to which a cell has room for the interval."""
+"""Largest number of contrasts for which cells show the interval."""
 SIGNS = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "undecided": "?"}
-"""What stands in a cell for each reading of its control; nothing where nothing is moved."""
+"""The sign in a cell for each reading of its control; none if nothing flips."""
 
 
 @drawing
 def interventions(found: HeadAnalysis, about: str) -> Figure:
-    """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell.
+    """Flip rate of every head in every contrast about one property, grouped by site, with the rate in each cell.
 
-    Where the contrasts have controls, a sign in each cell says what the patch is shown to move.
+    If the contrasts have controls, a sign in each cell shows what the patch is shown to flip.
     """
     contrasts = contrasts_about(found, about)
     sites = rows_by_site(found, contrasts)
@@ -68,7 +68,7 @@ def contrasts_about(found: HeadAnalysis, about: str) -> list[Contrast]:
 
 
 def rows_by_site(found: HeadAnalysis, contrasts: Sequence[Contrast]) -> list[list[str]]:
-    """Who is exchanged, a list for each site: its heads, then all of them at once; larger groups come last."""
+    """The patched groups by site: its heads, then all of them together; larger groups last."""
     who = list(dict.fromkeys(row.who for contrast in contrasts for row in contrast.rows))
     site_of = {head.name: head.site for head in found.heads}
     groups: dict[str, list[str]] = {}
@@ -80,12 +80,12 @@ def rows_by_site(found: HeadAnalysis, contrasts: Sequence[Contrast]) -> list[lis
 
 
 def row_name(found: HeadAnalysis, who: str) -> str:
-    """A site is all of its heads at once."""
+    """The name of a row; a site stands for all of its heads."""
     return f"all of {who}" if who in {head.site for head in found.heads} else who
 
 
 def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Contrast], scale: ScalarMappable) -> None:
-    """Rates as colours and numbers, with the interval while there is room; a dash where nothing was measured."""
+    """Rates as colours and numbers, with the interval if there is room; a dash if nothing was measured."""
     cells = [[contrast.row(who) for contrast in contrasts] for who in rows]
     heat_map(axes, [[None if cell is None else cell.rate for cell in line] for line in cells], scale, gap=0.6)
     wide = len(contrasts) <= MOST_INTERVALS
@@ -104,18 +104,18 @@ def heat(axes: Axes, rows: Sequence[str], contrasts: Sequence[Contrast], scale: 
 
 
 def signs_in(contrasts: Sequence[Contrast]) -> list[str]:
-    """The readings that any cell of the contrasts has, in the order of their signs."""
+    """The readings of all cells, in the order of their signs."""
     there = {row.reading for contrast in contrasts if contrast.control for row in contrast.control.rows}
     return [reading for reading in SIGNS if reading in there]
 
 
 def sign_of(contrast: Contrast, who: str) -> str:
-    """The sign of one group's reading; nothing without a control, or where nothing is moved."""
+    """The sign of one group's reading; empty without a control, or if nothing flips."""
     rows = contrast.control.rows if contrast.control else ()
     return next((SIGNS.get(row.reading, "") for row in rows if row.who == who), "")
 
 
 def contrast_names(contrasts: Sequence[Contrast]) -> list[str]:
-    """Each contrast in a few lines, with the number of pairs that come out right on both sides."""
+    """Each contrast in a few lines, with its number of usable pairs."""
     width = 30 if len(contrasts) > MOST_INTERVALS else 14
     return ["\n".join([*wrap(contrast.name, width), f"{contrast.usable:,} pairs"]) for contrast in contrasts]

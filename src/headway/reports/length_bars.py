@@ -1,4 +1,4 @@
-"""Groups compared line by line: bars at a few lengths, and how far every seed holds."""
+"""Figures that compare groups line by line: bars at a few lengths, and the length held by every seed."""
 
 import math
 from collections import Counter
@@ -30,22 +30,22 @@ from headway.reports.style import BLUE, DOTTED, INK, LABEL, PALE, RED
 from headway.statistics import median_interval
 
 BARS = (32, 64, 128, 256)
-"""The lengths that have a bar, where they were measured."""
+"""The lengths with a bar, if they were measured."""
 MOST_BARS = 4
 MOST_LINES = 8
-"""Groups up to which all sets share one figure."""
+"""Largest number of groups for which all sets share one figure."""
 ROW = 0.2
-"""Inches of a group."""
+"""Height of a group in inches."""
 
 
 def plan_sets(groups: Sequence[Group]) -> list[tuple[str, list[str]]]:
-    """All sets in one figure, or one figure a set for many groups."""
+    """All sets in one figure, or one figure per set if there are many groups."""
     sets = sets_of(groups)
     return [("", sets)] if len(groups) <= MOST_LINES else [(one, [one]) for one in sets]
 
 
 def bar_lengths(groups: Sequence[Group], name: str) -> list[int]:
-    """32, 64, 128 and 256 as far as they were measured; else the first lengths past training, or the last of it."""
+    """32, 64, 128 and 256 if measured; otherwise the first lengths beyond training, or the last trained ones."""
     there = lengths_of(groups, name)
     past = [length for length in there if length > trained_range(groups)[1]]
     return [one for one in BARS if one in past] or past[:MOST_BARS] or there[-MOST_BARS:]
@@ -103,7 +103,7 @@ def draw_bars(axes: Axes, groups: Sequence[Group], name: str, length: int) -> No
 
 @drawing
 def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
-    """How far every seed holds: a dot is a seed, the box the median, the shade what was trained on."""
+    """The length held by every seed: a dot is a seed, the box the median, the shade the training lengths."""
     wide = any(median_interval([0.0] * group.seeds) for group in groups)
     figure = new_figure(
         "Length held",
@@ -122,7 +122,7 @@ def lengths_held(groups: Sequence[Group], sets: Sequence[str]) -> Figure:
 
 
 def draw_held(axes: Axes, groups: Sequence[Group], name: str, lengths: Sequence[int]) -> None:
-    """Octaves along the axis; a run that fails at the first length stands at 0, an octave before it."""
+    """A logarithmic axis; a run that fails at the first length is at 0, one octave before it."""
     shortest, longest = trained_range(groups)
     first = math.log2(min(lengths[0], shortest))
     zero, end = first - 1, math.log2(max(lengths[-1], longest)) + 0.3
@@ -159,7 +159,7 @@ def draw_seeds(axes: Axes, held: Sequence[int], line: int, zero: float) -> None:
 
 
 def spread(places: Sequence[float], line: float) -> list[float]:
-    """Heights of dots: those at one place stand above each other, evenly about the line."""
+    """Heights of dots: equal values are spread evenly around the line."""
     alike, seen, heights = Counter(places), Counter[float](), []
     for place in places:
         step = min(0.17, 0.7 / alike[place])

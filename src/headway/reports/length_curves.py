@@ -1,4 +1,4 @@
-"""Curves against length: the share of right answers, and of one answer."""
+"""Curves against length: accuracy, and the share of one answer."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from headway.results.lengths import LengthRow
 
 @dataclass(frozen=True)
 class Panel:
-    """One set and the groups that are drawn on it; `labels` tell them apart inside the panel."""
+    """One set and the groups drawn on it; `labels` distinguish them inside the panel."""
 
     title: str
     set: str
@@ -45,7 +45,7 @@ class Panel:
 
 
 def plan_panels(groups: Sequence[Group]) -> list[tuple[str, list[Panel]]]:
-    """One figure with a panel for each set; for many groups a figure for each set, with panels that hold a few each."""
+    """One figure with a panel per set; with many groups, a figure per set with a few groups in each panel."""
     sets = sets_of(groups)
     if len(groups) <= MOST_IN_A_PANEL:
         names = [group.name for group in groups]
@@ -87,7 +87,7 @@ def curves(panels: Sequence[Panel]) -> Figure:
 
 @drawing
 def answers(panels: Sequence[Panel]) -> Figure:
-    """How often the last class is answered at each length; a model that answers one class runs along an edge."""
+    """The share of the last class among the answers at each length; a constant answer is a line along an edge."""
     groups = all_groups(panels)
     label = max(label for row in rows_of(groups) for label in row.answer_shares or {})
 
@@ -111,7 +111,7 @@ def answers(panels: Sequence[Panel]) -> Figure:
 
 
 def target_share(panel: Panel, label: str) -> float:
-    """The share of examples of that class; all sets of a run are made alike."""
+    """The share of examples of that class."""
     shares = [row.target_shares[label] for row in rows_of(panel.groups, panel.set) if row.target_shares]
     return sum(shares) / len(shares) if shares else 0.5
 
@@ -121,13 +121,13 @@ def all_groups(panels: Sequence[Panel]) -> list[Group]:
 
 
 def only_set(panels: Sequence[Panel]) -> str:
-    """The set, where every panel shows the same."""
+    """The set, if every panel shows the same."""
     sets = {panel.set for panel in panels}
     return set_name(sets.pop()) if len(sets) == 1 else ""
 
 
 def draw_panels(figure: Figure, panels: Sequence[Panel], read: Number) -> list[tuple[Axes, Panel]]:
-    """The lines of every panel, one or two side by side, under one legend; a label looks alike in all of them."""
+    """The lines of every panel, one or two side by side, with one legend; a label has the same style everywhere."""
     groups = all_groups(panels)
     beside = 1 if len({panel.set for panel in panels}) > 1 or len(panels) == 1 else 2
     size = ((4.3, 1.75), (2.06, 1.75))[beside - 1]
@@ -148,7 +148,7 @@ def draw_panels(figure: Figure, panels: Sequence[Panel], read: Number) -> list[t
 
 
 def length_axis(axes: Axes, groups: Sequence[Group], panels: Sequence[Panel], every: int) -> None:
-    """Octaves along the axis, the trained lengths shaded and each with a small tick."""
+    """A logarithmic axis with the trained lengths shaded and marked by small ticks."""
     lengths = sorted({length for panel in panels for length in lengths_of(groups, panel.set)}) or [1]
     shortest, longest = trained_range(groups)
     low, high = math.log2(min(lengths[0], shortest)), math.log2(max(lengths[-1], longest))
@@ -183,7 +183,7 @@ def draw_line(axes: Axes, group: Group, name: str, read: Number, how: dict[str, 
 
 
 def mark_limits(axes: Axes, limits: dict[str, float]) -> None:
-    """Dotted lines, named right of the last panel of a row."""
+    """Dotted lines, named at the right of the last panel of a row."""
     place = axes.get_subplotspec()
     for text, height in limits.items():
         axes.axhline(height, color=INK, linewidth=0.7, linestyle=DOTTED, zorder=1)

@@ -1,4 +1,4 @@
-"""Accuracy by what makes an example hard, at every length."""
+"""Heat maps of accuracy by difficulty, at every length."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,26 +29,26 @@ WORDS = {
     "longest_chain": "longest chain of carries",
 }
 ONLY_OF = {"longest_unstarted_ripple": "ripple"}
-"""What is drawn for one set alone: the one that has twins without a carry."""
+"""Features that are drawn for one set alone: the set with twins without a carry."""
 MOST_MAPS = 12
 FEW = 100
-"""Cells with fewer examples say how many."""
+"""Cells with fewer examples show their number."""
 CELL = (0.33, 0.23)
-"""Inches of a cell."""
+"""Size of a cell in inches."""
 
 Bin = tuple[int, int]
-"""A range of values: the smallest and the largest in it, as the document has them."""
+"""A range of values: the smallest and the largest in it, as in the document."""
 
 
 class Cell(NamedTuple):
-    """The share of right answers, and the examples behind it; means over seeds."""
+    """Accuracy and number of examples; means over seeds."""
 
     share: float
     n: float
 
 
 def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """(what examples are told apart by, set) for every map that there are numbers for."""
+    """(feature, set) for every map that has data."""
     found = []
     for name in sets_of(groups):
         found += [
@@ -59,7 +59,7 @@ def sets_by(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 @drawing
 def maps(groups: Sequence[Group], by: str, name: str) -> Figure:
-    """A map for each group: rows are values, columns lengths, the colour the share of right answers."""
+    """A map for each group: rows are values, columns lengths, the colour is accuracy."""
     shown = groups[:MOST_MAPS]
     columns = columns_of(groups, name)
     counted = [count(group, by, name, columns) for group in shown]
@@ -85,14 +85,14 @@ def maps(groups: Sequence[Group], by: str, name: str) -> Figure:
 
 
 def columns_of(groups: Sequence[Group], name: str) -> list[list[int]]:
-    """The trained lengths share a column; each length past them has its own."""
+    """The trained lengths share a column; each longer length has its own."""
     lengths, longest = lengths_of(groups, name), trained_range(groups)[1]
     trained = [one for one in lengths if one <= longest]
     return [trained] * bool(trained) + [[one] for one in lengths if one > longest]
 
 
 def count(group: Group, by: str, name: str, columns: Sequence[Sequence[int]]) -> dict[tuple[Bin, int], Cell]:
-    """The cell of each (bin, first length of its column): counts are added within a seed, seeds are averaged."""
+    """The cell of each (bin, first length of its column): counts are summed within a seed, seeds are averaged."""
     first = {length: some[0] for some in columns for length in some}
     seeds: dict[tuple[Bin, int], list[tuple[float, int]]] = {}
     for run in group.runs:

@@ -1,4 +1,4 @@
-"""Runs that were measured against length, in groups that differ in their seed alone, and how a group is drawn."""
+"""Groups of runs that differ only in their seed, measured against length, and their remarks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from headway.results.study import MeasuredRun
 from headway.statistics import ENOUGH_SEEDS, median_interval
 
 MOST_IN_A_PANEL = 6
-"""Groups that can still be told apart in one panel."""
+"""Largest number of groups that can be distinguished in one panel."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in their seed alone. `panel` and `line` are its name, cut at the last comma."""
+    """Runs that differ only in their seed. `panel` and `line` are its name, split at the last comma."""
 
     name: str
     runs: tuple[Lengths, ...]
@@ -37,16 +37,16 @@ class Group:
 
     @property
     def masters(self) -> int | None:
-        """How many runs passed their study's gate; None where there was none."""
+        """The number of runs that passed their study's gate; None without a gate."""
         judged = [run.mastery.mastered for run in self.runs if isinstance(run, MeasuredRun) and run.mastery is not None]
         return sum(judged) if judged else None
 
 
 @dataclass(frozen=True)
 class Point:
-    """One number of a group at one length: every seed's, their median, and its 95 % interval where there is one.
+    """One number of a group at one length: every seed's value, the median, and its 95 % interval if there is one.
 
-    For a single seed the interval is that of its examples, for six or more that of the median seed.
+    For a single seed the interval is over its examples, for six or more over seeds.
     """
 
     length: int
@@ -60,7 +60,7 @@ class Point:
 
 
 def groups_of(runs: Sequence[Lengths], names: Sequence[str] | None = None) -> list[Group]:
-    """The runs of each name, in the order in which names first appear; by default encoding and pooling are the name."""
+    """The runs by name, in order of first occurrence; the default name is encoding and pooling."""
     if not runs:
         raise InputError("no lengths were measured: there is nothing to draw")
     names = [default_name(run) for run in runs] if names is None else names
@@ -69,7 +69,7 @@ def groups_of(runs: Sequence[Lengths], names: Sequence[str] | None = None) -> li
 
 
 def default_name(run: Lengths) -> str:
-    """Encoding and pooling, as far as the run has them."""
+    """Encoding and pooling, if the run has them."""
     return ", ".join(filter(None, (run.encoding, run.pooling)))
 
 
@@ -79,18 +79,18 @@ def rows_of(groups: Sequence[Group], name: str | None = None) -> list[LengthRow]
 
 
 def sets_of(groups: Sequence[Group]) -> list[str]:
-    """Sets that any run was measured on: the known ones first, in their order."""
+    """The measured sets, known ones first in their order."""
     there = dict.fromkeys(row.set_name for row in rows_of(groups))
     return [name for name in SETS if name in there] + [name for name in there if name not in SETS]
 
 
 def lengths_of(groups: Sequence[Group], name: str) -> list[int]:
-    """Every length at which any of the runs was measured on a set."""
+    """All lengths at which a set was measured."""
     return sorted({row.length for row in rows_of(groups, name)})
 
 
 def trained_range(groups: Sequence[Group]) -> tuple[int, int]:
-    """The shortest and the longest length that any of the runs was trained on."""
+    """The shortest and the longest training length of all runs."""
     trained = [run.training for group in groups for run in group.runs]
     return min(one.shortest for one in trained), max(one.longest for one in trained)
 
@@ -100,11 +100,11 @@ def accuracy(row: LengthRow) -> float | None:
 
 
 Number = Callable[[LengthRow], float | None]
-"""A number of a row; None where it was not measured."""
+"""A number of a row; None if it was not measured."""
 
 
 def points(group: Group, name: str, number: Number = accuracy) -> list[Point]:
-    """A group's numbers at every length of a set that any of its seeds was measured at."""
+    """A group's points at all measured lengths of a set."""
     found = (point(group, name, length, number) for length in lengths_of([group], name))
     return [one for one in found if one is not None]
 
@@ -122,27 +122,27 @@ def point(group: Group, name: str, length: int, number: Number = accuracy) -> Po
 
 
 def lengths_held_by(group: Group, name: str) -> list[int]:
-    """How far each seed holds on a set, the shortest first."""
+    """The length held by each seed on a set, in ascending order."""
     return sorted(run.held[name] for run in group.runs if name in run.held)
 
 
 def threshold_of(groups: Sequence[Group]) -> float:
-    """The accuracy that a length must surely have to be held."""
+    """The lower bound of accuracy from which a length is held."""
     return groups[0].runs[0].threshold
 
 
 def is_class(groups: Sequence[Group]) -> bool:
-    """Whether answers are classes, so that some accuracy is chance."""
+    """Whether answers are classes."""
     return any(run.is_class for group in groups for run in group.runs)
 
 
 def unit(groups: Sequence[Group]) -> str:
-    """What a length counts."""
+    """The unit of lengths."""
     return groups[0].runs[0].unit
 
 
 def seeds_remark(groups: Sequence[Group]) -> str:
-    """Which group is shown if there is only one, how many seeds a group has, and what that allows."""
+    """The group if there is only one, its number of seeds, and whether they are only descriptive."""
     counts = sorted({group.seeds for group in groups})
     alone = f"{groups[0].name}; " if len(groups) == 1 else ""
     if counts == [1]:
@@ -152,7 +152,7 @@ def seeds_remark(groups: Sequence[Group]) -> str:
 
 
 def band_remark(groups: Sequence[Group]) -> str:
-    """What the intervals of these groups are."""
+    """The meaning of the intervals of these groups."""
     counts = {group.seeds for group in groups}
     over = "95 % interval of the median seed" if max(counts) >= ENOUGH_SEEDS else ""
     single = "95 % interval over examples" if 1 in counts else ""
@@ -160,7 +160,7 @@ def band_remark(groups: Sequence[Group]) -> str:
 
 
 def constant_words(groups: Sequence[Group]) -> list[str]:
-    """Each group with runs that give one answer, in words: `rotary, mean: 2 of 5 seeds answer 1 from 32 on`."""
+    """The groups with constant answers, in words: `rotary, mean: 2 of 5 seeds answer 1 from 32 on`."""
     words = []
     for group in groups:
         found = [run.constant for run in group.runs if run.constant is not None]

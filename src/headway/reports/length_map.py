@@ -1,4 +1,4 @@
-"""Every group against every length as one map, a panel for each set: which encodings hold, at a glance."""
+"""A heat map of all groups against all lengths, with a panel for each set."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from headway.reports.panels import colour_bar, drawing, heat_map, name_cells, ne
 from headway.reports.style import GREY, INK
 
 FEWEST = 3
-"""Groups from which on a map says more than curves."""
+"""Smallest number of groups for which a map is drawn."""
 CELL = (0.36, 0.2)
-"""Inches of a cell."""
+"""Size of a cell in inches."""
 
 
 def is_mapped(groups: Sequence[Group]) -> bool:
@@ -21,7 +21,7 @@ def is_mapped(groups: Sequence[Group]) -> bool:
 
 @drawing
 def length_map(groups: Sequence[Group]) -> Figure:
-    """A panel for each set: rows are groups, columns lengths, the colour the median accuracy over seeds."""
+    """A panel for each set: rows are groups, columns lengths, the colour is the median accuracy over seeds."""
     sets = sets_of(groups)
     lengths = sorted({length for name in sets for length in lengths_of(groups, name)})
     within = sum(length <= trained_range(groups)[1] for length in lengths)
@@ -38,7 +38,7 @@ def length_map(groups: Sequence[Group]) -> Figure:
         found = [[point(group, name, length) for length in lengths] for group in groups]
         shares = [[np.nan if one is None else one.median for one in row] for row in found]
         heat_map(axes, shares, scale, percents=True)
-        axes.plot([within, within], [0, len(groups)], color=INK, lw=1.2)  # what is right of it was not trained
+        axes.plot([within, within], [0, len(groups)], color=INK, lw=1.2)  # lengths right of it were not trained
         axes.set_title(set_name(name), weight="bold")
         name_cells(axes, [row_name(group) for group in groups], [f"{length:,}" for length in lengths])
         for label, group in zip(axes.get_yticklabels(), groups, strict=False):
@@ -48,7 +48,7 @@ def length_map(groups: Sequence[Group]) -> Figure:
 
 
 def row_name(group: Group) -> str:
-    """The group, and how many of its seeds mastered the training lengths where not all did."""
+    """The group's name, and the number of seeds that mastered the training lengths unless all did."""
     count = group.masters
     if count is None or count == group.seeds:
         return group.name

@@ -1,4 +1,4 @@
-"""The table of lengths: what every group gets right at each length, and how far it holds."""
+"""The table of lengths: the accuracy of every group at each length, and the length held."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from headway.results.lengths import Lengths
 
 @dataclass(frozen=True)
 class Cell:
-    """The median over seeds with its 95 % interval, and whether every seed gives one answer to everything there."""
+    """The median over seeds with its 95 % interval, and whether every seed gives a constant answer."""
 
     median: float
     interval: tuple[float, float] | None
@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One group on one set; `at` maps each length of the table to a cell, or to None where it was not measured."""
+    """One group on one set; `at` maps each length of the table to a cell, or to None if it was not measured."""
 
     set: str
     group: str
@@ -42,14 +42,14 @@ class TableRow:
 
 
 def length_table(runs: Sequence[Lengths], groups: Sequence[str] | None = None) -> list[TableRow]:
-    """A row for each set and group, every row with the same lengths."""
+    """A row for each set and group, all with the same lengths."""
     found = groups_of(runs, groups)
     columns = table_lengths(found)
     return [table_row(group, name, columns) for name in sets_of(found) for group in found]
 
 
 def table_lengths(groups: Sequence[Group]) -> list[int]:
-    """The longest trained length and every one past it; all lengths where none of those was measured."""
+    """The longest trained length and all longer ones; all lengths if none of those was measured."""
     there = sorted({length for name in sets_of(groups) for length in lengths_of(groups, name)})
     return [length for length in there if length >= trained_range(groups)[1]] or there
 
@@ -63,7 +63,7 @@ def table_row(group: Group, name: str, columns: Sequence[int]) -> TableRow:
 
 
 def cell_text(cell: Cell | None) -> str:
-    """Three decimals, 1 only where nothing is wrong; a star where the answer is always the same.
+    """Three decimals, 1 only without errors; a star marks a constant answer.
 
     >>> [cell_text(cell) for cell in (Cell(1.0, None, False), Cell(0.99996, None, False), Cell(0.5, None, True), None)]
     ['1', '>.999', '.500*', '–']
@@ -75,7 +75,7 @@ def cell_text(cell: Cell | None) -> str:
 
 
 def markdown(rows: Sequence[TableRow]) -> str:
-    """The rows as tables in Markdown, one for each set; lengths held are those of every seed, smallest first."""
+    """The rows as Markdown tables, one for each set; lengths held are those of every seed, smallest first."""
     blocks = []
     for name in dict.fromkeys(row.set for row in rows):
         own = [row for row in rows if row.set == name]

@@ -1,4 +1,4 @@
-"""Every figure of lengths, drawn from lengths.json of one run or of many."""
+"""All figures of lengths.json, of one run or of many."""
 
 import re
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ def write_figures(
     *,
     groups: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write every figure that the runs have the findings for, as PNG and as SVG, and say where.
+    """Write every figure for which the runs have data, as PNG and SVG; returns their paths.
 
-    `groups` has a name for each run; runs of one name differ in their seed. By default encoding and pooling are the
-    name.
+    `groups` has a name for each run; runs with the same name differ in their seed. The default name is encoding and
+    pooling.
     """
     figures = length_figures(groups_of(runs, groups))
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,13 +37,15 @@ def write_figures(
 
 
 def write_encodings(patterns: Patterns, folder: Path) -> list[Path]:
-    """Write the figure of all encodings side by side, from `encoding_patterns`."""
+    """Write the figure of all encodings side by side."""
     folder.mkdir(parents=True, exist_ok=True)
     return save(encodings(patterns), folder, "encodings")
 
 
 def length_figures(groups: Sequence[Group]) -> NamedFigures:
-    """A map of all, curves, answers, bars, lengths held, maps by what is hard, positions, heads: what was measured."""
+    """The figures for which there are measurements: map, curves, answers, bars, lengths held, difficulty, positions,
+    heads.
+    """
     if is_mapped(groups):
         yield "lengths-map", partial(length_map, groups)
     for name, panels in plan_panels(groups):
@@ -58,14 +60,14 @@ def length_figures(groups: Sequence[Group]) -> NamedFigures:
     shown = set()
     for group in groups:
         encoding = group.runs[0].encoding
-        if encoding not in shown:  # one group of each shows what an encoding is; its poolings do not change that
+        if encoding not in shown:  # one group per encoding; its poolings do not change the picture
             yield from position_figures(group.runs[0], group.name if len(groups) > 1 else "")
         shown.add(encoding)
         yield from mechanism_figures(group, group.name if len(groups) > 1 else "")
 
 
 def position_figures(run: Lengths, name: str) -> NamedFigures:
-    """What the encoding of a group's first run learned; seeds learn different tables, and one shows what they are."""
+    """The learned encoding of a group's first run, as an example; seeds learn different tables."""
     found = run.positions
     if found is None:
         return
@@ -78,7 +80,7 @@ def position_figures(run: Lengths, name: str) -> NamedFigures:
 
 
 def mechanism_figures(group: Group, name: str) -> NamedFigures:
-    """Heads against length of every run that has it: heads of different seeds have nothing to do with each other."""
+    """Heads against length of every run that has them; heads of different seeds do not correspond."""
     for run in group.runs:
         if run.mechanism is not None:
             seed = f"seed {run.seed}" if group.seeds > 1 else ""
@@ -86,7 +88,7 @@ def mechanism_figures(group: Group, name: str) -> NamedFigures:
 
 
 def file_name(*parts: str) -> str:
-    """Lower-case words with hyphens between them.
+    """Lower-case words joined by hyphens.
 
     >>> file_name("positions-table", "Rotary, mean"), file_name("lengths-longest_chain", "")
     ('positions-table-rotary-mean', 'lengths-longest-chain')

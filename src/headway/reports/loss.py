@@ -1,4 +1,4 @@
-"""What each head's absence does to the loss: the change of its mean in per cent, with the limit of 1 %."""
+"""Figure of the change of the mean loss without each head, in per cent."""
 
 import math
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ from headway.reports.style import DASHED, GREY, VERDICTS, tick, where_from
 from headway.results.heads import Drop, HeadAnalysis
 
 LIMIT = 1.0
-"""Per cent of the loss under which a report calls a head prunable."""
+"""Change of the loss in per cent below which a head counts as prunable."""
 FEW_WRONG = 10
-"""Wrong answers below which a few examples hold the loss, and its intervals were seen to cover too little."""
+"""Wrong answers below which a few examples dominate the loss, so that its intervals are too narrow."""
 
 CLASSES = {
     "over 1 %": VERDICTS["important"],
     "not decided": VERDICTS["undecided"],
     "under 1 %": VERDICTS["redundant"],
 }
-"""Where the whole interval lies; colours and hatches as verdicts have them."""
+"""Position of the whole interval; colours and hatches are those of verdicts."""
 
 
 @drawing
@@ -66,7 +66,7 @@ def loss_changes(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
 
 
 def has_losses(found: HeadAnalysis, kind_of_ablation: str) -> bool:
-    """Whether the findings say what the loss becomes; it has no change in per cent where it was 0."""
+    """Whether the document has changes of the loss; there are none in per cent if it was 0."""
     return any(drop.loss_change is not None for drop in drops_of(found, kind_of_ablation).values())
 
 
@@ -78,12 +78,12 @@ def changes_of(found: HeadAnalysis, kind_of_ablation: str) -> dict[str, Drop]:
 
 
 def change_of(drop: Drop) -> float:
-    """The change of a drop that has one."""
+    """The change of the loss, 0 if missing."""
     return drop.loss_change or 0.0
 
 
 def remarks(found: HeadAnalysis, entries: Sequence[Drop]) -> tuple[str, str]:
-    """What the bars stand on, and that the intervals are too narrow where they are."""
+    """The basis of the bars, and a warning if the intervals are too narrow."""
     baseline = found.baseline
     under = sum(change_of(entry) < LIMIT for entry in entries)
     sure = sum(class_of(entry) == "under 1 %" for entry in entries)
@@ -91,14 +91,14 @@ def remarks(found: HeadAnalysis, entries: Sequence[Drop]) -> tuple[str, str]:
     loss = f"from {baseline.loss:.2g} a token on {baseline.n:,} examples of {where_from(found)}"
     wrong = baseline.wrong
     warning = (
-        f"the model gets {wrong:,} of {baseline.n:,} wrong: a few examples hold so small a loss, "
+        f"the model gets {wrong:,} of {baseline.n:,} wrong: a few examples dominate so small a loss, "
         "and these intervals are too narrow"
     )
     return f"{loss}; {each}", warning if wrong < FEW_WRONG else ""
 
 
 def class_of(entry: Drop) -> str:
-    """Where the whole interval lies, or the change alone where no interval was measured."""
+    """The class of the whole interval, or of the change itself without an interval."""
     low, high = entry.loss_change_interval or (change_of(entry), change_of(entry))
     return "over 1 %" if low > LIMIT else "under 1 %" if high < LIMIT else "not decided"
 
@@ -109,7 +109,7 @@ def range_of(entry: Drop) -> str:
 
 
 def scale(axes: Axes, low: float, high: float) -> None:
-    """Linear where changes span a decade at most; else linear within 1 % and logarithmic outside."""
+    """Linear if changes span at most a decade; otherwise linear within 1 % and logarithmic outside."""
     wide = max(-low, high) > 10 * LIMIT
     if wide:
         axes.set_xscale("symlog", linthresh=LIMIT, linscale=1)

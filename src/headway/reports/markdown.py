@@ -1,4 +1,4 @@
-"""A report as Markdown, with its figures beside it."""
+"""Renders a report as Markdown, with figures in files."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from headway.reports.blocks import (
 from headway.results.doctor import Finding
 
 DEEPEST = 4
-"""The smallest heading."""
+"""The deepest heading level."""
 
 
 def render_markdown(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Mechanism against length: one cell a head, with where it looks and what is lost without it at each length."""
+"""Figure of heads against length: one cell per head with its attention and its effect at each length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from headway.reports.panels import drawing, new_figure, note, percent_axis, shad
 from headway.reports.style import BLUE, DASHES, GREY, INK, PALE, RED, set_style, tick
 from headway.results.mechanism import Compared, HeadAcrossLengths, Mechanism
 
-Look = Mapping[str, Any]
+LineStyle = Mapping[str, Any]
 """Colour, marker and dashes of a line."""
 MOST_ACROSS = 6
 EFFECTS = {"zero": {**set_style(0)}, "mean": {**set_style(1)}}
@@ -22,7 +22,7 @@ EFFECTS = {"zero": {**set_style(0)}, "mean": {**set_style(1)}}
 
 @drawing
 def draw_mechanism(found: Mechanism) -> Figure:
-    """Attention and effect of every head against length; full markers are changes, a red frame is the first of them."""
+    """Attention and effect of every head against length; full markers are changes, a red frame marks the first."""
     heads, scores = found.heads, score_styles(found)
     across = columns(heads)
     figure = new_figure(title(found), *remarks(found))
@@ -54,7 +54,7 @@ def title(found: Mechanism) -> str:
 
 
 def remarks(found: Mechanism) -> list[str]:
-    """What a reader must know beside the lines."""
+    """Remarks on the lines."""
     large, first = found.large, found.first
     counts = [row.n for row in found.lengths]
     cut = any(row.crops is not None for row in found.lengths)
@@ -78,16 +78,16 @@ def words(score: str) -> str:
 
 
 def columns(heads: Sequence[HeadAcrossLengths]) -> int:
-    """As many cells side by side as the widest layer has heads; of more than six, half of them or a third."""
+    """The number of cells in a row: the heads of the widest layer, or a half or third of them if more than six."""
     layers = [head.head.rpartition(".")[0] for head in heads]
     widest = max(layers.count(layer) for layer in layers)
     return -(-widest // -(-widest // MOST_ACROSS))
 
 
-def score_styles(found: Mechanism) -> dict[str, Look]:
-    """The look of each score that any head has; entropy is grey, as it is no part of an example."""
+def score_styles(found: Mechanism) -> dict[str, LineStyle]:
+    """The line style of each score; entropy is grey, because it is not a part of an example."""
     there = dict.fromkeys(score for head in found.heads for score in head.scores)
-    styles: dict[str, Look] = {
+    styles: dict[str, LineStyle] = {
         score: set_style(index) for index, score in enumerate(score for score in there if score != "entropy")
     }
     entropy = {"entropy": {"color": GREY, "marker": "d", "linestyle": DASHES[2]}}
@@ -98,7 +98,7 @@ def score_styles(found: Mechanism) -> dict[str, Look]:
 
 
 def accuracy_panel(axes: Axes, found: Mechanism) -> None:
-    """Accuracy of the whole model, and where it fails."""
+    """Accuracy of the whole model, and the first failing length."""
     rows = found.lengths
     lengths = [row.length for row in rows]
     low, high = zip(*(row.interval for row in rows), strict=True)
@@ -116,8 +116,10 @@ def accuracy_panel(axes: Axes, found: Mechanism) -> None:
         note(axes, f" fails at {found.fails_at}", (found.fails_at, 1.0), (0, 1), "data", color=RED, va="bottom")
 
 
-def draw_head(upper: Axes, lower: Axes, found: Mechanism, head: HeadAcrossLengths, scores: Mapping[str, Look]) -> None:
-    """One head: its scores, and below them its effects; frames are red where it changes first."""
+def draw_head(
+    upper: Axes, lower: Axes, found: Mechanism, head: HeadAcrossLengths, scores: Mapping[str, LineStyle]
+) -> None:
+    """One head: its scores above, its effects below; red frames mark the head that changes first."""
     first = found.first is not None and found.first.head == head.head
     upper.set_title(head.head, weight="bold", color=RED if first else INK)
     lengths = [row.length for row in found.lengths]
@@ -140,8 +142,8 @@ def draw_head(upper: Axes, lower: Axes, found: Mechanism, head: HeadAcrossLength
     lower.yaxis.set_major_formatter(tick)
 
 
-def draw_line(axes: Axes, lengths: Sequence[int], along: Sequence[Compared | None], look: Look) -> None:
-    """Means with their intervals; markers are full where the number has changed."""
+def draw_line(axes: Axes, lengths: Sequence[int], along: Sequence[Compared | None], look: LineStyle) -> None:
+    """Means with their intervals; full markers are significant changes."""
     there = [(length, row) for length, row in zip(lengths, along, strict=True) if row is not None]
     places, rows = [length for length, _ in there], [row for _, row in there]
     axes.vlines(places, *zip(*(row.interval for row in rows), strict=True), color=look["color"], linewidth=0.8)
@@ -156,7 +158,7 @@ def draw_line(axes: Axes, lengths: Sequence[int], along: Sequence[Compared | Non
 
 
 def length_axis(axes: Axes, found: Mechanism) -> None:
-    """Lengths in steps of doubling, those that training saw shaded."""
+    """A base-2 logarithmic axis with the training lengths shaded."""
     lengths = [row.length for row in found.lengths]
     axes.set_xscale("log", base=2)
     low, high = lengths[0] / 1.25, lengths[-1] * 1.25
@@ -168,7 +170,7 @@ def length_axis(axes: Axes, found: Mechanism) -> None:
 
 
 def sparse(lengths: Sequence[int], reference: int) -> list[int]:
-    """The reference and lengths at least four times apart from it and from each other.
+    """The reference, and lengths at least a factor of four apart.
 
     >>> sparse([8, 16, 32, 64, 128, 256], 16)
     [16, 64, 256]
@@ -186,6 +188,6 @@ def score_limits(heads: Sequence[HeadAcrossLengths]) -> tuple[float, float]:
 
 
 def effect_limits(heads: Sequence[HeadAcrossLengths]) -> tuple[float, float]:
-    """The same for all heads, so that cells compare."""
+    """Common limits for all heads."""
     ends = [end for head in heads for along in head.effects.values() for row in along for end in row.interval]
     return 1.2 * min(-0.3, *ends), 1.2 * max(1.0, *ends)

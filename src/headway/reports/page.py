@@ -1,4 +1,4 @@
-"""A report as one HTML file that opens from disk: styles, script, figures and data inside, nothing from elsewhere."""
+"""Renders a report as one HTML file: styles, script, figures and data are inside, and nothing is loaded."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,21 +17,21 @@ from headway.reports.blocks import Block, Figure, HeatMaps, Report, Section
 from headway.self_contained_html import policy, script_json
 
 LARGEST = 6_000_000
-"""Bytes of a page; figures that do not fit beside the text and the heat maps are left beside the page."""
+"""Largest size of a page in bytes; figures that do not fit stay in files beside it."""
 FOR_MAPS = 1_500_000
-"""Bytes of the heat maps: every run's first example, then its second, as far as they fit."""
+"""Bytes for heat maps: every run's first example, then its second, until they are used up."""
 LARGEST_SVG = 250_000
-"""Bytes from which on a drawing is put in as a picture of pixels."""
+"""Size in bytes from which a drawing is embedded as PNG instead of SVG."""
 PIXELS_PER_INCH = 105
-"""How large a drawing is shown."""
+"""Display size of a drawing."""
 SHADES = 64
 LONGEST_TABLE = 40
-"""Rows from which on a table is folded until a reader opens it."""
+"""Number of rows from which a table is folded."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing inside the page; without a source it was left out for its size."""
+    """A drawing in the page; an empty source means that it was left out for its size."""
 
     source: str
     width: int
@@ -46,17 +46,17 @@ def blocks_of(sections: Sequence[Section]) -> Iterator[Block]:
 
 
 def figures_of(report: Report) -> list[Figure]:
-    """The figures that the page shows; heat maps are drawn by its script."""
+    """The figures of the page; heat maps are drawn by its script."""
     return [block for block in blocks_of(report.sections) if isinstance(block, Figure)]
 
 
 def stills_of(report: Report) -> list[Figure]:
-    """The figures that only the Markdown shows."""
+    """The figures that only Markdown shows."""
     return [still for block in blocks_of(report.sections) if isinstance(block, HeatMaps) for still in block.still]
 
 
 def without_sources(sizes: Mapping[str, tuple[float, float]]) -> dict[str, Picture]:
-    """Places of drawings in the page, by their sizes in inches."""
+    """The pictures without sources, by their sizes in inches."""
     return {
         name: Picture("", round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH))
         for name, (width, height) in sizes.items()
@@ -64,7 +64,7 @@ def without_sources(sizes: Mapping[str, tuple[float, float]]) -> dict[str, Pictu
 
 
 def pictures(report: Report, sizes: Mapping[str, tuple[float, float]], folder: Path) -> dict[str, Picture]:
-    """The drawings of a folder as sources of images, as many as fit beside the report's text."""
+    """The drawings of a folder as image sources, as many as fit beside the report's text."""
     found = without_sources(sizes)
     left = LARGEST - len(render(report, found).encode())
     for name, place in found.items():
@@ -82,7 +82,7 @@ def as_source(svg: Path, png: Path) -> str:
 
 
 def render(report: Report, drawn: Mapping[str, Picture]) -> str:
-    """The page's text. Its policy lets in only this script, these styles, and pictures that are inside it."""
+    """The page's text. Its content security policy allows only this script, these styles, and embedded pictures."""
     folder = files("headway.reports") / "templates"
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = jinja2.Environment(
@@ -123,6 +123,6 @@ def data_of(blocks: Sequence[HeatMaps]) -> list[dict[str, Any]]:
 
 
 def shades() -> list[str]:
-    """The colour scale of every heat map, from 0 to 1."""
+    """The colour scale of all heat maps, from 0 to 1."""
     scale = matplotlib.colormaps["viridis"]
     return [to_hex(scale(index / (SHADES - 1))) for index in range(SHADES)]

@@ -1,4 +1,4 @@
-"""What figures are made of: panels of a given size with everything else laid out by matplotlib around them."""
+"""Building blocks of figures: panels of a given size; matplotlib lays out everything around them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,16 +25,16 @@ from headway.reports.style import GREY, INK, PALE, SHADE, SMALL, TITLE, style
 
 P = ParamSpec("P")
 EDGE, BETWEEN, NARROWEST = 0.12, 0.05, 4.6
-"""Inches left free around everything and around each panel, and the least width of a figure."""
+"""Margins around the figure and around each panel, and the smallest width of a figure, in inches."""
 MOST_SHAPES = 1_500
-"""Cells up to which a heat map in an SVG is made of shapes; a larger one is a picture inside it."""
+"""Largest number of cells for which a heat map in an SVG consists of shapes; a larger one is rasterized."""
 
 
 # The layout
 
 
 def drawing(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Have a figure drawn in headway's style, and made as large as its panels and all that stands around them."""
+    """Draw a figure in headway's style, with the size that its panels and their surroundings need."""
 
     @wraps(draw)
     def drawn(*given: P.args, **named: P.kwargs) -> Figure:
@@ -47,9 +47,9 @@ def drawing(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(title: str, *remarks: str) -> Figure:
-    """A figure with a heading and no panels; their grid gives their sizes in inches, as its ratios."""
+    """A figure with a heading and no panels; the ratios of its grid are panel sizes in inches."""
     figure = Figure(layout=ConstrainedLayoutEngine(w_pad=BETWEEN, h_pad=1.2 * BETWEEN, wspace=0, hspace=0))
-    FigureCanvasAgg(figure)  # keeps what measures text; without it that is made anew for every text
+    FigureCanvasAgg(figure)  # keeps the renderer that measures text, which is otherwise made for every text
     figure.text(0, 0, title, size=TITLE, weight="bold", va="top")
     figure.text(0, 0, "; ".join(filter(None, remarks)), color=GREY, va="top", linespacing=1.3)
     return figure
@@ -58,7 +58,7 @@ def new_figure(title: str, *remarks: str) -> Figure:
 def tiles(
     figure: Figure, count: int, beside: int, size: tuple[float, float], xlabel: str = "", ylabel: str = ""
 ) -> list[Axes]:
-    """Panels of one size in inches, some side by side; what is written along them stands left and below all."""
+    """Panels of one size in inches, `beside` in a row; axis labels are at the left and below all panels."""
     rows = -(-count // beside)
     grid = figure.add_gridspec(rows, beside, width_ratios=[size[0]] * beside, height_ratios=[size[1]] * rows)
     panels = [figure.add_subplot(grid[divmod(place, beside)]) for place in range(count)]
@@ -70,7 +70,7 @@ def tiles(
 
 
 def lay_out(figure: Figure) -> None:
-    """Give panels the inches that their grid names, fold the heading to the width that comes of it, and stay there."""
+    """Give panels the sizes of their grid in inches, fold the heading to the width, and fix the layout."""
     panels = {axes: sizes(axes) for axes in figure.axes if axes.get_subplotspec() is not None}
     for axes, (own, _) in panels.items():
         for title in [child for child in axes.get_children() if isinstance(child, Text) and child not in axes.texts]:
@@ -84,16 +84,16 @@ def lay_out(figure: Figure) -> None:
         execute(figure, rect)
     for legend in figure.legends:
         legend.set_bbox_to_anchor(rect, figure.transFigure)
-    figure.set_layout_engine(None)  # "none" would leave one in its place, for which each file is drawn twice
-    for axes in figure.axes:  # the solver's last digits differ from time to time
+    figure.set_layout_engine(None)  # "none" would keep a placeholder, for which each file is drawn twice
+    for axes in figure.axes:  # the solver's last digits are not reproducible
         axes.set_position(np.round(axes.get_position(original=True).bounds, 6).tolist())
 
 
 def frame(figure: Figure, content: np.ndarray) -> tuple[float, float, float, float]:
-    """Make the figure as large as its content of so many inches and the heading; where in it the content goes."""
+    """Resize the figure to its content (in inches) and heading; returns the rectangle of the content."""
     loose = [text for axes in figure.axes for text in axes.texts if not text.get_in_layout()]
     needed = [inches(legend)[0] for legend in figure.legends]
-    needed += [text.get_window_extent().x1 / figure.dpi for text in loose]  # these stand in the first column
+    needed += [text.get_window_extent().x1 / figure.dpi for text in loose]  # these are in the first column
     width = max(content[0], NARROWEST, *needed) + 2 * EDGE
     heading = [text for text in figure.texts[:2] if text.get_text()]
     heights = [fold(text, width - 2 * EDGE) + 0.06 for text in heading]
@@ -106,18 +106,18 @@ def frame(figure: Figure, content: np.ndarray) -> tuple[float, float, float, flo
 
 @contextmanager
 def measured_once(figure: Figure, panels: Mapping[Axes, np.ndarray]) -> Iterator[None]:
-    """Inside, what stands around a panel is measured once, at the inches that the panel will have.
+    """Measure the surroundings of each panel only once inside the block, at the panel's final size.
 
-    The layout asks for it four times, and for that of a colour bar once for each of its panels; measuring was most of
-    what a figure costs.
+    The layout needs them four times, and those of a colour bar once for each of its panels; measuring took most of the
+    time of a figure.
     """
     for axes in figure.axes:
         known: dict[tuple[float, ...], np.ndarray] = {}
         if axes in panels:
             (width, height), box = panels[axes] / figure.get_size_inches(), axes.get_position()
-            # The top stays with that of a colour bar at the right: titles make way for one that is higher.
+            # The top includes that of a colour bar at the right, so that titles make room for it.
             axes.set_position((box.x0, box.y1 - height, width, height))
-            axes.set_in_layout(True)  # setting a position ends that
+            axes.set_in_layout(True)  # setting a position resets it
         vars(axes)["get_tightbbox"] = partial(with_surroundings, figure, axes, known, fixed=axes in panels)
     yield
     for axes in figure.axes:
@@ -127,7 +127,7 @@ def measured_once(figure: Figure, panels: Mapping[Axes, np.ndarray]) -> Iterator
 def with_surroundings(
     figure: Figure, axes: Axes, known: dict[tuple[float, ...], np.ndarray], *_: Any, fixed: bool, **how: Any
 ) -> Bbox:
-    """The box of axes with all that stands around them; `known` is that of one size, or of any if it is fixed."""
+    """The box of axes with its surroundings; `known` caches it by size, or for any size if it is fixed."""
     box = axes.get_position(original=True).transformed(figure.transFigure)
     size = () if fixed else tuple(np.round(box.size, 2))
     if size not in known:
@@ -138,7 +138,7 @@ def with_surroundings(
 
 
 def sizes(axes: Axes) -> tuple[np.ndarray, np.ndarray]:
-    """Width and height in inches of a panel and of all panels of its grid, as the ratios of the grid name them."""
+    """Width and height in inches of a panel and of its whole grid, from the grid's ratios."""
     place: Any = axes.get_subplotspec()
     ratios = place.get_gridspec().get_width_ratios(), place.get_gridspec().get_height_ratios()
     spans = zip(ratios, (place.colspan, place.rowspan), strict=True)
@@ -153,12 +153,12 @@ def execute(figure: Figure, rect: tuple[float, float, float, float] = (0, 0, 1, 
 
 
 def inches(artist: Any) -> np.ndarray:
-    """Width and height of something that is drawn."""
+    """Width and height of an artist in inches."""
     return np.array(artist.get_window_extent().size / artist.get_figure(root=True).dpi)
 
 
 def fold(text: Text, width: float) -> float:
-    """Break a text into as few lines as that width allows, all about as long, and say how high it is; in inches."""
+    """Break a text into as few lines of similar length as the width allows; returns its height in inches."""
     lines = text.get_text().split("\n")
     fits = inches(text)[0] <= width
     for letters in range(0 if fits else int(24 * width), 8, -1):
@@ -176,13 +176,13 @@ def fold(text: Text, width: float) -> float:
 def note(
     axes: Axes, text: str, anchor: tuple[float, float], offset: tuple[float, float], where: Any, **how: Any
 ) -> Annotation:
-    """Small type, some points away from an anchor."""
+    """A small text, offset from an anchor in points."""
     how = {"size": SMALL, "color": GREY, "annotation_clip": False, **how}
     return axes.annotate(text, anchor, offset, where, "offset points", **how)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """One row a name, the first on top, without an axis beside them."""
+    """One row per name, the first on top, without an axis line."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -190,9 +190,9 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def write_columns(panels: Sequence[Axes], *columns: Sequence[Sequence[str]], names: Sequence[str] = ()) -> None:
-    """Text beside the rows of panels that stand below each other; each column has the texts of every panel.
+    """Text beside the rows of panels below each other; each column has the texts of every panel.
 
-    Columns of numbers alone are aligned to the right and larger. Names stand above the first panel.
+    Columns of numbers are right-aligned and larger. Names are above the first panel.
     """
     left = 8.0
     for place, texts in enumerate(columns):
@@ -212,7 +212,7 @@ def write_columns(panels: Sequence[Axes], *columns: Sequence[Sequence[str]], nam
 
 
 def letters_width(texts: Iterable[str], size: float) -> float:
-    """Inches that the longest of the texts takes, by the width of a digit: enough to choose where it may stand."""
+    """Approximate width in inches of the longest text, by the width of a digit."""
     return max((len(text) for text in texts), default=0) * 0.64 * size / 72
 
 
@@ -226,7 +226,7 @@ def whiskers(axes: Axes, rows: Iterable[float], intervals: Iterable[Sequence[flo
 
 
 def shade_trained(axes: Axes, shortest: float, longest: float) -> None:
-    """Shade the lengths that training saw."""
+    """Shade the training lengths."""
     axes.axvspan(shortest, longest, color=SHADE, linewidth=0, zorder=0)
 
 
@@ -240,13 +240,13 @@ def percent_axis(axis: Any, decimals: int | None = 0) -> None:
 
 
 def patch(face: tuple[str, str], **how: Any) -> dict[str, Any]:
-    """How a bar with a colour and a hatch is drawn."""
+    """The style of a bar with a colour and a hatch."""
     colour, hatch = face
     return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.5, **how}
 
 
 def count_legend(figure: Figure, faces: dict[str, tuple[str, str]], found: Sequence[str], title: str = "") -> None:
-    """Below all panels, each name that occurs with its colour, its hatch and how often it does."""
+    """A legend below all panels with each occurring name, its colour, its hatch and its count."""
     handles = [
         Patch(**patch(face, label=f"{name} ({found.count(name)})")) for name, face in faces.items() if name in found
     ]
@@ -259,7 +259,7 @@ def count_legend(figure: Figure, faces: dict[str, tuple[str, str]], found: Seque
 
 
 def share_scale() -> ScalarMappable:
-    """The one colour scale of shares: 0 to 1, even steps to the eye, readable in grey; gaps are white."""
+    """The colour scale of shares: 0 to 1, perceptually uniform and readable in grey; missing values are white."""
     return colour_scale(0, 1)
 
 
@@ -268,7 +268,7 @@ def colour_scale(low: float, high: float, colours: str = "viridis") -> ScalarMap
 
 
 def heat_map(axes: Axes, values: Any, scale: ScalarMappable, gap: float = 0.8, percents: bool = False) -> None:
-    """Cells of one colour each, rows downwards, without a frame; `gap` points of white between them.
+    """Cells in colour, rows downwards, without a frame; `gap` points of white between them.
 
     Shares can be written into their cells, in per cent.
     """
@@ -284,25 +284,25 @@ def heat_map(axes: Axes, values: Any, scale: ScalarMappable, gap: float = 0.8, p
 
 
 def name_cells(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Names in the middle of the cells along both sides."""
+    """Labels in the middle of the cells along both sides."""
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
 
 
 def write_cell(axes: Axes, row: int, column: int, text: str, ink: str, across: float = 0.5, **how: Any) -> None:
-    """Text in a cell of a heat map, `across` of its width from its left edge."""
+    """Text in a cell of a heat map, at `across` of its width."""
     how = {"ha": "center", "va": "center", "size": SMALL, "color": ink, "clip_on": True, **how}
     axes.text(column + across, row + how.pop("down", 0.5), text, **how)
 
 
 def ink_on(scale: ScalarMappable, value: float | None) -> str:
-    """Dark letters on light cells, light ones on dark."""
+    """Dark text on light cells, light text on dark cells."""
     red, green, blue, _ = (1, 1, 1, 1) if value is None else scale.to_rgba(np.asarray([value]))[0]
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
 def colour_bar(panels: Sequence[Axes], scale: ScalarMappable, label: str = "", height: float = 1.4, **how: Any) -> None:
-    """Right of panels, from their top; `height` is in inches, and less where the panels have less."""
+    """A colour bar at the right of panels, from their top; `height` is in inches, at most that of the panels."""
     own, total = sizes(panels[0])
     whole = float(own[1] if len(panels) == 1 else total[1])
     share = min(1.0, height / whole)

@@ -1,4 +1,4 @@
-"""Positions: a learned table, what of it is untrained, trained biases, the identities, all encodings side by side."""
+"""Figures of positions: learned tables, trained biases, the two identities, and all encodings."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -31,9 +31,10 @@ MOST_HEADS = 7
 
 
 def picture(axes: Axes, values: Any, largest: float, colours: str = "PuOr") -> None:
-    """Numbers as colours, rows downwards, every number a rectangle with sharp edges, and the scale beside them.
+    """Numbers as coloured rectangles, rows downwards, with a colour bar.
 
-    By default orange is below 0, purple above, white 0: told apart by the colour-blind.
+    By default negative numbers are orange, positive ones purple and 0 is white, which colour-blind readers can
+    distinguish.
     """
     scale = colour_scale(-largest if colours == "PuOr" else 0, largest, colours)
     image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest")
@@ -52,7 +53,7 @@ def show_scale(axes: Axes, scale: ScalarMappable) -> None:
 
 @drawing
 def learned_table(found: Positions, table: LearnedTable) -> Figure:
-    """Every row of the table, how far it moved in training, and a hatched bar along rows that never did."""
+    """All rows of the table, how far training moved them, and a hatched bar along untrained rows."""
     values, moved = table.values, table.moved
     figure = new_figure(f"Learned positions ({found.encoding}) after step {found.step:,}", *found.words)
     height = float(np.clip(0.035 * len(values), 1.4, 4.2))
@@ -73,7 +74,7 @@ def learned_table(found: Positions, table: LearnedTable) -> Figure:
 
 
 def show_moved(strip: Axes, beside: Axes, moved: Sequence[float]) -> None:
-    """A bar for how far each row moved; stretches that did not are hatched, and named where there is room."""
+    """A bar for the distance that each row moved; untrained ranges are hatched, and named if there is room."""
     beside.barh(range(len(moved)), moved, height=1.0, color=BLUE, linewidth=0)
     beside.set_xlim(0, max(moved) * 1.08 or 1)
     beside.set_xticks([0, max(moved)], ["0", f"{max(moved):.2g}"] if max(moved) else ["", "0"])
@@ -87,7 +88,7 @@ def show_moved(strip: Axes, beside: Axes, moved: Sequence[float]) -> None:
 
 
 def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
-    """First and last place of every run of marks.
+    """First and last index of every run of marks.
 
     >>> stretches([True, True, False, True])
     [(0, 1), (3, 3)]
@@ -101,7 +102,7 @@ def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
 
 @drawing
 def biases(found: Positions, longest: int | None = None) -> Figure:
-    """What each head adds to a score, by the distance of the key; distances that training met are shaded."""
+    """The bias of each head by distance; distances in training are shaded."""
     kinds = list(dict.fromkeys(bias.kind for bias in found.biases))
     heads = len([bias for bias in found.biases if bias.kind == kinds[0]])
     figure = new_figure(
@@ -128,7 +129,7 @@ def biases(found: Positions, longest: int | None = None) -> Figure:
 
 @drawing
 def identities(found: Positions) -> Figure:
-    """Above: what the best rotation leaves of held-out rows. Below: dot products by distance, mean and range."""
+    """Above: the unexplained share of held-out rows. Below: dot products by distance, mean and range."""
     measured = {key: found.identities[key] for key in VECTORS if key in found.identities}
     first = next(iter(measured.values()))
     figure = new_figure(
@@ -157,7 +158,7 @@ def identities(found: Positions) -> Figure:
 
 
 def draw_rotations(axes: Axes, measured: Mapping[str, Identities]) -> None:
-    """The share of variance that is left, on a scale of powers of ten; 1 is no better than the mean."""
+    """The unexplained share of the variance, on a logarithmic scale; 1 is no better than the mean."""
     lowest = 1e-8
     for index, (key, one) in enumerate(measured.items()):
         shifts = [entry.shift for entry in one.rotations]
@@ -184,7 +185,7 @@ def draw_products(axes: Axes, products: Products) -> None:
 
 
 def share_range(panels: Sequence[Axes]) -> None:
-    """The same heights in every panel, named once."""
+    """The same vertical range in every panel, labelled once."""
     low, high = (pick(axes.get_ylim()[end] for axes in panels) for end, pick in ((0, min), (1, max)))
     for axes in panels:
         axes.set_ylim(low, high)
@@ -200,7 +201,7 @@ def _share(value: float) -> str:
 
 @drawing
 def encodings(found: Patterns) -> Figure:
-    """A picture for each encoding, a row for each position; nothing is trained."""
+    """A picture of each untrained encoding, with a row for each position."""
     sizes = found.sizes
     figure = new_figure(
         f"What every encoding does with {sizes.positions} positions",

@@ -1,4 +1,4 @@
-"""How the settings and the metric of a sweep are written in its figures."""
+"""The text of a sweep's settings and metric in its figures."""
 
 import json
 import math
@@ -13,22 +13,22 @@ from headway.results.comparison import Comparison
 
 SHARES = ("accuracy", "validation_accuracy")
 LONGEST = 26
-"""Letters of a value's name that are shown."""
+"""Largest number of letters of a value."""
 
 
 def varying(found: Comparison) -> list[str]:
-    """Settings that take more than one value here; those with the most values first."""
+    """Settings with more than one value; those with the most values first."""
     several = [key for key, values in found.vary.items() if len(values) > 1]
     return sorted(several, key=lambda key: -len(found.vary[key]))
 
 
 def is_grid(found: Comparison, keys: Sequence[str]) -> bool:
-    """Whether most combinations of values were planned; a search leaves nearly all of them out."""
+    """Whether most combinations of values were planned; a search has few of them."""
     return 2 * len(found.rows) > math.prod(len(found.vary[key]) for key in keys)
 
 
 def remarks(found: Comparison) -> list[str]:
-    """What a reader must know beside the numbers: seeds, failures, what is missing, what is held fixed."""
+    """Remarks on the numbers: seeds, failures, missing trials, fixed settings."""
     counts = {row.n for row in found.rows}
     seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} {'seed' if max(counts) == 1 else 'seeds'} a setting"
     stopped = found.trials_stopped
@@ -48,7 +48,7 @@ def first_of(shown: int, all: int, what: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as it is written in a recipe; of a long one the middle is left out, as ends tell values apart.
+    """A value as in a recipe; the middle of a long one is left out, because the ends distinguish values.
 
     >>> text_of(True), text_of({"name": "learned", "table_size": 64})
     ('true', '{"name": "lea…le_size": 64}')
@@ -59,7 +59,7 @@ def text_of(value: Any) -> str:
 
 
 def in_order(values: Sequence[Any]) -> list[Any]:
-    """Numbers by size; anything else as the plan has it."""
+    """Numbers by size; other values in the plan's order."""
     return sorted(values) if all(is_number(value) for value in values) else list(values)
 
 
@@ -72,7 +72,7 @@ def metric_name(found: Comparison) -> str:
 
 
 def short_value(value: float, metric: str) -> str:
-    """A number that fits into a cell: per cent for a share.
+    """A number that fits into a cell; shares in per cent.
 
     >>> short_value(0.98765, "accuracy"), short_value(0.0001234, "loss")
     ('98.8', '0.000123')
@@ -81,13 +81,13 @@ def short_value(value: float, metric: str) -> str:
 
 
 def success_text(found: Comparison) -> str:
-    """What a seed must reach to be a success."""
+    """The limit of a success."""
     limit = found.success_at or 0.0
     return f"{'≤' if found.lower_is_better else '≥'} {percent(limit) if found.metric in SHARES else f'{limit:g}'}"
 
 
 def value_axis(axes: Any, found: Comparison) -> None:
-    """How values of the metric are written along an axis."""
+    """The format of the metric's values along an axis."""
     axes.set_major_locator(MaxNLocator(5))
     if found.metric in SHARES:
         percent_axis(axes, decimals=None)

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, type, and nothing that rests on colour alone; and how it is written to files."""
+"""The style of all figures: colours, fonts, encodings besides colour; and writing them to files."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,9 +16,9 @@ Document = Mapping[str, Any]
 
 KINDS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 INK, GREY, PALE, SHADE, BLUE, RED = "#222222", "#6b6b6b", "#d9d9d9", "#eeeeee", "#0072b2", "#d55e00"
-"""`SHADE` lies behind the lengths that training saw."""
+"""`SHADE` is the background of training lengths."""
 TITLE, LABEL, SMALL = 10.0, 7.5, 6.5
-"""Sizes of type in points: the heading, everything a reader looks up, and remarks."""
+"""Font sizes in points: the heading, labels, and remarks."""
 DASHED, DOTTED = (0, (4, 2)), (0, (1, 1.5))
 
 VERDICTS = {
@@ -29,7 +29,7 @@ VERDICTS = {
     "undecided": ("#e4e4e4", ""),
     "redundant": ("#9ad0f5", "...."),
 }
-"""Face colour (Okabe and Ito's, told apart by the colour-blind) and hatch of each verdict."""
+"""Face colour (Okabe and Ito's, for colour-blind readers) and hatch of each verdict."""
 OTHER_VERDICT = ("white", "")
 
 COLOURS = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
@@ -43,7 +43,7 @@ DASHES: tuple[Any, ...] = (
     (0, (2, 1)),
     (0, (8, 2)),
 )
-"""Of lines that share a panel: Okabe and Ito's colours; marker and dashes say the same again."""
+"""Styles of lines in a panel: Okabe and Ito's colours, with redundant markers and dashes."""
 
 RC: Mapping[Any, Any] = {
     "font.size": LABEL,
@@ -83,12 +83,12 @@ METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "headway"},
     "svg": {"Date": None, "Creator": "headway"},
 }
-"""headway signs what it draws (`storage.MARKS`); what would make two files of one figure differ is left out."""
+"""headway's signature in figures (`storage.MARKS`); dates are left out, so that files are reproducible."""
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Matplotlib's defaults and the style above, whatever the user has set; on leaving, theirs is back."""
+    """Apply matplotlib's defaults and the style above inside the block, independent of the user's settings."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
@@ -96,7 +96,7 @@ def style() -> Iterator[None]:
 
 
 NamedFigures = Iterator[tuple[str, Callable[[], Figure]]]
-"""Names of files without their ending, and a function that draws each."""
+"""File names without a suffix, each with the function that draws the figure."""
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -115,12 +115,12 @@ def set_style(index: int) -> dict[str, Any]:
 
 
 def kinds_of(found: HeadAnalysis) -> list[str]:
-    """The kinds of attention that the model has, in the order in which a reader meets them."""
+    """The kinds of attention in the model, in reading order."""
     return [kind for kind in KINDS if kind in found.kinds]
 
 
 def tick(value: Any, _: Any = None) -> str:
-    """A number along an axis, without the formula that matplotlib would make of it."""
+    """A number along an axis as plain text."""
     return minus(f"{value:g}")
 
 
@@ -129,5 +129,5 @@ def sentence(text: str) -> str:
 
 
 def where_from(found: HeadAnalysis) -> str:
-    """Which examples were analysed, in words."""
+    """The analysed examples, in words."""
     return "the whole domain" if found.split == "all" else f"the {found.split} split"

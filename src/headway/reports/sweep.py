@@ -1,4 +1,4 @@
-"""Figures of a sweep: its grid, and how its trials learned. Drawn from a comparison and the trials' metrics."""
+"""Figures of a sweep, its grid and its learning curves, from a comparison and the trials' metrics."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,11 +32,11 @@ from headway.runs import RunDirectory, SweepDirectory
 Curve = Sequence[tuple[int, float]]
 """(step, validation accuracy) of one trial."""
 MOST_ROWS, MOST_CURVES = 60, 12
-"""Settings that are drawn as dots, and with curves; the remark says how many more there are."""
+"""Largest numbers of settings that are drawn as dots and with curves; a remark gives the number of others."""
 
 
 def draw_sweep(found: Comparison, directory: SweepDirectory) -> list[Path]:
-    """Write the grid of the metric, and the curves where trials have any, as PNG and as SVG, and say where."""
+    """Write the figures of the metric, and the curves if trials have any, as PNG and SVG; returns their paths."""
     directory.figures.mkdir(parents=True, exist_ok=True)
     curves = [read_curves(row, directory) for row in found.rows[:MOST_CURVES]]
     figures = sweep_figures(found, curves)
@@ -61,7 +61,7 @@ def read_curves(row: Row, directory: SweepDirectory) -> list[Curve]:
 
 
 def read_curve(run: RunDirectory) -> Curve:
-    """Validation accuracy against step; empty for a trial that kept none."""
+    """Validation accuracy against step; empty for a trial without validations."""
     points: list[tuple[Any, Any]] = []
     for record in run.metrics():
         if isinstance(found := record.get("validation"), dict):
@@ -74,7 +74,7 @@ def read_curve(run: RunDirectory) -> Curve:
 
 @drawing
 def dots(found: Comparison) -> Figure:
-    """One line a setting: a ring for each seed, the median as a bar, its 95 % interval as a line."""
+    """One line per setting: a ring for each seed, the median as a bar, its 95 % interval as a line."""
     rows = found.rows[:MOST_ROWS]
     key = next(iter(varying(found)), None)
     figure = new_figure(
@@ -115,14 +115,14 @@ def _row_remark(row: Row, found: Comparison) -> str:
     return ", ".join(parts) or ("" if ended else "not finished")
 
 
-# A search: each setting by itself
+# A search: each setting separately
 
 
 @drawing
 def search(found: Comparison) -> Figure:
-    """A panel for each setting: every combination that was tried, at its value; a cross below is one that failed.
+    """A panel for each setting with every tried combination at its value; a cross below marks a failed one.
 
-    A grey ring is one that stopped at a rung, at its mean there.
+    A grey ring marks one that stopped at a rung, at its mean there.
     """
     keys = varying(found)[:MOST_PANELS]
     failed = any(row.mean is None and row.failed for row in found.rows)
@@ -171,7 +171,7 @@ def draw_tried(axes: Axes, key: str, found: Comparison) -> None:
 
 @drawing
 def learning(found: Comparison, curves: Sequence[Sequence[Curve]]) -> Figure:
-    """A panel for each setting in the table's order: a thin line a seed, a ring at its end, a cross if it failed."""
+    """A panel for each setting in the table's order: a thin line per seed, a ring at its end, a cross if it failed."""
     rows = found.rows[: len(curves)]
     figure = new_figure(
         "Validation accuracy while training",

@@ -11,12 +11,12 @@ from headway.reports.panels import drawing, new_figure, percent_axis
 from headway.reports.style import COLOURS, GREY, SMALL, set_style, tick
 
 MOST_POINTS = 400
-"""Points of a training curve: the eye sees no more, and the file stays small."""
+"""Largest number of points of a training curve, which keeps the file small."""
 
 
 @drawing
 def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]]) -> Figure:
-    """Left the loss, thin in training and thick in validation; right the accuracy in validation."""
+    """Left: the loss, thin in training and thick in validation. Right: validation accuracy."""
     figure = new_figure("Training", "thin: each training batch · thick: validation")
     loss, right = figure.subplots(1, 2, width_ratios=[3.1, 3.1], height_ratios=[1.7])
     lines = []
@@ -41,7 +41,7 @@ def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]]) 
 
 
 def _points(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
-    """Steps and values of the rows that have a finite one."""
+    """Steps and values of the rows with a finite value."""
     found = [(row["step"], row[key]) for row in rows if isinstance(row.get(key), (int, float))]
     kept = [(step, value) for step, value in found if math.isfinite(value)]
     return [step for step, _ in kept], [float(value) for _, value in kept]

@@ -1,4 +1,4 @@
-"""Attention weights as heat maps: what each query looks at, with the tokens written beside it."""
+"""Heat maps of attention weights, with the tokens of queries and keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ from headway.results.heads import Head, HeadAnalysis
 Seen = ExampleAttention | MeanAttention
 
 NAME = LABEL * 1.1
-"""Points of the name of a panel."""
+"""Font size of a panel's name in points."""
 PAGE = (10.5, 20.0)
-"""Inches that the panels of a sheet should not exceed while their cells can be made smaller."""
+"""Preferred largest size of a sheet in inches."""
 READABLE = 4.4
-"""Points below which nobody can read a token: then only landmarks are named."""
+"""Smallest readable font size in points; below it only landmark tokens are named."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One heat map and its place in its block; cells that a query cannot see are masked."""
+    """One heat map and its row and column in its block; cells that a query cannot see are masked."""
 
     title: str
     remark: str
@@ -47,12 +47,12 @@ class Panel:
     row: int
     column: int
     answer_starts: int | None = None
-    """In a decoder-only model, where the answer begins in what is read."""
+    """In a decoder-only model, the index at which the answer starts."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Panels under a common name; `axes` says in words what queries and keys are."""
+    """Panels under a common name; `axes` describes queries and keys in words."""
 
     title: str
     axes: str
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """Most queries and most keys of a panel."""
+        """The largest numbers of queries and keys of a panel."""
         queries, keys = (max(panel.weights.shape[axis] for panel in self.panels) for axis in (0, 1))
         return queries, keys
 
@@ -77,7 +77,7 @@ class Block:
 def head_sheet(found: HeadAnalysis, example: int | None = None) -> Figure:
     """Every head of every kind on one captured example (None: the mean over the split); a row is a layer.
 
-    Below a head's name stand its verdict and what is lost without it.
+    Below a head's name are its verdict and its drop.
     """
     seen = captured(found, example)
     blocks = [block_of(found, kind, seen) for kind in kinds_of(found)]
@@ -89,7 +89,7 @@ def head_sheet(found: HeadAnalysis, example: int | None = None) -> Figure:
 
 
 def block_of(found: HeadAnalysis, kind: str, seen: Seen) -> Block:
-    """The heads of one kind, a layer a row; heads that were taken away leave a gap."""
+    """The heads of one kind, one layer per row; pruned heads leave a gap."""
     heads = [head for head in found.heads if head.kind == kind]
     layers = sorted({head.layer for head in heads})
     panels = [
@@ -101,7 +101,7 @@ def block_of(found: HeadAnalysis, kind: str, seen: Seen) -> Block:
 
 
 def worth(head: Head) -> str:
-    """`critical, 57.8`: the verdict, and the drop of the first ablation that was done."""
+    """`critical, 57.8`: the verdict, and the drop of the first ablation."""
     drop = first_drop(head)
     return head.verdict if drop is None else f"{head.verdict}, {points(drop)}"
 
@@ -162,15 +162,15 @@ def make_panel(
 
 
 def is_joined(found: HeadAnalysis, kind: str) -> bool:
-    """A decoder without cross-attention reads source and answer as one sequence."""
+    """Whether source and answer form one sequence, as in a decoder without cross-attention."""
     return kind == "decoder" and "cross" not in kinds_of(found)
 
 
 def visible(weights: Sequence[Sequence[float]], causal: bool) -> np.ma.MaskedArray:
-    """The weights, with what lies in a causal query's future masked: unseen is not the same as 0."""
+    """The weights with a causal query's future masked, since unseen is not the same as 0."""
     cells = np.array(weights, dtype=float)
     n_queries, n_keys = cells.shape
-    # The last query stands at the last key.
+    # The last query is at the last key.
     future = np.triu(np.ones(cells.shape, dtype=bool), k=1 + n_keys - n_queries)
     return np.ma.masked_array(cells, mask=(future & causal) | np.isnan(cells))
 
@@ -180,7 +180,7 @@ def readable(tokens: Sequence[str]) -> list[str]:
 
 
 def steps(prefix: list[str], seen: Seen) -> list[str]:
-    """Each query of a decoder as `read→written`; the first wrong one with the right token behind it."""
+    """Each query of a decoder as `read→written`; the first wrong one is followed by the right token."""
     written = readable(seen.generated)
     right = readable(seen.target) if isinstance(seen, ExampleAttention) else written
     labels = [f"{read}→{token}" for read, token in zip_longest(prefix, written[: len(prefix)], fillvalue="nothing")]
@@ -191,20 +191,20 @@ def steps(prefix: list[str], seen: Seen) -> list[str]:
 
 
 def example_text(found: HeadAnalysis, seen: ExampleAttention) -> tuple[str, str]:
-    """The source and the answer that was written, as a person writes them: `374 + 814` and `→ 1188`."""
+    """The source and the written answer as text: `374 + 814` and `→ 1188`."""
     written, right = as_answer(found, seen.generated), as_answer(found, seen.target)
     wrong = f" (wrong: {right})" if written and right and written != right else ""
     return as_written(seen.source), f"→ {written or right}{wrong}" if written or right else ""
 
 
 def example_line(found: HeadAnalysis, seen: ExampleAttention) -> str:
-    """The same as one line; an equals sign needs no arrow behind it: `12 + 7 = 19`."""
+    """The same as one line; without an arrow after an equals sign: `12 + 7 = 19`."""
     source, answer = example_text(found, seen)
     return f"{source} {answer.removeprefix('→ ') if source.endswith('=') else answer}".strip()
 
 
 def as_written(tokens: Sequence[str]) -> str:
-    """Digits of a number stand together, everything else apart.
+    """Digits of a number joined, all other tokens separated.
 
     >>> [as_written(text) for text in ("374+814", "12 + 7 = ", ["2", "7", "31"])]
     ['374 + 814', '12 + 7 =', '2 7 31']
@@ -218,7 +218,7 @@ def as_written(tokens: Sequence[str]) -> str:
 
 
 def as_answer(found: HeadAnalysis, tokens: Sequence[str]) -> str:
-    """An answer without its end: digits together, and a class in words where the task has some."""
+    """An answer without its end token: digits joined, and the name of a class if it has one."""
     texts = list(tokens)
     if (names := found.capture.class_names) and texts:
         return names[int(texts[0])]
@@ -227,7 +227,7 @@ def as_answer(found: HeadAnalysis, tokens: Sequence[str]) -> str:
 
 
 def remark_of(found: HeadAnalysis, example: int | None) -> str:
-    """Which examples, and what stands below each name."""
+    """The examples, and the meaning of the text below each name."""
     ablation = next((kind for head in found.heads for kind in head.ablation), None)
     below = f"; below each name: verdict, and points lost without the head ({ablation} ablation)" if ablation else ""
     if example is not None:
@@ -238,7 +238,7 @@ def remark_of(found: HeadAnalysis, example: int | None) -> str:
 
 
 def axes_in_words(found: HeadAnalysis, head: Head) -> str:
-    """What queries and keys are."""
+    """The meaning of queries and keys, in words."""
     kind = head.kind
     own = "source, then answer so far" if is_joined(found, kind) else "answer so far"
     key = {"encoder": "source", "cross": "source", "decoder": own}[kind]
@@ -248,9 +248,9 @@ def axes_in_words(found: HeadAnalysis, head: Head) -> str:
 
 
 def draw(blocks: list[Block], title: str, remark: str, same_tokens: bool = True) -> Figure:
-    """The blocks one below the other, with square cells of one size under one colour scale.
+    """The blocks one below the other, with square cells of one size and one colour scale.
 
-    With the same tokens in all panels of a block, queries are named once a row and keys once a column.
+    If all panels of a block have the same tokens, queries are labelled once per row and keys once per column.
     """
     columns = max(block.columns for block in blocks)
     cell = cell_size(blocks, columns)
@@ -277,7 +277,7 @@ def draw(blocks: list[Block], title: str, remark: str, same_tokens: bool = True)
 
 
 def caption(axes: Axes, block: Block) -> None:
-    """The name of a block and, beside it, what its queries and keys are."""
+    """The name of a block and, beside it, the meaning of its queries and keys."""
     axes.set_axis_off()
     name = axes.text(0, 0.4, block.title, weight="bold", size=LABEL * 1.2, va="center", in_layout=False)
     beside = ((1, 0.5), (8, 0), name) if block.title else ((0, 0.4), (0, 0), "axes fraction")
@@ -285,7 +285,7 @@ def caption(axes: Axes, block: Block) -> None:
 
 
 def cell_size(blocks: list[Block], columns: int) -> float:
-    """Inches of one cell: tokens can be read where the whole then stays a page, and a map is never under an inch."""
+    """Size of a cell in inches: tokens are readable if the sheet then fits a page; a map is at least an inch wide."""
     n_queries, n_keys = (max(block.tokens[axis] for block in blocks) for axis in (0, 1))
     rows = sum(block.rows for block in blocks)
     down = sum(block.rows * block.tokens[0] for block in blocks)
@@ -295,13 +295,13 @@ def cell_size(blocks: list[Block], columns: int) -> float:
 
 
 def type_size(cell: float) -> float:
-    """Points of the tokens' type: as the cell allows; landmarks, with room around them, need not care."""
+    """Font size of the tokens in points, by the size of a cell; landmark tokens have more room."""
     size = min(LABEL, cell * 72 * 0.78)
     return size if size >= READABLE else SMALL
 
 
 def shown(names: list[str], cell: float) -> list[str]:
-    """The names of an axis; where cells are too small to read them, landmarks alone: signs, or else every so many."""
+    """The labels of an axis; if cells are too small, only landmarks: signs, or else every n-th token."""
     if cell * 72 * 0.78 >= READABLE:
         return names
     signs = [name if name in ("+", "=", "BOS") or name.startswith("BOS→") else "" for name in names]
@@ -312,7 +312,7 @@ def shown(names: list[str], cell: float) -> list[str]:
 
 
 def fill(axes: Axes, panel: Panel, scale: ScalarMappable, cell: float) -> None:
-    """Draw one heat map: queries downwards, keys across; a key that is wider than its cell is written upwards."""
+    """Draw one heat map: queries downwards, keys across; a key wider than its cell is written vertically."""
     heat_map(axes, panel.weights, scale, gap=2.2 * cell if cell > 0.11 else 0)
     name_cells(axes, shown(panel.queries, cell), shown(panel.keys, cell))
     axes.tick_params(labelsize=type_size(cell))

@@ -1,4 +1,4 @@
-"""From runs to a report on disk: gather, write, draw, render."""
+"""Writes a report: reads the documents, makes sections, draws figures, renders."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from headway.runs import ReportDirectory, RunDirectory, check_outputs
 
 @dataclass(frozen=True)
 class Written(Document):
-    """Where a report is, and what it says first."""
+    """The files of a report, and its answer."""
 
     page: str
     markdown: str
@@ -31,7 +31,7 @@ class Written(Document):
     answer: list[str]
     left_out: list[str]
     problems: list[str] = field(default_factory=list)
-    """Sections that could not be written and figures that could not be drawn, with the reason."""
+    """Sections and figures that failed, with the reason."""
 
 
 def report(
@@ -57,7 +57,7 @@ def report(
 
 
 def outputs(whole: Report, place: ReportDirectory) -> list[Path]:
-    """Every file that the report is written to."""
+    """All files of the report."""
     names = [figure.name for figure in [*figures_of(whole), *stills_of(whole)]]
     return [place.page, place.markdown, *(place.figures / f"{name}.{kind}" for name in names for kind in METADATA)]
 
@@ -76,7 +76,7 @@ def title(documents: Documents) -> Words:
 
 
 def write(whole: Report, place: ReportDirectory, progress: OnProgress) -> Written:
-    """Draw the figures and put page and Markdown in place."""
+    """Draw the figures, and write the page and the Markdown."""
     shown, still = figures_of(whole), stills_of(whole)
     sizes, paths = {}, []
     problems = [f"{section.name}: {section.problem}" for section in whole.sections if section.problem]
@@ -104,7 +104,7 @@ def write(whole: Report, place: ReportDirectory, progress: OnProgress) -> Writte
 
 
 def drawn_or_named(figure: Figure) -> tuple[Drawing, str]:
-    """The drawing; in place of one that fails a sheet with its name, and why."""
+    """The drawing; if it fails, a sheet with its name and error."""
     try:
         return figure.draw(), ""
     except Exception as problem:

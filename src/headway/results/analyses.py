@@ -1,9 +1,9 @@
-"""The analyses of heads: the list of them, and what is asked of everything that one of them found.
+"""The list of head analyses, and the interface of their results.
 
 An analysis is one class (`headway.head_analysis.instrument.Analysis`) in one file of `head_analysis/`, and one line of
-`ANALYSES`. What it found is a dataclass of facts that is a `Finding`: a part of heads.json which says itself what a
-terminal, a report, the doctor and the explorer tell of it. The classes of `FURTHER` are imported wherever heads.json is
-read, so their files import torch inside the functions that compute.
+`ANALYSES`. Its result is a dataclass of facts that derives from `Finding`: a part of heads.json with its own sentences,
+figure, doubts and view. The classes of further analyses are imported wherever heads.json is read, so their files import
+torch inside the functions that compute.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """A figure as data: a bar for each value, with its interval."""
+    """A bar chart as data: one bar per value, with its interval."""
 
     title: str
     subtitle: str
@@ -35,7 +35,7 @@ class Bars:
 
 @runtime_checkable
 class Told(Protocol):
-    """A sentence: `str` of it for a terminal, its HTML for a page (`narration.text.Text` is one)."""
+    """A sentence: `str` for a terminal, `__html__` for a page (`narration.text.Text` is one)."""
 
     def __html__(self) -> str: ...
 
@@ -45,31 +45,31 @@ class View(Document):
 
 
 class Finding:
-    """What an analysis found. Each method may be left as it is, where there is nothing to say."""
+    """The result of an analysis. Every method has an empty default."""
 
     title: ClassVar[str] = ""
     """Title of its section in the report."""
 
     def sentences(self) -> Sequence[Told]:
-        """What the terminal and the report say."""
+        """The sentences for the terminal and the report."""
         return ()
 
     def figure(self) -> Bars | None:
-        """What the report draws."""
+        """The figure for the report."""
         return None
 
     def doubts(self) -> list[str]:
-        """What the doctor asks: reasons not to believe the analysis, each in words."""
+        """Reasons not to trust the analysis, in words; the doctor reports them."""
         return []
 
     def view(self) -> View | None:
-        """What the explorer shows."""
+        """The data for the explorer, as JSON."""
         return None
 
 
 @runtime_checkable
 class Makes(Protocol):
-    """A class of `ANALYSES`, as far as a reader of documents knows it."""
+    """A class of `ANALYSES`, with the attribute that readers of documents need."""
 
     result: ClassVar[type]
 
@@ -88,11 +88,11 @@ ANALYSES: Registry[Makes] = Registry(
         "checks": "headway.head_analysis.checks:SelfChecks",
     },
 )
-"""Every analysis, in the order in which they are made."""
+"""All analyses, in the order in which they run."""
 MAIN = ("capture", "scores", "ablation", "joint", "interventions", "anatomy", "checks")
-"""Those that every heads.json has; `HeadAnalysis` has fields for what they found."""
+"""Those that every heads.json has; `HeadAnalysis` has a field for each."""
 
 
 def further() -> Mapping[str, type]:
-    """The other analyses: the name in heads.json, and the type of what was found."""
+    """The other analyses: the name in heads.json, and the type of the result."""
     return {name: ANALYSES.get(name).result for name in ANALYSES.names() if name not in MAIN}

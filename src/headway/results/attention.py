@@ -1,4 +1,4 @@
-"""Attention weights of every head on a few examples and on average. Part of heads.json."""
+"""Attention weights of every head on a few examples and on average; part of heads.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Weights = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """Tokens, and the weights of every head on them.
+    """Tokens, and the attention weights of every head on them.
 
-    Queries of a decoder are the prefix tokens: BOS generates the first answer token. In a decoder-only model the
-    source stands before the prefix in one row.
+    Queries of a decoder are the prefix tokens; BOS generates the first answer token. In a decoder-only model, source
+    and prefix form one row.
     """
 
     source: tuple[str, ...] = fact("tokens of the source, or names of their positions")
@@ -32,12 +32,10 @@ class ExampleAttention(Attention):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanAttention(Attention):
-    """The mean over the examples of the commonest layout."""
+    """The mean over the examples of the most common layout."""
 
     n: int = fact("examples")
-    alike: str | None = fact(
-        "what the averaged examples have in common, if they are only a part of the split", default=None
-    )
+    alike: str | None = fact("common layout of the examples, if not all of the split have it", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +43,6 @@ class Capture:
     """Captured attention; examples too long to show are left out."""
 
     decimals: int = fact("decimals of the weights")
-    class_names: tuple[str, ...] | None = fact("names of the classes", optional=True)
+    class_names: tuple[str, ...] | None = fact("name of each class", optional=True)
     examples: tuple[ExampleAttention, ...] = fact("a few examples")
     mean: MeanAttention | None = fact("mean over examples; null if they are too long to show")

@@ -1,4 +1,4 @@
-"""The instruments' checks of themselves, part of heads.json: an analysis that failed one is believed nowhere."""
+"""Self-checks of the instruments, part of heads.json; an analysis that fails one must not be trusted."""
 
 from dataclasses import dataclass
 
@@ -6,32 +6,32 @@ from headway.results.analyses import Finding
 from headway.results.schema import count, fact
 
 IDENTITY = 1e-4
-"""Logits may differ so much between two ways of the same operations: far above what fp32 rounds."""
+"""Largest difference of logits between two computations of the same operations, far above fp32 rounding."""
 OFF_ONE = 1e-4
-"""How far weights in fp32 may be from adding up to 1, over thousands of keys."""
+"""Largest difference of the sum of fp32 attention weights from 1, over thousands of keys."""
 NEAR_TIES = 1e-3
-"""Share of answers that near-ties may decide otherwise: equal logits up to rounding are a thousand times rarer."""
+"""Largest share of answers that near-ties may change; ties up to rounding are a thousand times rarer."""
 FEW_NEAR_TIES = 3
-"""As many may always be near-ties, however few answers were decoded."""
+"""Number of near-ties that is always allowed, however few answers were decoded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checks(Finding):
-    """The instruments checked by greedy decoding and by an independent route to every head."""
+    """Checks of the instruments by greedy decoding and by an independent computation of every head."""
 
     identity: float = fact(
-        "largest difference between the sweep with all heads kept and the model's own forward pass", unit="logits"
+        "largest difference between the sweep with all heads kept and the model's forward pass", unit="logits"
     )
     decoded: int = count("ablated answers that were decoded token by token with a hook at the head")
-    disagreements: int = count("decoded answers that differ from the sweep's prediction")
+    disagreements: int = count("decoded answers that differ from the sweep's")
     real_disagreements: int = count("disagreements that rounding cannot explain")
-    weights_off_one: float = fact("largest deviation of a query's attention weights from a sum of 1")
+    weights_off_one: float = fact("largest difference from 1 of the sum of a query's attention weights")
     misplaced: tuple[str, ...] = fact(
-        "instruments and heads that an independent route contradicts, such as `sweep enc0.self.h1`", default=()
+        "instruments and heads that an independent computation contradicts, such as `sweep enc0.self.h1`", default=()
     )
 
     def doubts(self) -> list[str]:
-        """What failed, each in words; empty where all is well.
+        """The failed checks in words; empty if all passed.
 
         >>> from dataclasses import replace
         >>> well = Checks(identity=0.0, decoded=800, disagreements=0, real_disagreements=0, weights_off_one=0.0)
@@ -42,13 +42,13 @@ class Checks(Finding):
         if not self.identity <= IDENTITY:
             found.append(f"with every head kept, the sweep differs from the model by {self.identity!s:.8}")
         if not self.weights_off_one <= OFF_ONE:
-            found.append(f"attention weights add up to 1 only within {self.weights_off_one!s:.8}")
+            found.append(f"attention weights sum to 1 only within {self.weights_off_one!s:.8}")
         if self.misplaced:
-            found.append(f"instruments reach another head than they name: {', '.join(self.misplaced[:4])}")
+            found.append(f"instruments affect another head than they name: {', '.join(self.misplaced[:4])}")
         return found
 
     def _disagreements(self) -> list[str]:
-        """Nothing, or how many answers differ, where more do than near-ties can explain."""
+        """How many answers differ, if they are more than near-ties can explain; otherwise empty."""
         apart, real = self.disagreements, self.real_disagreements
         if not real and apart <= max(FEW_NEAR_TIES, NEAR_TIES * self.decoded):
             return []

@@ -1,4 +1,4 @@
-"""The settings of a sweep side by side (`headway compare --json`), and results.jsonl, from which that is made."""
+"""The comparison of a sweep's settings (`headway compare --json`), and results.jsonl, from which it is made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class PlannedTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRecord:
-    """sweep.json, as far as a comparison needs it."""
+    """The part of sweep.json that a comparison needs."""
 
     form: Literal[1] = fact("version of this document")
-    trials: tuple[PlannedTrial, ...] = fact("every trial, those of a setting together")
-    search: JsonObject | None = fact("how settings were drawn; not there in a grid", optional=True)
+    trials: tuple[PlannedTrial, ...] = fact("every trial, grouped by setting")
+    search: JsonObject | None = fact("how settings were drawn; missing in a grid", optional=True)
 
 
 State = Literal["finished", "stopped", "failed"]
@@ -32,13 +32,13 @@ State = Literal["finished", "stopped", "failed"]
 
 @dataclass(frozen=True)
 class Outcome(Document):
-    """A line of results.jsonl: how a trial ended. Only `seconds` depends on the machine's speed."""
+    """A line of results.jsonl: the outcome of a trial. Only `seconds` depends on the machine's speed."""
 
     name: str = fact("name of the trial, and of its directory")
     settings: JsonObject = fact("varied settings and their values")
     seed: int = fact("seed of the run")
     state: State = fact("finished, stopped at a rung of a search, or failed")
-    metrics: Mapping[str, int | float] = fact("metrics of the trial: accuracy, loss, steps, ...", default={})
+    metrics: Mapping[str, int | float] = fact("results of the trial: accuracy, loss, steps, ...", default={})
     error: str | None = fact("why it failed", default=None)
     seconds: float = fact("time of training and evaluation", unit="seconds", default=0.0)
     rungs: tuple[float, ...] | None = fact("validation loss at the end of each rung of a search", optional=True)
@@ -46,7 +46,7 @@ class Outcome(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One setting. `trials`, `seeds` and `values` are of those that ended; a failed one has no value."""
+    """One setting. `trials`, `seeds` and `values` are of the trials that ended; a failed one has no value."""
 
     settings: JsonObject = fact("the setting")
     planned: int = fact("trials planned")
@@ -62,17 +62,17 @@ class Row:
     trials: tuple[str, ...] = fact("names of the trials that ended")
     seeds: tuple[int, ...] = fact("their seeds")
     values: tuple[float | None, ...] = fact("their values; null where one failed")
-    errors: tuple[str | None, ...] = fact("why they failed; null for trials that did not")
-    stopped: int = fact("trials that a search stopped at a rung; they count in no other number", default=0)
+    errors: tuple[str | None, ...] = fact("why they failed; null where they did not")
+    stopped: int = fact("trials that a search stopped at a rung; not counted in the other numbers", default=0)
     stopped_at: int | None = fact("the last step at which one was stopped", unit="steps", default=None)
-    stopped_mean: float | None = fact("mean of those that were stopped there", default=None)
+    stopped_mean: float | None = fact("mean of the trials stopped at that step", default=None)
     median: float | None = fact("median over the seeds that finished", default=None)
     descriptive: bool = fact("whether fewer than six seeds finished", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One value of a key: its mean over the pairs, and how far it is from the best value's."""
+    """One value of a key: its mean over the pairs, and the difference to the best value."""
 
     value: JsonValue = fact("the value")
     mean: float = fact("mean over seeds")
@@ -85,51 +85,51 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """The values of one key, compared where everything else is equal; the best value first."""
+    """The values of one key, compared with all other settings equal; the best value first."""
 
     key: str = fact("varied setting")
     n: int = fact("seeds")
-    pairs: int = fact("pairs of other settings and a seed for which every value finished")
-    left_out: int = fact("pairs for which some value did not finish")
+    pairs: int = fact("combinations of the other settings and a seed for which every value finished")
+    left_out: int = fact("combinations for which a value did not finish")
     levels: tuple[Level, ...] = fact("its values")
     descriptive: bool = fact("whether there are fewer than six seeds", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Document):
-    """The settings of a sweep side by side; `hw.compare(sweep)` makes it, and nothing is written."""
+    """The settings of a sweep side by side; `hw.compare(sweep)` returns it and writes nothing."""
 
     sweep: str = fact("directory of the sweep")
-    metric: str = fact("what is compared")
+    metric: str = fact("compared metric")
     lower_is_better: bool = fact("whether a lower value of the metric is better")
-    success_at: float | None = fact("threshold of success")
-    where: tuple[str, ...] = fact("filter of the trials, as `key=value`")
-    sort: str = fact("sorting key of the rows")
+    success_at: float | None = fact("value from which a seed is a success")
+    where: tuple[str, ...] = fact("filters of the trials, as `key=value`")
+    sort: str = fact("key by which rows are sorted")
     vary: Mapping[str, tuple[JsonValue, ...]] = fact("varied settings and their values")
     trials_planned: int = fact("trials planned")
     trials_finished: int = fact("trials that finished")
     trials_failed: int = fact("trials that failed")
-    rows: tuple[Row, ...] = fact("one row a setting")
-    by: tuple[Effect, ...] = fact("single settings with everything else equal", default=())
-    notes: tuple[str, ...] = fact("remarks on the numbers", default=())
+    rows: tuple[Row, ...] = fact("one row per setting")
+    by: tuple[Effect, ...] = fact("effects of single settings, all others equal", default=())
+    notes: tuple[str, ...] = fact("notes on the numbers", default=())
     trials_stopped: int = fact("trials that a search stopped at a rung", default=0)
     descriptive: bool = fact("whether a row has fewer than six finished seeds", default=False)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The settings that were varied."""
+        """The varied settings."""
         return tuple(self.vary)
 
     def top(self, k: int) -> tuple[Row, ...]:
-        """The k settings of best mean, whatever the table is sorted by."""
+        """The k settings with the best mean, independent of the table's order."""
         return tuple(sorted(self.rows, key=lambda row: best_first(row.mean, self.lower_is_better))[:k])
 
     def _repr_html_(self) -> str:
-        # By its name: the tables of a sweep stand above this room, and only this door leads up.
+        # Imported by name, because sweeps may import this module but not the reverse.
         text: str = import_module("headway.sweeps.tables").as_html(self)
         return text
 
 
 def best_first(value: float | None, lower: bool) -> tuple[bool, float]:
-    """A key for sorting: the best first, what has no value last."""
+    """Sort key: the best first, missing values last."""
     return (True, 0.0) if value is None else (False, value if lower else -value)

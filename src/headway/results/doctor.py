@@ -1,4 +1,4 @@
-"""doctor.json: what every check saw of a run, of several, of a study, of files from elsewhere and of the specimens."""
+"""doctor.json: the findings of every check on a run, several runs, a study, foreign files or the specimens."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,24 +11,24 @@ from headway.results.schema import Document, fact
 
 Level = Literal["error", "warning", "fine"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""From bad to good."""
+"""From worst to best."""
 About = Literal["data", "harness", "model", "instruments", "claims"]
 UNEXAMINED = ("not-examined", "length-without-data")
-"""Findings that say that something given could not be examined."""
+"""Findings that report that an input could not be examined."""
 UNLEARNED = ("no-better-than-guessing", "constant-answer")
-"""Findings on a model of which no head says anything."""
+"""Findings on a model that has not learned, so that its heads mean nothing."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw: the evidence in words and in numbers, and what to do about it."""
+    """The result of one check: the evidence in words and numbers, and what to do about it."""
 
     check: str = fact("name of the check")
     level: Level = fact("error, warning or fine")
-    about: About = fact("what it is about: data, harness, model, instruments or claims")
-    evidence: str = fact("what was seen")
+    about: About = fact("subject: data, harness, model, instruments or claims")
+    evidence: str = fact("evidence, in words")
     numbers: Mapping[str, object] = fact("the numbers in the evidence, by name", default={})
-    fix: str = fact("what to do; empty where nothing is wrong", default="")
+    fix: str = fact("what to do; empty if nothing is wrong", default="")
 
 
 def at_level(findings: Iterable[Finding], level: Level) -> list[Finding]:
@@ -37,25 +37,25 @@ def at_level(findings: Iterable[Finding], level: Level) -> list[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a diagnosis rests on beside the run itself; one that rests on the same is not made again."""
+    """The documents that a diagnosis used besides the run; with the same documents it is not made again."""
 
     checks: tuple[str, ...] = fact("names of all checks")
     heads: str | None = fact("digest of heads.json; null without one")
     lengths: str | None = fact("digest of lengths.json; null without one")
-    attack: str | None = fact("digest of attack.json, where there is one", optional=True)
+    attack: str | None = fact("digest of attack.json, if there is one", optional=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis(Document):
-    """All findings about one run, or about files from elsewhere: errors first, causes before what they cause."""
+    """All findings about one run, or about foreign files: errors first, causes before consequences."""
 
     form: Literal[1] = fact("version of this document", default=1)
     run: str = fact("run directory, or path of the files that were examined")
     task: str = fact("name of the task")
     step: int | None = fact("step of the checkpoint; null without a model")
-    findings: tuple[Finding, ...] = fact("one record for each check that ran")
+    findings: tuple[Finding, ...] = fact("one record per check that applied")
     checked: int = fact("number of findings", default=0)
-    seen: Seen | None = fact("inputs of the diagnosis, if a study made it", optional=True)
+    seen: Seen | None = fact("documents that it used, in a study", optional=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "checked", len(self.findings))
@@ -70,7 +70,7 @@ class Diagnosis(Document):
 
     @property
     def unexamined(self) -> list[Finding]:
-        """What says that something given could not be examined."""
+        """The findings that report that an input could not be examined."""
         return [finding for finding in self.findings if finding.check in UNEXAMINED]
 
     def _repr_html_(self) -> str:
@@ -84,9 +84,9 @@ class Diagnosis(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnoses(Document):
-    """Several runs, each examined by itself, and what they can carry together."""
+    """Several runs, each examined by itself, and the findings over all of them."""
 
-    runs: tuple[Diagnosis, ...] = fact("one diagnosis a run")
+    runs: tuple[Diagnosis, ...] = fact("one diagnosis per run")
     together: tuple[Finding, ...] = fact("findings on all runs together; empty unless they are seeds of one recipe")
 
     @property
@@ -100,7 +100,7 @@ class Diagnoses(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class RunHealth:
-    """A run of a study in short: how many findings of each level, and those that are not fine."""
+    """A run of a study in short: the number of findings of each level, and those that are not fine."""
 
     run: str = fact("name of the run")
     error: int = fact("errors")
@@ -122,10 +122,10 @@ class RunHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHealth(Document):
-    """The findings on every run of a study that are not fine, and what the seeds of each cell can carry together."""
+    """The findings on every run of a study that are not fine, and the findings over the seeds of each cell."""
 
     form: Literal[1] = fact("version of this document", default=1)
-    runs: tuple[RunHealth, ...] = fact("one record a run")
+    runs: tuple[RunHealth, ...] = fact("one record per run")
     together: tuple[Finding, ...] = fact("findings on the seeds of each cell together")
 
     def at(self, level: Level) -> list[tuple[str, Finding]]:
@@ -135,15 +135,15 @@ class StudyHealth(Document):
 
     @property
     def unlearned(self) -> dict[str, str]:
-        """The runs that learned nothing, each with the check that says so."""
+        """The runs that learned nothing, each with the check that found it."""
         return {run.run: one.check for run in self.runs for one in run.findings if one.check in UNLEARNED}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpecimenDiagnosis:
-    """A planted defect and what the doctor says of it.
+    """A planted fault and the doctor's findings on it.
 
-    It is right where its own diagnosis is the first error, and every other error is one that may follow from it.
+    It is right if the expected check is the first error, and every other error is one that may follow from it.
     """
 
     name: str = fact("name of the specimen")
@@ -151,7 +151,7 @@ class SpecimenDiagnosis:
     expected: str = fact("check that must be its first error")
     follows: tuple[str, ...] = fact("checks whose errors may follow from the defect")
     right: bool = fact("whether it was diagnosed as it should be", default=False)
-    findings: tuple[Finding, ...] = fact("one record for each check that ran")
+    findings: tuple[Finding, ...] = fact("one record per check that applied")
 
     def __post_init__(self) -> None:
         errors = [finding.check for finding in at_level(self.findings, "error")]
@@ -161,10 +161,10 @@ class SpecimenDiagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Exhibit(Document):
-    """All specimens, and the runs that they were made from, in which nothing is wrong."""
+    """All specimens, and the healthy runs from which they were made."""
 
     controls: tuple[Diagnosis, ...] = fact("diagnoses of the healthy runs")
-    specimens: tuple[SpecimenDiagnosis, ...] = fact("one record a specimen")
+    specimens: tuple[SpecimenDiagnosis, ...] = fact("one record per specimen")
     right: bool = fact("whether every specimen is right and no healthy run has an error", default=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which examples fail: accuracy by feature, token and symbol, confusions and the worst examples. Part of heads.json."""
+"""Which examples fail: accuracy by feature, token and symbol, confusions and the worst examples; part of heads.json."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from headway.results.schema import Interval, count, fact, fraction
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """How many of some examples are right."""
+    """Accuracy on some examples."""
 
     n: int = count("examples")
     wrong: int = count("examples that are wrong")
@@ -19,7 +19,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class ByValue(Share):
-    """Accuracy where a feature has a value."""
+    """Accuracy of the examples with one value of a feature."""
 
     value: int | str = fact("the value, or a range such as `3 to 5`")
 
@@ -41,14 +41,14 @@ class ByToken(Share):
 
 @dataclass(frozen=True, kw_only=True)
 class BySymbol(Share):
-    """Accuracy where a token of the source is a symbol."""
+    """Accuracy of the examples with a symbol at a source position."""
 
     symbol: str = fact("the symbol")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion:
-    """What was answered for each right token, at one position of the answer."""
+    """The answered tokens for each right token, at one position of the answer."""
 
     labels: tuple[str, ...] = fact("tokens that were right or answered")
     counts: tuple[tuple[int, ...], ...] = fact("right token (rows) against answered token (columns)", unit="examples")
@@ -56,7 +56,7 @@ class Confusion:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """One example and what the model generates for it."""
+    """One example and the model's answer to it."""
 
     example: str = fact("source and right answer")
     answered: str = fact("answer by greedy decoding")
@@ -66,12 +66,12 @@ class Answered:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorAnalysis(Finding):
-    """Errors of a model, or of one without some heads."""
+    """Errors of a model, or of a model without some heads."""
 
     n: int = count("examples")
     wrong: int = count("examples that are wrong")
     ablated: tuple[str, ...] = fact("heads that are ablated", key="without", default=())
-    by_feature: Mapping[str, tuple[ByValue, ...]] = fact("accuracy by difficulty features of the example", key="by")
+    by_feature: Mapping[str, tuple[ByValue, ...]] = fact("accuracy by feature of difficulty", key="by")
     by_token: tuple[ByToken, ...] = fact("accuracy of each answer token")
     by_symbol: Mapping[str, tuple[BySymbol, ...]] = fact("accuracy by the symbol at each source position")
     confusion: Mapping[str, Confusion] = fact("confusions at each answer position")

@@ -1,4 +1,4 @@
-"""evaluation.json: how often a model is right, by split."""
+"""evaluation.json: the accuracy of a model, by split."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class WrongExample:
     """A wrong answer in full."""
 
     example: str = fact("the example with its right answer")
-    answered: str = fact("what the model answered")
+    answered: str = fact("the model's answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +20,12 @@ class Disagreement:
 
     example: str = fact("the example with its right answer")
     token: int = fact("first answer token that differs, from 0")
-    gap: float = fact("logit difference of the two best tokens there; near 0 rounding decides", unit="logits")
+    gap: float = fact("difference of the two best logits there; near 0, rounding decided", unit="logits")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Document):
-    """How often a model is right on a split, with a 95 % Wilson interval."""
+    """Accuracy of a model on a split, with a 95 % Wilson interval."""
 
     split: str = fact("train, validation, test, or all: the whole domain")
     step: int = fact("step of the checkpoint", unit="steps")
@@ -39,7 +39,7 @@ class Evaluation(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceEvaluation(Evaluation):
-    """Whole answers, counted by a teacher-forced pass, and a sample of them decoded token by token."""
+    """Exact match of a teacher-forced pass, and of a greedily decoded sample."""
 
     accuracy: float = fact("share of answers that are right as a whole", key="exact_match")
     decoded_n: int = fact("examples that were decoded greedily", default=0)
@@ -53,8 +53,8 @@ class SequenceEvaluation(Evaluation):
 class ClassEvaluation(Evaluation):
     """The answers of a classifier."""
 
-    balanced_accuracy: float = fact("mean over the classes of the share of their examples that are right", default=0.0)
-    answer_shares: Mapping[str, float] = fact("how often each class is answered", default={})
+    balanced_accuracy: float = fact("mean of the classes' accuracies", default=0.0)
+    answer_shares: Mapping[str, float] = fact("share of each class among the answers", default={})
 
 
 SplitEvaluation = SequenceEvaluation | ClassEvaluation
@@ -62,7 +62,7 @@ SplitEvaluation = SequenceEvaluation | ClassEvaluation
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluations(Document):
-    """What `headway evaluate` found about a run, by split; `--json` prints the part of one split."""
+    """The accuracies of a run, by split; `headway evaluate --json` prints that of one split."""
 
     train: SplitEvaluation | None = fact("accuracy on the training split", optional=True)
     validation: SplitEvaluation | None = fact("accuracy on the validation split", optional=True)
@@ -71,10 +71,10 @@ class Evaluations(Document):
 
     @property
     def splits(self) -> list[str]:
-        """The splits that were measured."""
+        """The measured splits."""
         return [split for split in ("train", "validation", "test", "all") if self.of(split) is not None]
 
     def of(self, split: str) -> SplitEvaluation | None:
-        """What was found on a split; None where it was not measured."""
+        """The accuracy on a split; None if it was not measured."""
         found: SplitEvaluation | None = member(self, split)
         return found

@@ -1,4 +1,4 @@
-"""heads.json: what each head attends to, what is lost without it, and what heads do together.
+"""heads.json: what each head attends to, the accuracy lost without it, and joint effects of heads.
 
 Drops are in points of whole-answer accuracy (100 = everything). The parts about several heads at once are in
 `joint_ablation.py`, those about single examples in `error_analysis.py`, activation patching in `patching.py`.
@@ -27,28 +27,28 @@ FORM = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What an analysis depends on beside the run; an analysis with the same settings is not made again."""
+    """The settings of an analysis besides the run; an analysis with the same settings is not made again."""
 
     split: str = fact("split of the examples")
-    examples: int = count("examples asked for")
-    thorough: bool = fact("whether joint ablations use ten times as many examples")
+    examples: int = count("examples requested")
+    thorough: bool = fact("whether the joint parts use ten times as many examples")
     maps: int | None = fact("examples whose attention is stored, if not 3", optional=True)
     step: int = count("step of the checkpoint")
     device: str = fact("cpu or cuda")
-    rules: int = fact("version of the rules by which verdicts and tests are made", default=1)
+    rules: int = fact("version of the rules for verdicts and tests", default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How many examples each part uses: fixed by the model's size, the device and `thorough`."""
+    """The number of examples of each part: determined by the model's size, the device and `thorough`."""
 
-    examples: int = count("examples of scores, single ablations and error analysis")
-    permutations: int = count("random orders of sampled Shapley values")
-    decoded: int = count("examples on which the instruments are checked by greedy decoding")
-    elimination: int = count("examples of each half of the elimination")
-    shapley: int = count("examples of Shapley values by kind of attention")
-    all_heads: int = count("examples of Shapley values over all heads", key="all")
-    pairs: int = count("examples of pairwise interactions")
+    examples: int = count("examples for scores, single ablations and error analysis")
+    permutations: int = count("sampled orders of heads for Shapley values")
+    decoded: int = count("examples for the check of the instruments by greedy decoding")
+    elimination: int = count("examples for each half of the elimination")
+    shapley: int = count("examples for Shapley values by kind of attention")
+    all_heads: int = count("examples for Shapley values over all heads", key="all")
+    pairs: int = count("examples for pairwise interactions")
     interventions: int = count("pairs of examples of each contrast")
 
 
@@ -62,7 +62,7 @@ class TokenAccuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The model as it is, on the examples of the ablations."""
+    """The unchanged model, on the examples of the ablations."""
 
     n: int = count("examples")
     wrong: int = count("examples whose answer is wrong")
@@ -90,14 +90,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
-    """What one change costs: the paired drop with its interval and tests, the loss and the margin.
+    """The cost of one change: the paired drop with its interval and tests, the loss and the margin.
 
-    Where `metric` of the document names a real-valued metric, the drop, its intervals, p-values and verdict are of
-    that, in points of which 100 are its scale, and `spread` is there. The other facts are of answers in any case.
+    If the document has a real-valued `metric`, the drop, its intervals, p-values and verdict are about that metric,
+    in points of which 100 are its scale, and `spread` is set. All other facts are about answers.
 
-    `p` and `p_holm` are of "it differs from 0", which no verdict rests on. The verdict is decided by the p-values of
-    its own claim, corrected over the sweep: above 10 points, above 1, below -1, and within 1 either way, which is
-    `p_equivalence_holm`.
+    `p` and `p_holm` test "the drop differs from 0", which no verdict uses. A verdict uses the p-value of its own claim,
+    corrected over the sweep: above 10 points, above 1, below -1, or within 1 either way (`p_equivalence_holm`).
     """
 
     n: int = count("examples")
@@ -114,12 +113,12 @@ class Drop:
     p_important_holm: float | None = fraction("corrected p-value of a drop of at most 1 point", optional=True)
     p_harmful_holm: float | None = fraction("corrected p-value of a drop of at least -1 point", optional=True)
     verdict: str = fact("critical, important, redundant, harmful or undecided, by this ablation alone")
-    n_to_decide: int | None = fact("examples needed for a verdict at the same rates; null if no number is enough")
+    n_to_decide: int | None = fact("examples that would decide at the same rates; null if no number would")
     accuracy: float = fraction("accuracy after the change", key="exact_match", formerly=("accuracy",))
     token_accuracy: float = fraction("share of answer tokens that are right after the change")
     by_token: tuple[TokenAccuracy, ...] = fact("accuracy of each answer token after the change")
     loss: float = fact("mean cross-entropy of an answer token after the change", unit="nats")
-    loss_change: float | None = fact("change of the mean loss; null where it was 0", unit="%")
+    loss_change: float | None = fact("change of the mean loss; null if it was 0", unit="%")
     loss_change_interval: Interval | None = fact(
         "95 % interval of the change; too narrow for a model without errors", unit="%", default=None
     )
@@ -133,20 +132,20 @@ class Drop:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """One head: its place, its scores, and what is lost without it."""
+    """One head: its position in the model, its scores, and the accuracy lost without it."""
 
     name: str = fact("`dec1.cross.h2`: layer, kind of attention, index", key="head")
     site: str = fact("attention module of the model: `decoder.1.cross`")
     kind: str = fact("kind of attention: encoder, decoder or cross")
     layer: int = fact("layer, from 0")
-    causal: bool = fact("whether a query attends to itself and earlier positions only")
+    causal: bool = fact("whether a query sees only itself and earlier tokens")
     index: int = fact("index within the site, from 0")
     verdict: str = fact("verdict over all kinds of ablation")
     role: str = fact("kind of attention, and the part that the head favours most over uniform attention")
-    scores: Mapping[str, float | None] = fact("mean over examples of each score; null where it does not apply")
+    scores: Mapping[str, float | None] = fact("mean over examples of each score; null if it does not apply")
     deviations: Mapping[str, float | None] = fact("standard deviation over examples of each score")
     uniform: Mapping[str, float | None] = fact("score of uniform attention on each part", key="even")
-    ablation: Mapping[str, Drop] = fact("effect of ablating the head, by kind of ablation: zero, mean, ...")
+    ablation: Mapping[str, Drop] = fact("cost of ablating the head, by kind of ablation: zero, mean, ...")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +175,9 @@ class Prunable:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HeadAnalysis(Document):
-    """Everything that was found about the heads of a run; `hw.heads(run)` makes it."""
+    """All results about the heads of a run; `hw.heads(run)` returns it."""
 
-    settings: Settings | None = fact("options of the analysis", optional=True)
+    settings: Settings | None = fact("settings of the analysis", optional=True)
     form: int = fact("version of this document", default=FORM)
     run: str = fact("run directory")
     step: int = count("step of the checkpoint")
@@ -189,21 +188,21 @@ class HeadAnalysis(Document):
     n: int = count("examples analysed")
     sizes: Sizes = fact("examples of each part")
     seconds: Mapping[str, float] = fact("time of each part", unit="s")
-    warnings: tuple[str, ...] = fact("remarks on the verdicts")
+    warnings: tuple[str, ...] = fact("warnings about the verdicts")
     unit_of_drops: str = fact("unit of drops", default="points of whole-answer accuracy (100 = everything)")
     metric: Metric | None = fact("real-valued metric that drops are of; none for whole answers", optional=True)
     baseline: Baseline = fact("the model without ablation")
     definitions: Mapping[str, str] = fact("meaning, formula and worked example of each score")
-    family: int = count("number of claims in the correction of the single-ablation verdicts")
+    family: int = count("number of claims in the correction of single-ablation verdicts")
     without_source: int = count(
         "examples without another of the same lengths, which resample ablation leaves unchanged", key="without_donor"
     )
     heads: tuple[Head, ...] = fact("every head")
     prunable: Mapping[str, Prunable] = fact("heads that can be removed one at a time, by kind of ablation")
     joint: JointAblation = fact("heads ablated together")
-    interventions: Patching = fact("activation patching between examples that differ in one thing")
+    interventions: Patching = fact("activation patching between examples that differ in one property")
     error_analysis: ErrorAnalysis = fact("which examples fail", key="anatomy")
-    parts: Mapping[str, Finding] = fact("what the other analyses found", default={}, further=further)
+    parts: Mapping[str, Finding] = fact("results of the other analyses", default={}, further=further)
     capture: Capture = fact("attention weights on a few examples and on average")
     checks: Checks = fact("self-checks of the instruments")
 
@@ -216,7 +215,7 @@ class HeadAnalysis(Document):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of attention that the model has heads of."""
+        """The kinds of attention in the model."""
         return list(dict.fromkeys(head.kind for head in self.heads))
 
     def head(self, name: str) -> Head:
@@ -227,20 +226,20 @@ class HeadAnalysis(Document):
         return found[name]
 
     def part(self, kind: type[F]) -> F | None:
-        """What one of the other analyses found; None where it was not made or is not defined."""
+        """The result of one of the other analyses; None if it was not made or does not apply."""
         return next((part for part in self.parts.values() if isinstance(part, kind)), None)
 
     @property
     def findings(self) -> list[Finding]:
-        """What every analysis of several heads found, in the order of the document."""
+        """The results of all analyses of several heads, in the order of the document."""
         return [self.joint, self.interventions, self.error_analysis, *self.parts.values(), self.checks]
 
     def doubts(self) -> list[str]:
-        """Why the analysis must not be believed, each reason in words; empty where all is well."""
+        """The reasons not to trust the analysis, in words; empty if there are none."""
         return [reason for finding in self.findings for reason in finding.doubts()]
 
     def top(self, count: int = 5, kind: str = "zero") -> list[tuple[str, float]]:
-        """The heads whose loss costs most, with the drop in points."""
+        """The heads with the largest drops, in points."""
         drops = [(head.name, head.ablation[kind].drop) for head in self.heads]
         return sorted(drops, key=lambda pair: -pair[1])[:count]
 
@@ -265,7 +264,7 @@ class HeadAnalysis(Document):
 
 @runtime_checkable
 class Analysed(Protocol):
-    """A run directory, as far as a reader needs it."""
+    """The part of a run directory that a reader needs."""
 
     @property
     def path(self) -> Path: ...
@@ -274,5 +273,5 @@ class Analysed(Protocol):
 
 
 def read_heads(run: Analysed, step: int | None = None) -> HeadAnalysis | None:
-    """What `headway heads` found about a run, or None; a file that does not fit is refused with the path inside it."""
+    """The head analysis of a run, or None; raises with the path inside the file if it does not fit."""
     return run.read_result(HeadAnalysis, "heads", step)

@@ -1,4 +1,4 @@
-"""What several seeds say together about heads, and analysis/heads.json of a study. The seed is the unit everywhere."""
+"""Heads over several seeds, and analysis/heads.json of a study. The seed is the unit everywhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ class OverSeeds:
     mean: float = fact("mean over seeds")
     median: float | None = fact("median over seeds; null in documents of earlier versions", default=None)
     interval: Interval | None = fact("95 % interval of the median; null under six seeds")
-    errors: tuple[str, ...] | None = fact("sources of error that the interval covers: seeds, examples", default=None)
+    errors: tuple[str, ...] | None = fact("errors in the interval: of seeds, and of examples", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatesOverSeeds:
-    """A rate of every seed. They lie near 0 or near 1, so that their mean would be no seed's rate."""
+    """A rate of every seed. Rates are near 0 or near 1, so a mean would describe no seed."""
 
     values: tuple[float, ...] = fraction("every seed's rate")
     above: int = count("seeds above the upper limit")
@@ -44,16 +44,16 @@ class PrunableOverSeeds:
 class RoleOverSeeds:
     """Heads with one role."""
 
-    heads: OverSeeds = fact("number of heads with this role in a seed")
-    drop: OverSeeds = fact("mean drop of these heads, in the seeds that have any", unit="points")
+    heads: OverSeeds = fact("number of heads of a seed with this role")
+    drop: OverSeeds = fact("mean drop of these heads, over the seeds that have any", unit="points")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetOverSeeds:
-    """Heads that were chosen one at a time, and what they cost together."""
+    """Heads that were chosen one at a time, and their joint cost."""
 
-    heads: OverSeeds = fact("how many there are")
-    drop_together: OverSeeds = fact("joint drop of all of them", unit="points")
+    heads: OverSeeds = fact("number of heads")
+    drop_together: OverSeeds = fact("accuracy lost without all of them", unit="points")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +62,18 @@ class RemovableOverSeeds:
 
     limit: float = fact("limit of the drop", unit="points")
     heads: OverSeeds = fact("heads in the set")
-    drop: OverSeeds = fact("their joint drop on examples not used for choosing", unit="points")
-    sum_of_single_drops: OverSeeds = fact("sum of the single drops of the set", unit="points")
+    drop: OverSeeds = fact("accuracy lost without them, on examples not used for the choice", unit="points")
+    sum_of_single_drops: OverSeeds = fact("sum of the single drops", unit="points")
     alone_under_limit: SetOverSeeds = fact("all heads whose own drop is under the limit")
-    adding_up: SetOverSeeds = fact("the largest set whose single drops sum to less than the limit")
+    adding_up: SetOverSeeds = fact("the most heads whose single drops sum to less than the limit")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlOverSeeds:
     """The control of one group of heads."""
 
-    changed: RatesOverSeeds = fact("share in which the answer token changes although it should not")
-    digits: RatesOverSeeds = fact("how often the digits move")
+    changed: RatesOverSeeds = fact("rate at which the answer token changes, which should be 0")
+    digits: RatesOverSeeds = fact("rate at which the digits change")
     readings: Mapping[str, int] = count("seeds with each reading")
 
 
@@ -87,11 +87,11 @@ class ControlsOverSeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastOverSeeds:
-    """Activation patching between pairs that differ in one thing."""
+    """Activation patching between pairs that differ in one property."""
 
-    name: str = fact("what differs")
+    name: str = fact("the property that differs")
     about: str = fact("carry or digits")
-    seeds: int = count("seeds whose model gets some pair right")
+    seeds: int = count("seeds whose model answers some pair correctly")
     strongest: Mapping[str, RatesOverSeeds] = fact("rate of the strongest head of each kind of attention")
     together: Mapping[str, RatesOverSeeds] = fact("rate of all heads of each site and kind of attention at once")
     control: ControlsOverSeeds | None = fact("controls, where the contrast has them", optional=True)
@@ -103,7 +103,7 @@ Correlations = Mapping[str, OverSeeds | Mapping[str, Mapping[str, OverSeeds]]]
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsTogether:
-    """What several seeds of one recipe say together; heads are matched by rank or by role, never by index."""
+    """Several seeds of one recipe; heads are matched by rank or by role, never by index."""
 
     seeds: int = count("number of seeds")
     runs: tuple[str, ...] = fact("their run directories")
@@ -114,7 +114,7 @@ class HeadsTogether:
     )
     prunable: Mapping[str, PrunableOverSeeds] = fact("heads that can be removed one at a time, by kind of ablation")
     by_rank: Mapping[str, tuple[OverSeeds, ...]] = fact(
-        "drop of the head that costs most, the next, ... of each kind of attention (zero ablation)", unit="points"
+        "drops of the heads in decreasing order, by kind of attention (zero ablation)", unit="points"
     )
     by_role: Mapping[str, RoleOverSeeds] = fact("heads of each role")
     by_layer: Mapping[str, OverSeeds] = fact("largest drop at each site (zero ablation)", unit="points")
@@ -136,10 +136,10 @@ class SeveralHeads(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """The largest set that was chosen to go together for the smallest limit."""
+    """The largest removable set for the smallest limit."""
 
     limit: float = fact("limit of the drop", unit="points")
-    n: int = count("examples on which the drop is measured")
+    n: int = count("examples for the drop")
     heads: tuple[str, ...] = fact("names of the heads")
     drop: float = fact("accuracy lost", unit="points")
     drop_interval: Interval = fact("95 % interval of the drop", unit="points")
@@ -149,38 +149,38 @@ class Removed:
 
 @dataclass(frozen=True, kw_only=True)
 class Mover:
-    """A head that moves a carry when it is patched."""
+    """A head that flips a carry when it is patched."""
 
     head: str = fact("name of the head")
-    rate: float = fraction("rate")
+    rate: float = fraction("flip rate")
     interval: Interval = fraction("95 % interval of the rate")
-    control: Control | None = fact("its control, where there is one", optional=True)
+    control: Control | None = fact("its control, if there is one", optional=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovedCarry:
-    """A carry, and the single heads that move it most often."""
+    """A carry, and the single heads that flip it most often."""
 
     name: str = fact("which carry")
-    n: int = count("pairs on which the rates are measured")
-    chosen_on_n: int | None = count("other pairs, on which the heads were chosen", optional=True)
+    n: int = count("pairs for the rates")
+    chosen_on_n: int | None = count("other pairs, used to choose the heads", optional=True)
     heads: tuple[Mover, ...] = fact("the heads")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunHeads:
-    """A run's heads in short."""
+    """The heads of a run in short."""
 
     run: str = fact("name of the run")
     n: int = count("examples analysed")
     accuracy: float = fraction("accuracy of the whole model", key="exact_match", formerly=("accuracy",))
     heads: int = count("heads of the model")
-    verdicts: Mapping[str, int] = count("number of heads of each verdict")
-    removable: Removed = fact("sets chosen for joint removal")
-    sufficient: tuple[str, ...] = fact("heads that are sufficient at the smallest limit")
-    carry: tuple[MovedCarry, ...] = fact("heads that move each carry")
-    real_disagreements: int = count("failed instrument checks that rounding cannot explain")
-    failed_checks: tuple[str, ...] = fact("failed instrument checks, in words", default=())
+    verdicts: Mapping[str, int] = count("heads of each verdict")
+    removable: Removed = fact("largest removable set")
+    sufficient: tuple[str, ...] = fact("heads that suffice for an accuracy within the smallest limit")
+    carry: tuple[MovedCarry, ...] = fact("heads that flip each carry")
+    real_disagreements: int = count("disagreements of the instruments that rounding cannot explain")
+    failed_checks: tuple[str, ...] = fact("failed self-checks of the instruments, in words", default=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,4 +189,4 @@ class HeadsStudy(Document):
 
     form: Literal[1] = fact("version of this document", default=1)
     runs: tuple[RunHeads, ...] = fact("every run whose heads were analysed")
-    together: HeadsTogether | None = fact("the seeds of a study of one combination, together", optional=True)
+    together: HeadsTogether | None = fact("summary over seeds, for a study of one combination", optional=True)

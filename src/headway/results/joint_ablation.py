@@ -1,4 +1,4 @@
-"""Heads ablated together: elimination, removable sets, Shapley values and pairs. Part of heads.json."""
+"""Heads ablated together: elimination, removable sets, Shapley values and pairs; part of heads.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from headway.results.analyses import Finding, View
 from headway.results.schema import Interval, count, fact, fraction
 
 SHOWN_PAIRS = 3
-"""Pairs that the explorer shows."""
+"""Pairs in the explorer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A model without some heads against the whole model, on the same examples."""
+    """A model without some heads compared with the full model, on the same examples."""
 
     accuracy: float = fraction("accuracy without the heads", key="exact_match", formerly=("accuracy",))
     interval: Interval = fraction("95 % interval of the accuracy (Wilson)")
@@ -22,39 +22,39 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSet(Comparison):
-    """Heads that were chosen on other examples, and what ablating them, or all others, costs."""
+    """Heads that were chosen on other examples, and the cost of ablating them, or all others."""
 
     heads: tuple[str, ...] = fact("names of the heads")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Comparison):
-    """One step of backward elimination, reported on the half that did not choose the order."""
+    """One step of backward elimination, measured on the half that was not used for the order."""
 
     left: int = count("heads left")
     removed: str | None = fact("head removed last; null before the first step")
-    accuracy_when_chosen: float = fraction("accuracy on the half used for choosing the order", key="chosen_on")
+    accuracy_when_chosen: float = fraction("accuracy on the half used for the order", key="chosen_on")
     sum_of_single_drops: float = fact("sum of the single drops of the removed heads", unit="points", key="promised")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elimination:
-    """Greedy backward elimination: the head that costs least goes, until none is left."""
+    """Greedy backward elimination: the head that costs least is removed, until none is left."""
 
     kind: str = fact("kind of ablation")
-    n_chosen_on: int = count("examples that the order was chosen on")
-    n_reported_on: int = count("other examples, on which accuracies and drops are measured")
+    n_chosen_on: int = count("examples used for the order")
+    n_reported_on: int = count("other examples, used for accuracies and drops")
     steps: tuple[Step, ...] = fact("from all heads to none")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removable(HeadSet):
-    """The largest set of the elimination order whose drop was under a limit where it was chosen."""
+    """The largest set of the elimination order with a drop under the limit on the examples of the choice."""
 
     limit: float = fact("limit of the drop", unit="points")
     sum_of_single_drops: float = fact("sum of the single drops of the set", unit="points")
     alone_under_limit: HeadSet = fact("all heads whose own drop is under the limit, ablated together")
-    adding_up: HeadSet = fact("the largest set whose single drops sum to less than the limit, ablated together")
+    adding_up: HeadSet = fact("the most heads whose single drops sum to less than the limit, ablated together")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +68,13 @@ class Credit:
 
 @dataclass(frozen=True, kw_only=True)
 class Shapley:
-    """Shapley values of some heads, the others staying: exact over all subsets, or sampled orders."""
+    """Shapley values of some heads with the others kept: exact over all subsets, or over sampled orders."""
 
     exact: bool = fact("whether every subset was run")
-    permutations: int | None = count("orders sampled, where it is not exact", optional=True)
+    permutations: int | None = count("sampled orders, if not exact", optional=True)
     subsets: int = count("subsets that were run")
     n: int = count("examples")
-    values: tuple[Credit, ...] = fact("one value a head")
+    values: tuple[Credit, ...] = fact("one value per head")
     smallest_sufficient: HeadSet | None = fact(
         "the smallest set of these heads that loses less than a point, if every subset was run; chosen on every other "
         "example, measured on the rest",
@@ -84,10 +84,10 @@ class Shapley:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two heads: what each costs alone and both together."""
+    """Two heads: the drop of each alone and of both together."""
 
     heads: tuple[str, str] = fact("names of the heads")
-    alone: tuple[float, float] = fact("drop without each", unit="points")
+    alone: tuple[float, float] = fact("drop without each head", unit="points")
     together: float = fact("drop without both", unit="points")
     together_interval: Interval = fact("95 % interval of the drop without both", unit="points")
     verdict_together: str = fact("verdict on the drop without both")
@@ -98,14 +98,14 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Interactions of pairs of heads, the strongest first."""
+    """Interactions of pairs of heads, strongest first."""
 
     n: int = count("examples")
-    tested: int = count("pairs that were measured")
+    tested: int = count("measured pairs")
     pairs: tuple[Pair, ...] = fact("the strongest 40")
 
     def redundant(self, alpha: float = 0.05) -> list[Pair]:
-        """Pairs found to interact positively: each costs more once the other is gone."""
+        """Pairs with a significant positive interaction: each costs more without the other."""
         return [pair for pair in self.pairs if pair.interaction > 0 and pair.p_holm < alpha]
 
 
@@ -115,12 +115,12 @@ class JointAblation(Finding):
 
     elimination: Elimination = fact("backward elimination")
     removable: tuple[Removable, ...] = fact("the largest removable set for each limit")
-    sufficient: HeadSet = fact("the heads left at the smallest limit, and the drop when all others are ablated")
+    sufficient: HeadSet = fact("the heads left at the smallest limit, and the cost of ablating all others")
     shapley: Mapping[str, Shapley] = fact("Shapley values by kind of attention, and over `all` heads")
     pairs: Pairs = fact("interactions of pairs")
 
     def view(self) -> "SetsAndPairs":
-        """The heads that are enough, and the most redundant pairs of those that surely are."""
+        """The sufficient heads, and the pairs with the largest significant redundancy."""
         redundant = sorted(self.pairs.redundant(), key=lambda pair: -pair.interaction)[:SHOWN_PAIRS]
         pairs = [RedundantPair(one.heads, one.alone, one.together, one.interaction, one.p_holm) for one in redundant]
         return SetsAndPairs(EnoughHeads(self.sufficient.heads, self.sufficient.accuracy), tuple(pairs))

@@ -1,4 +1,4 @@
-"""lengths.json of a run, and what several seeds of one recipe say together: accuracy against length."""
+"""lengths.json of a run: accuracy against length; and its summary over several seeds of one recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from headway.results.schema import Document, Interval, count, fact, fraction
 
 @dataclass(frozen=True, kw_only=True)
 class DifficultyBin:
-    """Examples whose difficulty lies in one range of values."""
+    """Examples with a difficulty in one range."""
 
     low: int = fact("smallest value of the range", key="from")
     high: int = fact("largest value of the range", key="value")
@@ -26,12 +26,12 @@ class DifficultyBin:
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How autoregressive decoding of a sample agrees with the teacher-forced pass."""
+    """The agreement of greedy decoding with the teacher-forced pass, on a sample."""
 
     n: int = count("answers decoded")
     wrong: int = count("decoded answers that are wrong")
     disagreements: int = count("decoded answers that differ from the teacher-forced pass")
-    real_disagreements: int = count("those that differ by more than a near-tie of logits")
+    real_disagreements: int = count("disagreements larger than a near-tie of logits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,8 @@ class LengthRow:
     set_name: str = fact("set of examples; for sortedness named after its negatives", key="negatives")
     trained: bool = fact("whether the length is within the training range")
     n: int = count("examples measured")
-    whole: bool = fact("whether every member of the set was measured", default=False)
-    exhausted: bool = fact("whether the set had fewer unseen examples than asked for", default=False)
+    whole: bool = fact("whether the whole set was measured", default=False)
+    exhausted: bool = fact("whether the set had fewer unseen examples than requested", default=False)
     wrong: int = count("wrong answers")
     accuracy: float = fraction("share of right answers (for sequences: exact match)")
     interval: Interval = fraction("95 % Wilson interval of the accuracy")
@@ -52,18 +52,18 @@ class LengthRow:
     answer_shares: Mapping[str, float] | None = fraction("share of each answer given; null for sequences", default=None)
     target_shares: Mapping[str, float] | None = fraction("share of each right answer; null for sequences", default=None)
     one_class: bool = fact("whether one class is right for every example", default=False)
-    constant: str | None = fact("the only answer given, although the right answers differ", default=None)
+    constant: str | None = fact("the only answer given, if several are right", default=None)
     decoded: Decoding | None = fact("check by decoding; null for classifiers", default=None)
     wrong_examples: tuple[WrongExample, ...] = fact("the first wrong answers", default=())
-    by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by difficulty features of the example", default={})
+    by: Mapping[str, tuple[DifficultyBin, ...]] = fact("accuracy by feature of difficulty", default={})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The checkpoint that was measured."""
+    """The measured checkpoint."""
 
     step: int = count("training step", unit="steps")
-    chosen_on: str = fact("why it is this checkpoint")
+    chosen_on: str = fact("reason for this checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +76,15 @@ class TrainingRange:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantAnswer:
-    """One answer to everything."""
+    """A constant answer."""
 
     answer: str = fact("the answer")
-    start: int = fact("tested length from which on this is the only answer", key="from")
+    start: int = fact("tested length from which it is the only answer", key="from")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths(Document):
-    """What was measured of one run against length; `hw.lengths(run)` returns it."""
+    """Accuracy of one run against length; `hw.lengths(run)` returns it."""
 
     form: Literal[1] = fact("version of this document", default=1)
     task: str = fact("task of the run")
@@ -92,14 +92,14 @@ class Lengths(Document):
     seed: int = fact("seed of the run")
     encoding: str = fact("positional encoding")
     pooling: str | None = fact("pooling of a classifier", default=None)
-    negatives_trained: str | None = fact("set that training examples resemble", default=None)
-    checkpoint: Checkpoint = fact("checkpoint that was measured")
-    unit: str = fact("what a length counts")
+    negatives_trained: str | None = fact("set with the negatives of training", default=None)
+    checkpoint: Checkpoint = fact("measured checkpoint")
+    unit: str = fact("unit of lengths")
     training: TrainingRange = fact("training lengths")
-    asked: tuple[int, ...] | None = fact("lengths asked for; null for the task's own", key="at", default=None)
-    n: int = count("examples asked for, of each set at each length")
-    whole: int | None = fact("sets with at most this many members are measured whole", default=None)
-    threshold: float = fraction("accuracy that the lower end of the interval must reach for a length to be held")
+    asked: tuple[int, ...] | None = fact("requested lengths; null for the task's default", key="at", default=None)
+    n: int = count("requested examples of each set at each length")
+    whole: int | None = fact("sets of at most this many examples are measured completely", default=None)
+    threshold: float = fraction("lower bound of the accuracy from which a length is held")
     confidence: float = fraction("confidence of the intervals", default=0.95)
     rows: tuple[LengthRow, ...] = fact("accuracy of each set at each length", key="lengths", some=True)
     held: Mapping[str, int] = fact("length held on each set", formerly=("certified",), some=True)
@@ -107,13 +107,13 @@ class Lengths(Document):
     length_held: int = count("smallest length held over the sets", formerly=("certified_length",))
     certified: Mapping[str, int] = fact("largest length up to which every tested length is held, by set", default={})
     certified_length: int | None = fact("smallest of these", default=None)
-    constant: ConstantAnswer | None = fact("the one answer of a model that gives only one", default=None)
-    positions: Positions | None = fact("findings about the positional encoding", default=None)
+    constant: ConstantAnswer | None = fact("the answer of a model with a constant answer", default=None)
+    positions: Positions | None = fact("analysis of the positional encoding", default=None)
     mechanism: Mechanism | None = fact("heads compared across lengths, if requested", default=None)
 
     @property
     def sets(self) -> list[str]:
-        """The sets that were measured, in the document's order."""
+        """The measured sets, in the document's order."""
         return list(dict.fromkeys(row.set_name for row in self.rows))
 
     def of_set(self, name: str) -> dict[int, LengthRow]:
@@ -121,7 +121,7 @@ class Lengths(Document):
         return {row.length: row for row in self.rows if row.set_name == name}
 
     def at(self, length: int, set_name: str | None = None) -> LengthRow:
-        """The row of a set (the first one unless named) at a length."""
+        """The row of a set (default: the first) at a length."""
         name = set_name or self.rows[0].set_name
         rows = {(row.set_name, row.length): row for row in self.rows}
         if (name, length) not in rows:
@@ -136,12 +136,12 @@ class Lengths(Document):
 
     @property
     def is_class(self) -> bool:
-        """Whether answers are classes, so that some accuracy is chance."""
+        """Whether answers are classes."""
         return any(row.answer_shares for row in self.rows)
 
     @property
     def disagrees(self) -> bool:
-        """Whether decoding differs from the teacher-forced pass, so that no accuracy can be trusted."""
+        """Whether decoding differs from the teacher-forced pass by more than rounding, so that no accuracy is valid."""
         return any(row.decoded is not None and row.decoded.real_disagreements > 0 for row in self.rows)
 
     def _repr_html_(self) -> str:
@@ -169,20 +169,20 @@ class HeldOverSeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How many seeds hold to a multiple of the longest training length."""
+    """The number of seeds that hold a multiple of the longest training length."""
 
     times: int = fact("the multiple")
     length: int = fact("that length", unit="the document's unit")
-    seeds: int = fact("seeds that hold to it")
+    seeds: int = fact("seeds that hold it")
     share: float = fraction("their share")
     interval: Interval = fraction("95 % Clopper-Pearson interval of the share")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetOverSeeds(HeldOverSeeds):
-    """The same on one set, with the multiples that were tested."""
+    """The lengths held on one set, with the tested multiples."""
 
-    reach: tuple[Reach, ...] = fact("seeds that hold to multiples of the training length")
+    reach: tuple[Reach, ...] = fact("seeds that hold multiples of the training length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,12 +200,12 @@ class RowOverSeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSummary:
-    """What several seeds of one recipe say together; the seed is the unit."""
+    """Accuracy against length over several seeds of one recipe; the seed is the unit."""
 
     n_seeds: int = count("number of seeds")
     seeds: tuple[int, ...] = fact("the seeds")
     descriptive: bool = fact("whether there are too few seeds for an interval")
-    constant_seeds: int = count("seeds that give one answer to everything")
+    constant_seeds: int = count("seeds with a constant answer")
     length_held: HeldOverSeeds = fact("smallest length held over the sets", formerly=("certified_length",))
     sets: Mapping[str, SetOverSeeds] = fact("length held on each set")
     rows: tuple[RowOverSeeds, ...] = fact("accuracy of each set at each length", key="lengths")
@@ -213,7 +213,7 @@ class SeedSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralLengths(Document):
-    """lengths.json of several runs that were measured by one command."""
+    """lengths.json of several runs that one command measured."""
 
     runs: tuple[Lengths, ...] = fact("each run's document")
-    together: SeedSummary | None = fact("what they say together; null unless they are seeds of one recipe")
+    together: SeedSummary | None = fact("summary over seeds; null unless they are seeds of one recipe")

@@ -16,7 +16,7 @@ NOT_SHOWN: Claim = "not shown"
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """Right and wrong answers to some examples."""
+    """Right and wrong answers on some examples."""
 
     n: int = count("examples")
     wrong: int = count("wrong answers")
@@ -26,19 +26,19 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class Rise(Counted):
-    """Accuracy after a change, against the accuracy before on the same examples."""
+    """Accuracy after a change, compared with the accuracy before on the same examples."""
 
     rise: float = fact("accuracy gained", unit="points")
     rise_interval: Interval = fact("interval of the gain at the check's confidence", unit="points")
     failures: int | None = count("examples that were wrong before; null in documents of earlier versions", default=None)
     failures_repaired: int | None = count("those that are right after", default=None)
-    share_repaired: float | None = fraction("their share; null where nothing failed", default=None)
+    share_repaired: float | None = fraction("their share; null if nothing failed", default=None)
     share_repaired_interval: Interval | None = fraction("Wilson interval of that share", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crops(Rise):
-    """Crops of training length out of the same sequences."""
+    """Crops of training length from the same sequences."""
 
     margin: float = fact("mean margin of the right answer", unit="logits")
     margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
@@ -54,7 +54,7 @@ class ModelAtLength(Counted):
     margin_interval: Interval = fact("95 % interval of the margin", unit="logits")
     n_attention: int = count("examples whose attention was recorded")
     crops: Crops | None = fact(
-        "crops of the reference length; null if a crop is not a valid example", key="pieces", default=None
+        "crops of the reference length; null if a crop is not an example", key="pieces", default=None
     )
 
 
@@ -64,9 +64,9 @@ class Compared:
 
     value: float = fact("mean over examples, normalised for length")
     interval: Interval = fact("95 % interval of the mean")
-    n: int = count("examples that have the number")
+    n: int = count("examples with this number")
     before: float | None = fact("the number at the reference; null at the reference itself")
-    change: float | None = fact("change that length alone does not explain")
+    change: float | None = fact("distance from the value expected by length alone")
     change_interval: Interval | None = fact("95 % interval of the change")
     p_holm: float | None = fraction("Holm-adjusted p of a change larger than the limit")
     changed: bool = fact("whether it has changed significantly by more than the limit")
@@ -74,7 +74,7 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Compared):
-    """Where a head attends."""
+    """What a head attends to."""
 
     share: float = fact("attention on the part; for entropy its share of the largest possible")
     even: float | None = fact("the same share for uniform attention; null for entropy")
@@ -84,7 +84,7 @@ class Score(Compared):
 
 @dataclass(frozen=True, kw_only=True)
 class Effect(Compared):
-    """What is lost when a head is ablated; values are shares of the margin at the reference."""
+    """The effect of ablating a head; values are shares of the margin at the reference."""
 
     accuracy: float = fraction("accuracy without the head")
     drop: float = fact("accuracy lost", unit="points")
@@ -96,13 +96,13 @@ class HeadAcrossLengths:
     """One head at every length, in the order of the document's lengths."""
 
     head: str = fact("name of the head")
-    scores: Mapping[str, tuple[Score | None, ...]] = fact("attention scores; null where none was recorded")
+    scores: Mapping[str, tuple[Score | None, ...]] = fact("attention scores; null if none was recorded")
     effects: Mapping[str, tuple[Effect, ...]] = fact("ablation effects by kind of ablation")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A number of a head at a length, against the longest training length."""
+    """A number of a head at a length, compared with the longest training length."""
 
     head: str = fact("name of the head")
     about: Literal["attention", "effect"] = fact("kind of number")
@@ -110,7 +110,7 @@ class Change:
     length: int = fact("length", unit="the document's unit")
     before: float = fact("value at the reference")
     after: float = fact("value at the length")
-    change: float = fact("change that length alone does not explain")
+    change: float = fact("distance from the value expected by length alone")
     interval: Interval = fact("95 % interval of the change")
     p: float = fraction("p of a change larger than the limit")
     p_holm: float = fraction("the same, Holm-adjusted over all comparisons", default=1.0)
@@ -118,7 +118,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The smallest changes that count."""
+    """The smallest relevant changes."""
 
     attention: float = fact("of an attention score")
     effect: float = fact("of an effect, as a share of the margin at the reference")
@@ -126,7 +126,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Sham(Rise):
-    """A sham repair: it takes as much away from the same heads without restoring where they attend."""
+    """A sham repair: it disturbs the same heads as much, without restoring their attention."""
 
     repair_above: float = fact("accuracy of the repair minus that of the sham", unit="points")
     repair_above_interval: Interval = fact("its interval", unit="points")
@@ -134,7 +134,7 @@ class Sham(Rise):
 
 @dataclass(frozen=True, kw_only=True)
 class Equivalence:
-    """Whether the repaired accuracy is that of the training length: two one-sided tests."""
+    """Whether the repaired accuracy equals that of the training length: two one-sided tests."""
 
     difference: float = fact("repaired accuracy minus that of the reference", unit="points")
     interval: Interval = fact("interval of the difference", unit="points")
@@ -144,16 +144,16 @@ class Equivalence:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """Some heads made to attend as at the training length."""
+    """Heads that are made to attend as at the training length."""
 
     repair: RepairKind = fact("how attention is repaired")
     who: str = fact("which heads, in words")
     heads: tuple[str, ...] = fact("names of the heads")
     at: Rise = fact("at the failing length")
     control: Rise = fact("at the reference")
-    sham: Sham | None = fact("the sham repair; null where the repair does not help", default=None)
+    sham: Sham | None = fact("the sham repair; null if the repair does not help", default=None)
     equivalence: Equivalence | None = fact("against the reference; null in earlier versions", default=None)
-    claim: Claim = fact("what the repair shows", default="not shown")
+    claim: Claim = fact("claim that the repair supports", default="not shown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,23 +163,23 @@ class Check:
     length: int = fact("the failing length", unit="the document's unit")
     looking_elsewhere: tuple[str, ...] = fact("heads whose attention changed up to that length", default=())
     confidence: float = fact("confidence of the intervals, over all repairs", default=0.95)
-    helps: float = fact("smallest gain that counts as helping", unit="points", default=1.0)
+    helps: float = fact("smallest gain of a repair that helps", unit="points", default=1.0)
     equivalent_within: float = fact("margin of the equivalence test", unit="points", default=2.0)
     repairs: tuple[Repair, ...] = fact("the repairs tried")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(Document):
-    """What was found about the heads of a run against length."""
+    """The heads of a run compared across lengths."""
 
     form: Literal[1] = fact("version of this document", default=1)
     set_name: str = fact("set of examples", key="set")
-    unit: str = fact("what a length counts")
+    unit: str = fact("unit of lengths")
     reference: int = fact("longest training length", unit="the document's unit")
-    large: Limits = fact("smallest changes that count")
+    large: Limits = fact("smallest relevant changes")
     alpha: float = fact("level of the tests", default=0.05)
-    family: int = count("number of comparisons in Holm's correction")
-    definitions: Mapping[str, str] = fact("what each score means")
+    family: int = count("comparisons in Holm's correction")
+    definitions: Mapping[str, str] = fact("definition of each score")
     lengths: tuple[ModelAtLength, ...] = fact("the whole model at each length")
     heads: tuple[HeadAcrossLengths, ...] = fact("every head at each length")
     changes: tuple[Change, ...] = fact("significant changes, the first to change first")
@@ -193,7 +193,7 @@ class Mechanism(Document):
         return next(row for row in self.lengths if row.length == length)
 
     def place(self, length: int) -> int:
-        """Where a length stands in the lists of a head."""
+        """The index of a length in the lists of a head."""
         return [row.length for row in self.lengths].index(length)
 
     def head(self, name: str) -> HeadAcrossLengths:

@@ -1,4 +1,4 @@
-"""The page that says what is in every result file, made from the types: `python -m headway.results.page`."""
+"""Writes docs/result-files.md from the result types: `python -m headway.results.page`."""
 
 from collections.abc import Iterator
 from inspect import getdoc
@@ -42,7 +42,7 @@ SAME = {
     Diagnoses: {"runs[]": DIAGNOSIS},
     Exhibit: {"controls[]": DIAGNOSIS},
 }
-"""Parts whose fields stand elsewhere on the page."""
+"""Parts whose fields are described elsewhere on the page."""
 LEAD = """# Result files
 
 The meaning of every field of a result file. This page is generated from the types in `src/headway/results/` by
@@ -76,7 +76,7 @@ def section(file: str, kind: type) -> Iterator[str]:
 
 
 def told_elsewhere() -> set[str]:
-    """The fields of a split's evaluation and of a run's lengths.json and doctor.json, which others hold too."""
+    """The fields of a split's evaluation and of a run's lengths.json and doctor.json, which other files contain too."""
     split = {path.removeprefix("train.") for path, *_ in described(Evaluations) if path.startswith("train.")}
     return split | {path for kind in (Lengths, Diagnosis) for path, *_ in described(kind)}
 

@@ -1,4 +1,4 @@
-"""proof.json: is a model right on every input of every length, and why it can be said."""
+"""proof.json: whether a model is right on every input of every length, and the evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ class Counterexample:
     """An input that the model itself answers wrongly."""
 
     example: str = fact("the input with its right answer")
-    answered: str = fact("what the model answered")
+    answered: str = fact("the model's answer")
     tokens: tuple[int, ...] = fact("the input's tokens")
     length: int = fact("length of the input", unit="elements, or digits of the longer number")
     margin: float = fact(
-        "logit of the right answer minus that of the best wrong one, at the wrong token", unit="logits"
+        "logit of the right answer less that of the best wrong one, at the first wrong token", unit="logits"
     )
-    link: str | None = fact("fragment to append to the address of the explorer page", default=None)
+    link: str | None = fact("URL fragment that opens it in the explorer", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounding:
-    """How far the model's own fp32 arithmetic can be from the proof's."""
+    """Bounds of the difference between the model's fp32 arithmetic and the proof's."""
 
     allowance: float = fact("subtracted from the smallest margin", unit="logits")
-    measured: float = fact("largest observed difference on inputs computed both ways", unit="logits")
-    inputs: int = count("inputs that were computed both ways")
+    measured: float = fact("largest difference measured on inputs computed both ways", unit="logits")
+    inputs: int = count("inputs computed both ways")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof(Document):
     """Whether a model is right on every input of every length.
 
-    A certificate: `headway prove --check` finds its claims again with other code.
+    This is a certificate: `headway prove --check` verifies its claims with independent code.
     """
 
     form: Literal[1] = fact("version of this document", default=1)
@@ -44,20 +44,18 @@ class Proof(Document):
     run: str = fact("the run directory")
     seed: int = fact("seed of the run")
     answer: Answer = fact("proved, counterexample or undecided")
-    scope: str = fact("scope of the answer: the inputs it covers, in words")
+    scope: str = fact("the inputs that the answer covers, in words")
     method: str = fact("how contexts were enumerated and bounded, in words")
-    contexts: int = count("local contexts that were examined, one by one or by a bound")
+    contexts: int = count("local contexts examined, one by one or by a bound")
     contexts_by_kind: Mapping[str, int] = fact("the same by kind of context", default={})
     smallest_margin: float | None = fact(
         "smallest margin, or lower bound of it, in the proof's arithmetic", unit="logits"
     )
-    worst_context: str | None = fact("where that margin is, in words", default=None)
-    rounding: Rounding | None = fact(
-        "allowance for the model's own arithmetic; null where nothing is proved", default=None
-    )
+    worst_context: str | None = fact("context of that margin, in words", default=None)
+    rounding: Rounding | None = fact("allowance for the model's rounding; null if nothing is proved", default=None)
     arithmetic: str = fact("the proof's arithmetic", default="float64")
-    open_contexts: int = count("contexts that no bound decided", default=0)
-    missing: str | None = fact("why there is no answer, in words", default=None)
+    open_contexts: int = count("contexts without a sufficient bound", default=0)
+    missing: str | None = fact("what prevented an answer, in words", default=None)
     searched: int = count("inputs built from open contexts and run through the model", default=0)
     counterexamples: tuple[Counterexample, ...] = fact("inputs that the model answers wrongly", default=())
     seconds: float = fact("time taken", unit="seconds")
@@ -65,12 +63,12 @@ class Proof(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Document):
-    """What `headway prove --check` found about a certificate."""
+    """The result of `headway prove --check` for a certificate."""
 
-    certificate: str = fact("the file that was checked")
-    holds: bool = fact("whether every claim of the certificate was confirmed")
-    reasons: tuple[str, ...] = fact("why not", default=())
+    certificate: str = fact("the checked file")
+    holds: bool = fact("whether every claim of the certificate was verified")
+    reasons: tuple[str, ...] = fact("reasons if it does not hold", default=())
     contexts: int = count("contexts that the check covered")
-    smallest_margin: float | None = fact("smallest margin that the check saw", unit="logits", default=None)
-    method: str = fact("how, in words")
+    smallest_margin: float | None = fact("smallest margin found by the check", unit="logits", default=None)
+    method: str = fact("method of the check, in words")
     seconds: float = fact("time taken", unit="seconds")

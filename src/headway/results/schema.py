@@ -1,4 +1,4 @@
-"""Results as types: frozen dataclasses from plain JSON and back, with one reader and one writer for all of them.
+"""Typed results: frozen dataclasses that are read from JSON and written to it by one reader and one writer.
 
     @dataclass(frozen=True, kw_only=True)
     class Drop:
@@ -9,8 +9,8 @@
     read(Drop, {"n": 400, "drop": "x"}, "heads.json")
     InputError: heads.json: drop is "x"; a number needed
 
-What a field means and its unit stand beside it, and docs/results-files.md is made from them. A class whose form has
-changed may have a class method `upgrade`, which turns what earlier versions wrote into what is written today.
+Every field declares its meaning and unit, from which docs/result-files.md is made. A class whose form has changed may
+have a class method `upgrade`, which converts documents of earlier versions to the current form.
 """
 
 import json
@@ -51,11 +51,11 @@ def fact(
 ) -> Any:
     """A field of a result with its meaning and unit.
 
-    `key` is its name in JSON where Python's differs; `formerly` are names that documents of earlier versions have.
-    A field with a default may be missing from a document. An `optional` one is None by default, and not written then.
-    A reader refuses numbers, also inside lists, below `low` or above `high`, and an empty list or mapping where there
-    must be `some` entries. The entries of a mapping with `further` stand in JSON beside the other fields; it says which
-    names there can be, and the type of each.
+    `key` is its name in JSON if it differs from Python's; `formerly` are its names in documents of earlier versions. A
+    field with a default may be missing from a document. An `optional` field is None by default, and then not written.
+    The reader rejects numbers (also in lists) below `low` or above `high`, and with `some` an empty list or mapping.
+    The entries of a mapping with `further` are written beside the other fields; `further` gives the possible names and
+    their types.
     """
     metadata: dict[str, Any] = {
         "meaning": meaning,
@@ -75,12 +75,12 @@ def fact(
 
 
 def fraction(meaning: str, **more: Any) -> Any:
-    """A field that is a share, a rate, a p-value or an interval of one: from 0 to 1."""
+    """A field for a share, a rate, a p-value or an interval of one: from 0 to 1."""
     return fact(meaning, low=0, high=1, **more)
 
 
 def count(meaning: str, **more: Any) -> Any:
-    """A field that counts: not below 0."""
+    """A field for a count: at least 0."""
     return fact(meaning, low=0, **more)
 
 
@@ -95,7 +95,7 @@ def _names(f: Field[Any]) -> tuple[str, ...]:
 
 
 def _stays(f: Field[Any]) -> bool:
-    """Whether a field that is None is written, as null."""
+    """Whether a None field is written as null."""
     return not f.metadata.get("optional", False)
 
 
@@ -138,7 +138,7 @@ def write(value: Any) -> JsonValue:
 
 
 def member(value: Any, key: str) -> Any:
-    """What a result holds under a name of its JSON; None where it has no such field."""
+    """The value of a result under a JSON key; None if it has no such field."""
     for f in fields(value):
         item = getattr(value, f.name)
         if f.metadata.get("further") and key in item:
@@ -149,7 +149,7 @@ def member(value: Any, key: str) -> Any:
 
 
 def blank(cls: type[R], **given: Any) -> R:
-    """A result in which every fact that is not given is zero, empty or absent: for results that are made up."""
+    """A result with zero, empty or absent values for all facts that are not given; for synthetic results."""
     kinds = {f.name: types_of(cls)[f.name] for f in fields(cls) if f.default is MISSING}  # type: ignore[arg-type]
     return cls(**{name: _nothing(kind) for name, kind in kinds.items() if name not in given}, **given)
 
@@ -166,7 +166,7 @@ def _nothing(kind: Any) -> Any:
 
 
 def read(cls: type[R], value: Any, file: str) -> R:
-    """The dataclass that a document of this file holds; what does not fit is named by file and path."""
+    """Read a document into its dataclass; a value that does not fit raises with file and path."""
     try:
         found: R = _read(cls, value, "")
     except InputError as error:
@@ -207,7 +207,7 @@ def _parts(kind: Hint) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _key(kind: Any, key: str) -> Any:
-    """JSON's keys are texts; a mapping from whole numbers reads them as such."""
+    """Convert JSON's text keys of a mapping from integers."""
     return int(key) if kind is int else key
 
 
@@ -233,11 +233,11 @@ def _read_dataclass(cls: type, value: Any, where: str) -> Any:
 
 
 ROUNDING = 1e-9
-"""By so much a computed share may miss 0 or 1."""
+"""Tolerance of computed shares at 0 and 1."""
 
 
 def _check_limits(f: Field[Any], value: Any, where: str) -> None:
-    """Refuse what no measurement can give: an accuracy of 7.5, -5 examples."""
+    """Raise for impossible values, such as an accuracy of 7.5 or -5 examples."""
     low, high = f.metadata.get("low", -math.inf), f.metadata.get("high", math.inf)
     if f.metadata.get("some") and not value:
         raise InputError(f"{where} is {json.dumps(value)}; at least one entry needed")
@@ -259,7 +259,7 @@ def _read_union(kind: Any, value: Any, where: str) -> Any:
     if value is None and NoneType in options:
         return None
     others = [option for option in options if option is not NoneType]
-    if isinstance(value, Mapping):  # the likeliest type last: it is its error that is told
+    if isinstance(value, Mapping):  # the likeliest type last, because its error is raised
         others.sort(key=lambda option: -_missing(option, value))
     for option in others[:-1]:
         try:
@@ -270,7 +270,7 @@ def _read_union(kind: Any, value: Any, where: str) -> Any:
 
 
 def _missing(kind: Hint, value: JsonObject) -> float:
-    """How many of the fields that a type needs are not there."""
+    """The number of required fields of a type that are missing."""
     if not is_dataclass(kind):
         return math.inf
     needed = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
@@ -303,7 +303,7 @@ def _refuse(kind: Any, value: Any, where: str) -> None:
 
 
 def expected(kind: Any) -> str:
-    """What is allowed, in words."""
+    """The allowed values, in words."""
     if kind in ANYTHING:
         return "any value"
     origin, inner = get_origin(kind), get_args(kind)
@@ -324,11 +324,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-# What a document holds, for its page
+# Description of a document, for docs/result-files.md
 
 
 def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Path, type, unit and meaning of every field of a document, from the outside in."""
+    """Path, type, unit and meaning of every field of a document, outer fields first."""
     for f in fields(cls):
         if further := f.metadata.get("further"):
             for name, part in further().items():
@@ -346,7 +346,7 @@ def described(cls: type, path: str = "") -> Iterator[tuple[str, str, str, str]]:
 
 
 def _innermost(kind: Any) -> tuple[Any, str]:
-    """The type inside lists, mappings and options, and how a path names what is inside: `[]` or `.NAME`."""
+    """The type inside lists, mappings and options, and the suffix of its path: `[]` or `.NAME`."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (UnionType, Union):
         others = [one for one in inner if one is not NoneType]

@@ -17,16 +17,16 @@ from headway.results.schema import Document, fact
 class Mastery:
     """Whether a run mastered its training lengths."""
 
-    gate: float = fact("validation accuracy required for mastery")
+    gate: float = fact("validation accuracy from which a run has mastered")
     stops: bool = fact("whether training stopped at the gate", default=False)
     mastered: bool = fact("whether the run reached it")
     step: int | None = fact("step that reached it", unit="steps")
-    accuracy: float = fact("validation accuracy of the best checkpoint")
+    accuracy: float = fact("validation accuracy of the chosen checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestValidation:
-    """Validation of the checkpoint that counts."""
+    """Validation of the chosen checkpoint."""
 
     validation_loss: float = fact("loss", unit="nats")
     validation_accuracy: float = fact("accuracy")
@@ -35,12 +35,12 @@ class BestValidation:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the training of a run took."""
+    """The training of a run."""
 
     run: str = fact("directory of the run")
     steps: int = fact("steps trained", unit="steps")
-    seconds: float = fact("time; the seeds of a stack share one time", unit="seconds")
-    metrics: BestValidation | None = fact("validation of the best checkpoint", default=None)
+    seconds: float = fact("time; the seeds of one stack share it", unit="seconds")
+    metrics: BestValidation | None = fact("validation of the chosen checkpoint", default=None)
     stopped_early: bool = fact("whether training stopped before its last step", default=False)
     mastery: Mastery | None = fact("the gate; null in documents of earlier versions", default=None)
     device: str | None = fact("GPU, or device", default=None)
@@ -52,7 +52,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun(Lengths):
-    """A run's lengths.json, and whether the run counts."""
+    """A run's lengths.json, and whether the run mastered its training lengths."""
 
     mastery: Mastery | None = fact("the gate; null in documents of earlier versions", default=None)
 
@@ -62,16 +62,16 @@ class MeasuredRun(Lengths):
 
     @classmethod
     def of(cls, found: Lengths, mastery: Mastery | None) -> "MeasuredRun":
-        """A run's document with what its study says of it."""
+        """A run's document with its mastery."""
         return cls(**{**vars(found), "mastery": mastery})
 
     @property
     def passed(self) -> bool:
-        """Whether the run passed the gate; one of an earlier version, which had none, did."""
+        """Whether the run passed the gate; True for documents of earlier versions, which have none."""
         return self.mastery is None or self.mastery.mastered
 
     def past_training(self, name: str) -> float | None:
-        """The mean accuracy on a set over the tested lengths that training did not have; None without any."""
+        """The mean accuracy on a set over the tested lengths beyond training; None without any."""
         past = [row.accuracy for row in self.of_set(name).values() if row.length > self.training.longest]
         return fmean(past) if past else None
 
@@ -83,7 +83,7 @@ class MeasuredRun(Lengths):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyCell:
-    """The runs of one combination of settings, one a seed."""
+    """The runs of one combination of settings, one per seed."""
 
     cell: str = fact("arm and varied values")
     label: str | None = fact("varied values; null in documents of earlier versions", default=None)
@@ -92,29 +92,29 @@ class StudyCell:
     encoding: str | None = fact("positional encoding", default=None)
     pooling: str | None = fact("pooling of a classifier", default=None)
     planned: int | None = fact("runs planned", default=None)
-    failed: Mapping[str, str] = fact("why runs failed, by name", default={})
+    failed: Mapping[str, str] = fact("errors of failed runs, by name", default={})
     training: tuple[Training, ...] = fact("training of each run")
     together: SeedSummary | None = fact("summary over seeds; null without runs")
     runs: tuple[MeasuredRun, ...] = fact("each run's measurement")
 
     @property
     def judged(self) -> list[Mastery]:
-        """What the gate says of the runs that it was asked of."""
+        """The mastery of the runs that have one."""
         return [run.mastery for run in self.runs if run.mastery is not None]
 
     def held(self, name: str) -> list[int]:
-        """The length held on a set by every seed that passed the gate and was measured on it."""
+        """The length held on a set, for every seed that passed the gate and was measured on it."""
         return [run.held[name] for run in self.runs if name in run.held and run.passed]
 
     def mean_past_training(self, name: str) -> float | None:
-        """Accuracy past training in the mean of the seeds that passed the gate; None without any."""
+        """The mean accuracy beyond training over the seeds that passed the gate; None without any."""
         found = [mean for run in self.runs if run.passed and (mean := run.past_training(name)) is not None]
         return fmean(found) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """Shares of the sum of squares between the cells of one seed, a number a seed."""
+    """Shares of the sum of squares between the cells of one seed, one number per seed."""
 
     encoding: tuple[float, ...] = fact("explained by the encoding")
     pooling: tuple[float, ...] = fact("explained by the pooling")
@@ -123,7 +123,7 @@ class Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class RunCounts:
-    """Runs with each value of a setting."""
+    """The number of runs with each value of a setting."""
 
     encoding: Mapping[str, int] = fact("runs by encoding")
     pooling: Mapping[str, int] = fact("runs by pooling")
@@ -131,27 +131,27 @@ class RunCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Encoding against pooling in one arm and on one set, of the runs that mastered the set at training lengths."""
+    """Encoding against pooling in one arm and on one set, for the runs that mastered the set at training lengths."""
 
     arm: str = fact("name of the arm")
     set_name: str = fact("set of examples", key="set")
-    gate: float = fact("accuracy at training lengths required for mastery of the set")
-    runs: int = fact("runs measured past training")
-    mastered: int = fact("those that mastered the set")
+    gate: float = fact("accuracy at training lengths from which a run has mastered the set")
+    runs: int = fact("runs measured beyond training")
+    mastered: int = fact("runs that mastered the set")
     best_at_training: float | None = fact("best accuracy at training lengths")
     not_mastered: Mapping[str, tuple[float, ...]] = fact("accuracies of runs that did not master, by combination")
-    lowest: float | None = fact("lowest mean accuracy past training")
-    highest: float | None = fact("highest mean accuracy past training")
-    encoding: Mapping[str, float] = fact("mean accuracy past training by encoding")
-    pooling: Mapping[str, float] = fact("mean accuracy past training by pooling")
+    lowest: float | None = fact("lowest mean accuracy beyond training")
+    highest: float | None = fact("highest mean accuracy beyond training")
+    encoding: Mapping[str, float] = fact("mean accuracy beyond training by encoding")
+    pooling: Mapping[str, float] = fact("mean accuracy beyond training by pooling")
     runs_by: RunCounts = fact("runs behind these means")
-    seeds: tuple[int, ...] = fact("seeds whose every combination mastered the set")
+    seeds: tuple[int, ...] = fact("seeds for which every combination mastered the set")
     shares: Shares | None = fact("explained shares of these seeds; null without any")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What training took in one arm."""
+    """The cost of training in one arm."""
 
     arm: str = fact("name of the arm")
     runs: int = fact("runs trained")
@@ -161,38 +161,38 @@ class Cost:
 
 
 Topic = Literal["gate", "furthest", "decision", "nothing decides", "constant", "mechanism", "descriptive", "other"]
-"""What a sentence is about; `other` for sentences of earlier versions, which did not say."""
+"""The topic of a sentence; `other` for sentences of earlier versions, which have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """A sentence of the answer, with what it is about."""
+    """A sentence of the answer, with its topic."""
 
     kind: Topic = fact("topic of the sentence")
-    set_name: str | None = fact("the set that it is about, if one", key="set", default=None)
+    set_name: str | None = fact("the set that it is about, if any", key="set", default=None)
     text: str = fact("the sentence")
 
     @classmethod
     def upgrade(cls, document: JsonValue) -> JsonValue:
-        """A sentence of earlier versions is a text alone."""
+        """Convert a sentence of earlier versions, which is plain text."""
         return {"kind": "other", "text": document} if isinstance(document, str) else document
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRecord:
-    """An arm of the study: a recipe, what is changed in it, and what is varied."""
+    """An arm of the study: a recipe, its changed settings and its varied settings."""
 
     name: str = fact("name of the arm")
     recipe: str = fact("name of the recipe")
     set: JsonObject = fact("changed settings")
     vary: JsonObject = fact("varied settings: their values, or named settings")
     seeds: tuple[int, ...] = fact("the arm's seeds", default=())
-    refused: Mapping[str, str] = fact("encodings that the task refuses, with the reason", default={})
+    refused: Mapping[str, str] = fact("encodings that the task rejects, with the reason", default={})
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyDocument(Document):
-    """What a study says of its runs together."""
+    """A summary of a study over its runs."""
 
     form: Literal[1] = fact("version of this document", default=1)
     experiment: str = fact("name of the experiment")
@@ -203,28 +203,28 @@ class StudyDocument(Document):
 class LengthStudy(StudyDocument):
     """analysis/lengths.json of a study."""
 
-    arms: tuple[ArmRecord, ...] = fact("what was trained")
+    arms: tuple[ArmRecord, ...] = fact("the arms of the study")
     n: int = fact("examples of each set at each length")
-    cells: tuple[StudyCell, ...] = fact("one record a combination")
+    cells: tuple[StudyCell, ...] = fact("one record per combination")
     decisions: tuple[Decision, ...] = fact("encoding against pooling", default=())
-    costs: tuple[Cost, ...] = fact("what training took", default=())
-    answer: tuple[Sentence, ...] = fact("the answer, one sentence in each record")
+    costs: tuple[Cost, ...] = fact("cost of training", default=())
+    answer: tuple[Sentence, ...] = fact("the sentences of the answer")
     patterns: Patterns | None = fact("pictures of every encoding", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailedTraining:
-    """A run of which there is nothing to measure."""
+    """A run that failed and cannot be measured."""
 
     run: str = fact("directory of the run")
-    error: str = fact("why it failed")
+    error: str = fact("its error")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedRun:
-    """How a run was trained, and how often it is right."""
+    """The training of a run, and its accuracy."""
 
-    training: Training | FailedTraining = fact("what training took, or why it failed")
+    training: Training | FailedTraining = fact("training, or its error")
     evaluation: SplitEvaluation | None = fact("accuracy on the whole domain, or on the test split; null if it failed")
 
 
@@ -232,4 +232,4 @@ class EvaluatedRun:
 class AccuracyStudy(StudyDocument):
     """analysis/summary.json of a study of accuracy."""
 
-    runs: tuple[EvaluatedRun, ...] = fact("one record a run")
+    runs: tuple[EvaluatedRun, ...] = fact("one record per run")

@@ -3,25 +3,25 @@
     runs/<name>/
       config.json       the resolved recipe
       provenance.json   commit, versions, device, threads, command line
-      metrics.jsonl     one object a line, append only
-      data/             the files a run was trained on, if it was given any
+      metrics.jsonl     one object per line, append only
+      data/             the training files, if the run was trained on files
       checkpoints/      step-000400/{model.safetensors, trainer.safetensors, state.json, MANIFEST}
-      analysis/         what later commands found
+      analysis/         results of later commands
       report/           index.html, report.md, and figures/ drawn from it
-      tensorboard/      a mirror of metrics.jsonl, if one was asked for
+      tensorboard/      a mirror of metrics.jsonl, if requested
     studies/<name>/
       study.json        the plan: arms, seeds, how runs are measured
       runs/<name>/      ordinary runs
-      analysis/         what they say together
+      analysis/         results over all runs
       report/           index.html, report.md, and figures/ drawn from it
     sweeps/<name>/
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
-      results.jsonl     one line a trial that ended
+      results.jsonl     one line per finished trial
       report/figures/   figures drawn from them
 
-A checkpoint is written beside its place, synced, its SHA-256 manifest last, then renamed into place. So it is
-written atomically, whatever kills the process. Only safetensors and JSON are ever read.
+A checkpoint is written to a temporary directory, synced, its SHA-256 manifest last, and then renamed. So a killed
+process never leaves a partial checkpoint. Only safetensors and JSON are read.
 """
 
 from headway.runs.checkpoints import Checkpoint, DamagedCheckpoint, panics_as_memory_errors

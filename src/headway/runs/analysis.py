@@ -1,4 +1,4 @@
-"""What commands found about a run, in its analysis folder."""
+"""The results of commands about a run, in its analysis folder."""
 
 import fcntl
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class Analyses(Checkpoints):
-    """The analyses of a run, each with what it was made from."""
+    """The analyses of a run, each with the checkpoint, config and data from which it was made."""
 
     def config(self) -> RunConfig:
         path = self.path / "config.json"
@@ -39,16 +39,16 @@ class Analyses(Checkpoints):
 
     @property
     def best_step(self) -> int | None:
-        """The step of the checkpoint that counts, if there is one."""
+        """The step of the chosen checkpoint; None if there is none."""
         return self.newest_state().get("best", {}).get("step")
 
     def made_from(self, step: int | None) -> JsonObject:
-        """The origin of a result at a step, the one that counts unless told; nothing where there is no checkpoint."""
+        """The origin of a result at a step (default: the chosen one); empty if there is no checkpoint."""
         step = self.best_step if step is None else step
         return {} if step is None else {MADE_FROM: write(self.origin(step))}
 
     def origin(self, step: int) -> Origin:
-        """What a result of this run's checkpoint of a step is made from."""
+        """The origin of a result of this run's checkpoint at a step: weights, config and data, by digest."""
         config = read_json(self.path / "config.json")
         drawn = {key: config.get(key) for key in ("task", "data")}
         data = digest_of_files(self.data) if self.config().data.files else digest(drawn)
@@ -58,10 +58,9 @@ class Analyses(Checkpoints):
     def add_to_analysis(
         self, name: str, content: Mapping[str, Document] | JsonObject, step: int | None = None
     ) -> Path | None:
-        """Merge what a command found at a step into its file; several commands at once wait for each other.
+        """Merge a command's result at a step into its file; concurrent commands wait for each other.
 
-        A file that holds no document is put aside as `NAME.json.damaged`, and that is returned: what was just found
-        must not be lost for it.
+        An unreadable file is renamed to `NAME.json.damaged`, which is returned, so that the new result is not lost.
         """
         aside = None
         path = self.analysis(name)
@@ -82,16 +81,16 @@ class Analyses(Checkpoints):
         return aside
 
     def replace_analysis(self, name: str, content: Document | JsonObject, step: int | None = None) -> None:
-        """Write what a command found at a step, in place of what it found before."""
+        """Write a command's result at a step, replacing the earlier one."""
         path = self.analysis(name)
         path.parent.mkdir(exist_ok=True)
         document = content.to_json() if isinstance(content, Document) else content
         write_json(path, {**document, **self.made_from(step)})
 
     def read_analysis(self, name: str, step: int | None = None) -> JsonObject | None:
-        """What an earlier command found, or None. What was made from another checkpoint raises `OtherOrigin`.
+        """The result of an earlier command, or None; raises `OtherOrigin` if it is of another checkpoint.
 
-        The checkpoint is that of a step, or the one that counts.
+        The default checkpoint is the chosen one.
         """
         found = read_document(self.analysis(name))
         if found is None:
@@ -105,6 +104,6 @@ class Analyses(Checkpoints):
         return without_origins(found)
 
     def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None:
-        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        """The same as a type of `results/`; a document of another form raises `InputError` with its path."""
         found = self.read_analysis(name, step)
         return read(kind, found, str(self.analysis(name))) if found else None

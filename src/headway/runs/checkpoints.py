@@ -1,4 +1,4 @@
-"""Checkpoints of a run: each is written atomically, whatever kills the process."""
+"""Checkpoints of a run, written atomically."""
 
 import hashlib
 import json
@@ -24,23 +24,23 @@ FILES = ("model.safetensors", "trainer.safetensors", "state.json")
 
 
 class DamagedCheckpoint(Exception):
-    """A checkpoint whose files do not match its manifest; the message names it and the file."""
+    """A checkpoint whose files do not match its manifest; the message names both."""
 
 
 @contextmanager
 def panics_as_memory_errors(name: str) -> Iterator[None]:
-    """Without memory for the bytes of a file safetensors panics, which is no `Exception`; it becomes `MemoryError`."""
+    """Turn safetensors' panic for lack of memory, which is not an `Exception`, into `MemoryError`."""
     try:
         yield
     except BaseException as problem:
-        if type(problem).__name__ != "PanicException":  # its class is in no module that could be imported
+        if type(problem).__name__ != "PanicException":  # its class cannot be imported
             raise
         raise MemoryError(f"no room for the tensors of {name}: {problem}") from None
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights, optimiser state and the loop's own numbers after `step` updates."""
+    """Weights, optimiser state and the state of the training loop after `step` updates."""
 
     step: int
     model: "dict[str, Tensor]"
@@ -55,13 +55,13 @@ class Checkpoints(Directory):
         return self.path / "checkpoints" / f"step-{step:06d}"
 
     def checkpoint_steps(self) -> list[int]:
-        """Steps that have a checkpoint in place, oldest first."""
+        """The steps that have a checkpoint, oldest first."""
         folder = self.path / "checkpoints"
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
 
     def newest_state(self) -> TrainingRecord:
-        """The loop's numbers of the newest checkpoint; empty when there is none that can be read."""
+        """The loop's state at the newest readable checkpoint; empty if there is none."""
         for step in reversed(self.checkpoint_steps()):
             try:
                 found = read_json(self.checkpoint_path(step) / "state.json")
@@ -72,7 +72,7 @@ class Checkpoints(Directory):
         return {}
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Put a checkpoint in place, atomically."""
+        """Write a checkpoint atomically."""
         from safetensors.torch import save
 
         place = self.checkpoint_path(checkpoint.step)
@@ -87,12 +87,12 @@ class Checkpoints(Directory):
         manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
         write_synced(beside / "MANIFEST", manifest.encode())
         sync_directory(beside)
-        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can stand here
+        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be here
         os.rename(beside, place)
         sync_directory(place.parent)
 
     def read_checkpoint(self, step: int) -> Checkpoint:
-        """The checkpoint of a step, checked against its manifest; raises `DamagedCheckpoint`."""
+        """The checkpoint of a step, verified by its manifest; raises `DamagedCheckpoint`."""
         from safetensors import SafetensorError
         from safetensors.torch import load
 
@@ -112,7 +112,7 @@ class Checkpoints(Directory):
             raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
 
     def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that is whole, and a line for each newer one that is not."""
+        """The newest intact checkpoint, and a message for each newer damaged one."""
         damages: list[str] = []
         for step in reversed(self.checkpoint_steps() if steps is None else steps):
             try:
@@ -122,7 +122,7 @@ class Checkpoints(Directory):
         return None, damages
 
     def keep_checkpoints(self, steps: set[int]) -> None:
-        """Remove every other checkpoint, and what a killed process left beside them."""
+        """Remove all other checkpoints, and temporary directories of killed processes."""
         for step in self.checkpoint_steps():
             if step not in steps:
                 shutil.rmtree(self.checkpoint_path(step))

@@ -1,4 +1,4 @@
-"""What the directories of runs, studies and sweeps have in common."""
+"""The common part of run, study and sweep directories."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from headway.storage import held_for_writing, read_json, write_json
 
 
 class Directory:
-    """A directory that one file, `mark`, makes a run, a study or a sweep."""
+    """A directory that the file `mark` identifies as a run, a study or a sweep."""
 
     kind: ClassVar[str]
     mark: ClassVar[str]
@@ -38,38 +38,38 @@ class Directory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the directory for writing; a second writer is refused. A killed process lets go by itself."""
+        """Lock the directory for writing; a second writer raises. A killed process releases its lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with held_for_writing(self.path):
             yield
 
     def analysis(self, name: str) -> Path:
-        """The file of what commands found."""
+        """The file of an analysis."""
         return self.path / "analysis" / f"{name}.json"
 
 
 class PlannedDirectory(Directory):
-    """A study or a sweep: its mark is a plan, written before anything else."""
+    """A study or a sweep: its mark is a plan, which is written first."""
 
     before_plan: ClassVar[tuple[str, ...]]
-    """What it may hold before its plan is in place, beside the plan that a kill left half written."""
+    """Names that may exist before the plan is written, in addition to a partial plan of a killed process."""
 
     def plan(self) -> JsonObject:
-        """The plan as it was written down."""
+        """The stored plan."""
         found = read_json(self.path / self.mark)
         if not isinstance(found, dict):
-            raise InputError(f"{self.path / self.mark} holds no plan of a {self.kind}")
+            raise InputError(f"{self.path / self.mark} is not the plan of a {self.kind}")
         return found
 
     def begin(self, plan: JsonObject) -> None:
-        """Write down what is to be done; one that was begun with another plan is refused."""
+        """Write the plan; raises if the directory was started with another one."""
         self.check_same(plan)
         if not self.exists():
             self.path.mkdir(parents=True, exist_ok=True)
             write_json(self.path / self.mark, plan)
 
     def check_same(self, plan: JsonObject) -> None:
-        """Refuse a place that holds something else than this plan; writes nothing."""
+        """Raise if the directory holds anything other than this plan; writes nothing."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is a file; a directory needed")
         if self.exists() and self.plan() != json.loads(json.dumps(plan)):

@@ -1,4 +1,4 @@
-"""Paths that a command may write to: nothing that headway did not write, and no file that a run is made of."""
+"""Checks of output paths: only files that headway wrote are replaced, and never a run's own files."""
 
 import os
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ OWN_FILES = {
     "study.json": ("study", ("analysis", "lock")),
     "sweep.json": ("sweep", ("results.jsonl", "lock")),
 }
-"""The file that makes a directory a run, a study or a sweep, and what else in it no output may touch."""
+"""The file that marks a run, a study or a sweep, and the other names in it that no output may replace."""
 
 
 def check_outputs(paths: Iterable[Path], *, force: bool, option: str = "--out") -> None:
-    """Raise if writing these files would replace one that headway did not write, unless it is forced.
+    """Raise if writing these files would replace one that headway did not write, unless `force` is set.
 
-    A file of a run, a study or a sweep itself (its settings, metrics, weights, data, analyses) is refused even then.
+    The own files of a run, a study or a sweep (settings, metrics, weights, data, analyses) are protected even then.
     Nothing is written.
     """
     for path in paths:
@@ -35,7 +35,7 @@ def check_outputs(paths: Iterable[Path], *, force: bool, option: str = "--out") 
 
 
 def owner_of(path: Path) -> tuple[str, Path] | None:
-    """Run, study or sweep, and its directory, if the path is or would be one of that directory's own files."""
+    """The kind and directory of the run, study or sweep to whose own files the path belongs; else None."""
     place = path.resolve()
     for folder in place.parents:
         inside = place.relative_to(folder).parts[0]

@@ -6,7 +6,7 @@ from headway.storage import MARKDOWN_MARK, replace_file
 
 
 class ReportDirectory:
-    """A report: index.html, report.md, and the figures that the second one shows."""
+    """A report: index.html, report.md and the figures of the latter."""
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
@@ -24,11 +24,11 @@ class ReportDirectory:
         return self.path / "figures"
 
     def is_own(self) -> bool:
-        """Whether this is the report of the run or study that it stands in, where headway alone writes."""
+        """Whether this is the report directory of a run or study, to which only headway writes."""
         return any((self.path.parent / mark).is_file() for mark in ("config.json", "study.json"))
 
     def write(self, page: str, markdown: str) -> None:
-        """Put both in place, each atomically."""
+        """Write both files, each atomically."""
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.page, page.encode())
         replace_file(self.markdown, f"{MARKDOWN_MARK}\n\n{markdown}".encode())

@@ -19,7 +19,7 @@ from headway.storage import end_last_line, read_json, read_lines, sync_directory
 
 
 class RunDirectory(Analyses):
-    """One model: how it was made, how training went, its weights, and what was found about it."""
+    """One model: its config, its training metrics, its checkpoints and its analyses."""
 
     kind, mark = "run", "config.json"
 
@@ -29,7 +29,7 @@ class RunDirectory(Analyses):
 
     @classmethod
     def find(cls, text: str) -> "RunDirectory":
-        """The run at a path, or of that name under ./runs; anything else raises `InputError`."""
+        """The run at a path, or with that name under ./runs; raises `InputError` otherwise."""
         for path in (Path(text), Path("runs") / text):
             if cls(path).exists():
                 return cls(path)
@@ -46,7 +46,9 @@ class RunDirectory(Analyses):
         raise InputError(f"no run at {text} or runs/{text}; known under ./runs: {', '.join(known) or 'none'}")
 
     def create(self, config: RunConfig, provenance: Provenance, files: Iterable[Path] = ()) -> None:
-        """Lay out an empty run with its own copy of the data; config.json comes last, so that it is complete."""
+        """Create an empty run with its own copy of the data files; config.json is written last and marks it as
+        complete.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "provenance.json", provenance)
         for path in files:
@@ -58,14 +60,14 @@ class RunDirectory(Analyses):
         return cast(Provenance, read_json(self.path / "provenance.json"))
 
     def note_resume(self, circumstances: Environment) -> None:
-        """Add the circumstances of a continuation to provenance.json."""
+        """Add the provenance of a resumed training to provenance.json."""
         record = self.provenance()
         write_json(self.path / "provenance.json", {**record, "resumed": [*record.get("resumed", []), circumstances]})
 
     @contextmanager
     def arriving(self) -> Iterator[Path]:
-        """An empty folder to fill; when the block ends well it takes this run's place, atomically."""
-        beside = self.path.parent / f".arriving-{self.name}"  # holds no config.json itself, so it is listed nowhere
+        """An empty folder to fill; it replaces this run atomically when the block ends without an error."""
+        beside = self.path.parent / f".arriving-{self.name}"  # has no config.json, so it is not listed as a run
         shutil.rmtree(beside, ignore_errors=True)
         (beside / "new").mkdir(parents=True)
         try:
@@ -84,11 +86,11 @@ class RunDirectory(Analyses):
             handle.write("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
 
     def mend_metrics(self) -> None:
-        """End a line that a killed process left half written, so that the next one stands alone."""
+        """Complete a partial last line of a killed process, so that the next line is separate."""
         end_last_line(self.path / "metrics.jsonl")
 
     def metrics(self) -> list[MetricsRow]:
-        """What was recorded, in order; what a continuation did again replaces the first try."""
+        """The recorded rows in order; rows after a resume replace those of the first try."""
         records: list[MetricsRow] = []
         for line in read_lines(self.path / "metrics.jsonl"):
             record = _checked_metrics(line, self.path / "metrics.jsonl")

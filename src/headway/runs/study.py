@@ -13,10 +13,10 @@ R = TypeVar("R")
 
 
 class StudyDirectory(PlannedDirectory):
-    """Several runs and what they say together: study.json, runs/, analysis/, report/."""
+    """Several runs and their summaries: study.json, runs/, analysis/, report/."""
 
     kind, mark = "study", "study.json"
-    before_plan = ("runs",)  # runs protect themselves: each is a directory that training refuses to share
+    before_plan = ("runs",)  # training protects each run directory itself
 
     @property
     def explorer(self) -> Path:
@@ -27,20 +27,20 @@ class StudyDirectory(PlannedDirectory):
         return RunDirectory(self.path / "runs" / name)
 
     def runs(self) -> list[RunDirectory]:
-        """The runs that are there, by name."""
+        """The existing runs, by name."""
         return list_runs(self.path / "runs")
 
     def read_analysis(self, name: str) -> JsonObject | None:
-        """What the runs were found to say together, or None."""
+        """A summary over the study's runs, or None."""
         return read_document(self.analysis(name))
 
     def read_result(self, kind: type[R], name: str) -> R | None:
-        """The same as a type of `results/`; a document of another form raises `InputError`, which names its path."""
+        """The same as a type of `results/`; a document of another form raises `InputError` with its path."""
         found = self.read_analysis(name)
         return read(kind, found, str(self.analysis(name))) if found else None
 
     def write_analysis(self, name: str, content: Document | JsonObject) -> Path:
-        """Write what the runs say together, in place of what was written before."""
+        """Write a summary over the study's runs, replacing the earlier one."""
         path = self.analysis(name)
         path.parent.mkdir(exist_ok=True)
         write_json(path, content.to_json() if isinstance(content, Document) else content)

@@ -15,7 +15,7 @@ from headway.storage import end_last_line, is_cut_off, parse_json, replace_file
 
 
 class SweepDirectory(PlannedDirectory):
-    """A grid or a search: sweep.json (the plan), trials/ (ordinary runs), results.jsonl (how each trial ended)."""
+    """A grid or a search: sweep.json (the plan), trials/ (ordinary runs), results.jsonl (the outcome of each trial)."""
 
     kind, mark = "sweep", "sweep.json"
     before_plan = ("lock", "trials")
@@ -26,7 +26,7 @@ class SweepDirectory(PlannedDirectory):
 
     @classmethod
     def find(cls, text: str) -> "SweepDirectory":
-        """The sweep at a path, or of that name under ./sweeps; anything else raises `InputError`."""
+        """The sweep at a path, or with that name under ./sweeps; raises `InputError` otherwise."""
         for path in (Path(text), Path("sweeps") / text):
             if cls(path).exists():
                 return cls(path)
@@ -46,7 +46,7 @@ class SweepDirectory(PlannedDirectory):
         return RunDirectory(self.path / "trials" / name)
 
     def append_result(self, outcome: Outcome) -> None:
-        """Add a line; one that could not be written whole is taken back, so that the lines before it stay whole."""
+        """Append a line; a partial line is removed again, so that earlier lines stay intact."""
         with self.results_path.open("ab", buffering=0) as handle:
             end = handle.tell()
             left = memoryview((json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode())
@@ -58,14 +58,14 @@ class SweepDirectory(PlannedDirectory):
                 raise OSError(problem.errno, problem.strerror, str(self.results_path)) from None
 
     def mend_results(self) -> None:
-        """End a line that a killed driver left half written, so that the next one stands alone."""
+        """Complete a partial last line of a killed driver, so that the next line is separate."""
         end_last_line(self.results_path)
 
     def results(self, *, strict: bool = False) -> dict[str, Outcome]:
-        """How each trial ended, by name; the last word of a trial counts.
+        """The outcome of each trial, by name; the last line of a trial counts.
 
-        A line that cannot be read counts as none, so that its trial is done again. If `strict`, it is refused, unless
-        it is only cut off, as a kill leaves it.
+        An unreadable line is ignored, so that its trial is run again. With `strict` it raises, unless it is only cut
+        off, as by a kill.
         """
         found: dict[str, Outcome] = {}
         lines = self.results_path.read_bytes().split(b"\n") if self.results_path.exists() else []
@@ -81,7 +81,7 @@ class SweepDirectory(PlannedDirectory):
         return found
 
     def tidy_results(self, names: Iterable[str]) -> None:
-        """Rewrite results.jsonl with one line a trial, in the order of `names`."""
+        """Rewrite results.jsonl with one line per trial, in the order of `names`."""
         found = self.results()
         lines = [json.dumps(found[name].to_json(), allow_nan=False) + "\n" for name in names if name in found]
         replace_file(self.results_path, "".join(lines).encode())

@@ -66,7 +66,7 @@ def _plain_files(directory: RunDirectory) -> Iterator[CheckedFile]:
 
 
 def _check_metrics(directory: RunDirectory) -> None:
-    """Refuse lines that are no JSON, except one that a kill cut off, and numbers that headway never writes."""
+    """Raise for lines that are not JSON, except one cut off by a kill, and for numbers that headway never writes."""
     path = directory.path / "metrics.jsonl"
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if line.strip() and not is_cut_off(line):

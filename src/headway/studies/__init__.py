@@ -1,1 +1,1 @@
-"""Whole experiments: arms of a recipe with its settings varied, trained, measured and told as one answer."""
+"""Whole experiments: recipes with varied settings, trained, measured and summarised in one answer."""

@@ -1,4 +1,4 @@
-"""The plain answer of a study of lengths, from its documents alone: how far each cell holds, and what decides it."""
+"""The answer of a length study from its documents alone: the length that each cell holds, and what decides it."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -11,7 +11,7 @@ from headway.statistics import ENOUGH_SEEDS, two_way_shares
 from headway.studies.plan import ENCODING, POOLING
 
 MASTERED = 0.99
-"""Accuracy at the training lengths from which on a run has learned a set, so that it can lose it past them."""
+"""Accuracy at the training lengths from which a run has learned a set."""
 
 
 def measured(cells: Iterable[StudyCell]) -> list[StudyCell]:
@@ -19,22 +19,22 @@ def measured(cells: Iterable[StudyCell]) -> list[StudyCell]:
 
 
 def sets_of(cells: Sequence[StudyCell]) -> list[str]:
-    """The sets that were measured, in the documents' order."""
+    """The measured sets, in the documents' order."""
     return list(dict.fromkeys(name for cell in cells for run in cell.runs for name in run.sets))
 
 
 def mastered(run: MeasuredRun, name: str) -> bool:
-    """Whether a run has learned a set at its training lengths; else its accuracy past them says nothing of length.
+    """Whether a run has learned a set at its training lengths; otherwise its accuracy beyond them is not about length.
 
-    It must have passed the gate, which is about the examples it was trained on; and have learned this set, whose
-    examples may be others: a model that is right on random sums of 13 digits need not be on 9999999999999 + 1.
+    It must have passed the gate, which uses the training distribution, and have learned this set, whose examples may
+    differ: a model that is right on random sums of 13 digits may fail on 9999999999999 + 1.
     """
     reached = run.at_training(name)
     return run.passed and reached is not None and reached >= MASTERED
 
 
 def answer(cells: Sequence[StudyCell]) -> list[Sentence]:
-    """What a reader should know, a sentence a line."""
+    """The findings, one sentence per line."""
     there = measured(cells)
     if not there:
         return [Sentence(kind="other", text="nothing was measured")]
@@ -56,10 +56,10 @@ def answer(cells: Sequence[StudyCell]) -> list[Sentence]:
 
 
 def decisions(cells: Sequence[StudyCell]) -> list[Decision]:
-    """Encoding against pooling in every arm and on every set, of the runs that mastered the training lengths.
+    """Encoding against pooling in every arm and on every set, for the runs that mastered the training lengths.
 
-    Shares are of the sum of squares between the cells of one seed, with each seed as a unit of its own; the rest is
-    what the two do only in combination. They are given from the seeds whose every combination mastered.
+    Shares are of the sum of squares between the cells of one seed, with the seed as the unit; the rest is the
+    interaction. They use the seeds for which every combination mastered.
     """
     found = []
     for arm in dict.fromkeys(cell.arm for cell in cells):
@@ -70,11 +70,11 @@ def decisions(cells: Sequence[StudyCell]) -> list[Decision]:
 
 
 AccuracyGrid = dict[tuple[str, str], float]
-"""(encoding, pooling) -> mean accuracy past training, of one seed."""
+"""(encoding, pooling) -> mean accuracy beyond training, of one seed."""
 
 
 def complete_grids(grid: Sequence[StudyCell], name: str) -> dict[int, AccuracyGrid]:
-    """For each seed whose every combination mastered the set: its table."""
+    """The accuracy grid of each seed for which every combination mastered the set."""
     tables: dict[int, AccuracyGrid] = {}
     places = set()
     for cell in grid:
@@ -88,7 +88,7 @@ def complete_grids(grid: Sequence[StudyCell], name: str) -> dict[int, AccuracyGr
 
 
 def comparison(arm: str, grid: Sequence[StudyCell], name: str) -> Decision:
-    """What the runs that mastered a set have past training, by encoding and by pooling, and who did not master it."""
+    """The accuracy beyond training by encoding and by pooling of the runs that mastered a set, and the other runs."""
     tested = [
         (cell.settings, run, mean)
         for cell in grid
@@ -131,7 +131,7 @@ def as_rows(table: AccuracyGrid) -> list[list[float]]:
 
 
 def not_mastered(grid: Sequence[StudyCell], name: str) -> dict[str, tuple[float, ...]]:
-    """For every combination: the accuracy at training lengths of its runs that did not master the set."""
+    """For every combination: the accuracy at training lengths of the runs that did not master the set."""
     found = {}
     for cell in grid:
         values = [run.at_training(name) for run in cell.runs if not mastered(run, name)]
@@ -144,7 +144,7 @@ Learned = Sequence[tuple[JsonObject, float]]
 
 
 def by_value(learned: Learned, path: str) -> dict[str, float]:
-    """Mean accuracy past training of the runs with each value of a setting."""
+    """Mean accuracy beyond training of the runs with each value of a setting."""
     values = dict.fromkeys(str(settings[path]) for settings, _ in learned)
     return {one: fmean(mean for settings, mean in learned if str(settings[path]) == one) for one in values}
 
@@ -157,7 +157,7 @@ def counts_by(learned: Learned, path: str) -> dict[str, int]:
 
 
 def costs(cells: Sequence[StudyCell]) -> list[Cost]:
-    """What training took in each arm. On a GPU the seeds of a cell are one stack, whose seconds count once."""
+    """The cost of training in each arm. On a GPU the seeds of a cell are one stack, whose seconds count once."""
     found = []
     for arm in dict.fromkeys(cell.arm for cell in measured(cells)):
         own = [cell.training for cell in measured(cells) if cell.arm == arm]

@@ -1,8 +1,8 @@
-"""The gate: a run says something about length only if it mastered the lengths that it was trained on.
+"""The gate: only a run that mastered its training lengths counts in results about length.
 
-A run has mastered them if it has at least 99.9 % of its validation set right. One that is trained with a gate
-(`train.stop_accuracy`) masters at the first of `stop_for` validations in a row that reach it, and stops. Any other is
-judged by the checkpoint that counts, on the same set.
+A run has mastered them if at least 99.9 % of its validation set is right. A run that is trained with a gate
+(`train.stop_accuracy`) masters at the first of `stop_for` validations in a row that reach it, and stops. Any other run
+is judged by its chosen checkpoint, on the same set.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from headway.results.study import Mastery
 from headway.runs import RunDirectory
 
 GATE = 0.999
-"""Share of the validation set, which has training lengths, from which on a run has mastered them."""
+"""Validation accuracy, at training lengths, from which a run has mastered them."""
 
 
 def mastery_of(run: RunDirectory) -> Mastery:
-    """Whether a finished run passed the gate, from which step on, and the accuracy of the checkpoint that counts."""
+    """Whether a finished run passed the gate, at which step, and the accuracy of the chosen checkpoint."""
     settings, state = run.config().train, run.newest_state()
     gate, accuracy = settings.stop_accuracy, state["best"]["accuracy"]
     if gate is not None:

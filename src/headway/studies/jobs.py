@@ -1,6 +1,6 @@
-"""What is done to a trained run, in analyses: one analysis each, read where it was made before, else made and kept.
+"""The analyses of a trained run. An existing result is reused; otherwise the analysis is made and stored.
 
-An analysis was made before if its file has the settings of the study and the checkpoint that counts now.
+A result is reused if its file has the settings of the study and is of the chosen checkpoint.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 TOKENS_A_SECOND = 100_000
-"""Tokens that pass a small model in a second of one core, about."""
+"""Tokens per second through a small model on one core, approximately."""
 
 
 @dataclass(frozen=True)
 class RunAnalysis(ABC, Generic[Found]):
-    """One analysis of one run of a study; `what` names it, `file` is where the run keeps it."""
+    """One analysis of one run of a study; `what` is its name, `file` the name of its file in the run."""
 
     run: RunDirectory
     study: Study
@@ -38,7 +38,7 @@ class RunAnalysis(ABC, Generic[Found]):
     file: ClassVar[str]
 
     def known(self) -> Found | None:
-        """What was found before with these settings, or None; a file that is damaged or cut short is made anew."""
+        """The stored result with these settings, or None; a damaged file is ignored."""
         try:
             found = self.read() if self.run.exists() else None
             return None if found is None else self.fitting(found)
@@ -47,7 +47,7 @@ class RunAnalysis(ABC, Generic[Found]):
 
     @abstractmethod
     def read(self) -> Found | None:
-        """What the run's file holds, or None."""
+        """The content of the run's file, or None."""
 
     def task(self) -> "Task":
         from headway.tasks import make_task
@@ -56,20 +56,20 @@ class RunAnalysis(ABC, Generic[Found]):
 
     @abstractmethod
     def fitting(self, found: Found) -> Found | None:
-        """The part of the file that this analysis would make, if it was made so."""
+        """The result, if its settings and checkpoint are those of this analysis."""
 
     @abstractmethod
     def do(self, *, device: str, tell: OnShare) -> Found:
-        """Make it and keep it with the run."""
+        """Make the result and store it in the run."""
 
     @abstractmethod
     def passes(self) -> int:
-        """About how many tokens go through the model: decides the order, and whether processes are worth it."""
+        """About how many tokens pass through the model; decides the order and whether processes pay off."""
 
 
 @dataclass(frozen=True)
 class Accuracy(RunAnalysis[SplitEvaluation]):
-    """Accuracy on the whole domain, or on the test split of a task that cannot list it."""
+    """Accuracy on the whole domain, or on the test split if the domain cannot be listed."""
 
     what: ClassVar[str] = "evaluation"
     file: ClassVar[str] = "evaluation"
@@ -133,7 +133,7 @@ class Lengths(RunAnalysis[LengthsResult]):
 
 @dataclass(frozen=True)
 class Why(Lengths):
-    """Why accuracy is lost past training: which head changes first as lengths grow; kept with the run's lengths."""
+    """Mechanism of the failure beyond training: which head changes first with length; stored in lengths.json."""
 
     what: ClassVar[str] = "why it fails"
 
@@ -159,7 +159,7 @@ class Why(Lengths):
 
 @dataclass(frozen=True)
 class Attack(RunAnalysis[AttackResult]):
-    """A search for failing inputs, at the training lengths and those that the run's lengths.json says it holds."""
+    """A search for failing inputs, at the training lengths and the lengths held in lengths.json."""
 
     what: ClassVar[str] = "attack"
     file: ClassVar[str] = "attack"
@@ -192,7 +192,7 @@ class Attack(RunAnalysis[AttackResult]):
 
 @dataclass(frozen=True)
 class Heads(RunAnalysis[HeadAnalysis]):
-    """The analysis of heads, as `headway heads RUN` makes it."""
+    """The head analysis, as `headway heads RUN` makes it."""
 
     what: ClassVar[str] = "heads"
     file: ClassVar[str] = "heads"
@@ -223,7 +223,7 @@ class Heads(RunAnalysis[HeadAnalysis]):
         return analyse_and_keep(trained, settings, note)
 
     def passes(self) -> int:
-        # An analysis takes about a dozen passes a head over its examples, most of them in part.
+        # An analysis takes about a dozen passes per head over its examples, most of them partial.
         config = self.run.config()
         heads = config.model.n_heads * ((config.model.encoder_layers or 0) + 2 * (config.model.decoder_layers or 0))
         return 12 * heads * 12 * min(self.study.heads.examples, config.data.test)
@@ -231,7 +231,7 @@ class Heads(RunAnalysis[HeadAnalysis]):
 
 @dataclass(frozen=True)
 class Diagnosis(RunAnalysis[DiagnosisResult]):
-    """The doctor's findings on one run; made again when what the run was found to do has changed."""
+    """The doctor's findings on one run; made again when the run's other results change."""
 
     what: ClassVar[str] = "doctor"
     file: ClassVar[str] = "doctor"
@@ -240,7 +240,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
         return self.run.read_result(DiagnosisResult, self.file)
 
     def seen(self) -> Seen:
-        """What the doctor reads beside the run itself, by digests, and the checks that there are."""
+        """Digests of the results that the doctor reads, and the names of its checks."""
         from headway.diagnosis.examine import CHECKS
         from headway.diagnosis.run_documents import head_findings, read_finding, read_lengths
 
@@ -259,7 +259,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
         from headway.diagnosis.subject import subject_of
         from headway.evaluation import load
 
-        checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # which is said of the study
+        checks = [check for check in CHECKS if check.name != "too-few-seeds"]  # reported for the whole study
         tell(0.0)
         trained = load(self.run, device=device)
         found = replace(examine(subject_of(trained), checks), seen=self.seen())
@@ -271,7 +271,7 @@ class Diagnosis(RunAnalysis[DiagnosisResult]):
 
 
 def digest(found: HeadAnalysis | LengthsResult | AttackResult | None) -> str | None:
-    """A word that changes when the document does; None without one."""
+    """A digest of a document; None without one."""
     if found is None:
         return None
     return hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode()).hexdigest()[:16]

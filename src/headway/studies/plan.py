@@ -1,4 +1,4 @@
-"""What a study trains: arms (a recipe, what is changed in it, what is varied), and from these cells of seeds."""
+"""The plan of a study: arms (a recipe, its changed settings, its varied settings), and their cells of seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,19 +18,19 @@ FORM = 2
 """Version of the form of study.json."""
 ENCODING, POOLING = "model.encoding.name", "model.pooling.name"
 ALLOWED = "allowed"
-"""In place of a list of encodings: every registered one that the task has positions for."""
+"""In place of a list of encodings: every registered one for which the task has positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """A recipe, the settings changed in it, and the settings varied over it; every combination is a cell.
+    """A recipe with changed settings and varied settings; every combination of varied values is a cell.
 
-    `vary` maps a setting to its values, or a word of one's own to named settings, each of which changes several:
+    `vary` maps a setting to its values, or any other name to named groups of settings:
 
         vary={"encoding": {"rotary": {"model.encoding.name": "rotary", "train.lr": 3e-4},
                            "none, causal": {"model.encoding.name": "none", "model.causal_encoder": True}}}
 
-    `seeds` are its own where they differ from the study's.
+    `seeds` replaces the study's seeds.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsOf:
-    """Whose heads are analysed: of some arms (or all), in every cell the first so many seeds (or all).
+    """The runs whose heads are analysed: of some arms (or all), the first `seeds` seeds of every cell (or all).
 
-    `examples` of the test split are used, as `headway heads` does by itself.
+    `examples` of the test split are used, as by `headway heads`.
     """
 
     arms: tuple[str, ...] | None = None
@@ -59,14 +59,13 @@ class HeadsOf:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Arms and seeds, and how every run is measured: its accuracy, or accuracy against length.
+    """Arms and seeds, and how every run is measured: by accuracy, or by accuracy against length.
 
-    `at` are the lengths past training, with `n` examples of each set at each length; sets of at most `whole` members
-    are measured whole at the shortest one. `mechanism` says which runs are asked why they fail: the one that loses
-    most, one of every cell that fails, or every one that fails. Every run that holds past training is attacked for
-    `attack` seconds. `heads` says which runs have their heads analysed; the
-    doctor examines all. Every run is judged by the same gate; with `stop_at_gate` it is trained until it masters its
-    training lengths, or to its last step.
+    `at` are the lengths beyond training, with `n` examples of each set at each length; sets of at most `whole` examples
+    are measured completely at the shortest length. `mechanism` selects the runs whose failure is analysed: the one that
+    loses most, one of every failing cell, or every failing run. Every run that holds a length beyond training is
+    attacked for `attack` seconds. `heads` selects the runs whose heads are analysed. The doctor examines all runs.
+    Every run is judged by the same gate; with `stop_at_gate`, training stops when the run masters its training lengths.
     """
 
     arms: tuple[Arm, ...]
@@ -83,7 +82,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one setting of an arm, one a seed."""
+    """The runs of one setting of an arm, one per seed."""
 
     arm: str
     settings: Mapping[str, Any]
@@ -91,7 +90,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The varied values, or the arm where it varies none: `rotary, mean`."""
+        """The varied values, or the arm's name if it varies none: `rotary, mean`."""
         return ", ".join(map(str, self.settings.values())) or self.arm
 
     @property
@@ -106,7 +105,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study before it is run: its cells, and for every arm the encodings that its task refuses, with the reason."""
+    """A planned study: its cells, and for every arm the encodings that its task rejects, with the reason."""
 
     study: Study
     cells: tuple[Cell, ...]
@@ -121,7 +120,7 @@ class StudyPlan:
         return replace(self, cells=tuple(cell for cell in self.cells if cell.arm in names))
 
     def arms(self) -> tuple[ArmRecord, ...]:
-        """Every arm: what is set and varied, with which seeds, and what is refused."""
+        """Every arm: its changed and varied settings, its seeds, and the rejected encodings."""
         seeds = {cell.arm: tuple(trial.seed for trial in cell.trials) for cell in reversed(self.cells)}
         return tuple(
             ArmRecord(
@@ -136,14 +135,14 @@ class StudyPlan:
         )
 
     def to_json(self, experiment: str, preset: str) -> dict[str, Any]:
-        """Everything that decides what is trained and measured."""
+        """Everything that determines what is trained and measured."""
         measured = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
         measured["whole"] = self.study.whole
         return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": write(self.arms())}
 
 
 def plan_study(study: Study, seeds: Sequence[int] | None = None) -> StudyPlan:
-    """The cells of every arm; `seeds` take the place of the study's and of its arms' own."""
+    """The cells of every arm; `seeds` replaces the seeds of the study and of its arms."""
     arms, cells, refused = [], [], {}
     gate = {"train.stop_accuracy": GATE} if study.stop_at_gate else {}
     for arm in (replace(arm, set={**gate, **arm.set}) for arm in study.arms):
@@ -154,7 +153,7 @@ def plan_study(study: Study, seeds: Sequence[int] | None = None) -> StudyPlan:
 
 
 def cells_of(arm: Arm, seeds: Sequence[int]) -> list[Cell]:
-    """Every combination of what the arm varies, with every seed; a run is named after arm, values and seed."""
+    """Every combination of the arm's varied values with every seed; runs are named after arm, values and seed."""
     from headway.api import find_recipe
     from headway.sweeps.plan import plan_grid
 
@@ -175,7 +174,7 @@ def cells_of(arm: Arm, seeds: Sequence[int]) -> list[Cell]:
 
 
 def spelled_out(arm: Arm) -> tuple[Arm, dict[str, str]]:
-    """The arm with its encodings listed where it says `ALLOWED`, and why the others are refused."""
+    """The arm with `ALLOWED` replaced by the list of encodings, and why the others are rejected."""
     if arm.vary.get(ENCODING) != ALLOWED:
         return arm, {}
     from headway.api import find_recipe, read_recipe

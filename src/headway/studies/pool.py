@@ -1,6 +1,6 @@
-"""Analyses of runs on several cores, as jobs of the pool of this machine.
+"""Runs analyses on several cores, as jobs of this machine's worker pool.
 
-The cores are shared out evenly: one thread each while there are as many analyses as cores, and the last gets all.
+The cores are shared evenly: one thread each while there are as many analyses as cores; the last analysis gets all.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,23 +17,23 @@ from headway.sweeps.pool import PoolJob, run_in_workers
 from headway.sweeps.trial import DiskFull, in_one_line, stopping_when_full
 
 FEWEST_TOKENS = 200_000
-"""Tokens through models, of all analyses, from which on processes save more time than they take to start."""
+"""Smallest total of tokens through models for which processes save more time than their start takes."""
 WORTH = 0.8
-"""Work that a core does for an analysis that all cores share, as a share of what it does for one of its own."""
+"""Efficiency of a core on an analysis that all cores share, relative to its own analysis."""
 GPU_PIECES = 8
-"""Pieces that share a GPU: decoding a few sequences is mostly the host's work."""
+"""Analyses that share a GPU: decoding a few sequences is mostly work of the host."""
 
 Note = Callable[[RunAnalysis[Any], float], None]
-"""Told of an analysis that runs, and the share of it that is done."""
+"""Called with a running analysis and the share of it that is done."""
 Done = Callable[[RunAnalysis[Any], str | None], None]
-"""Told of an analysis that ended, and why it failed if it did."""
+"""Called with an analysis that ended, and its error if it failed."""
 
 
 def run_analyses(analyses: Sequence[RunAnalysis[Any]], *, device: str, note: Note, done: Done) -> None:
-    """Do what was not done before; `done` is told each analysis as it ends, and why it failed if it did.
+    """Do the analyses without a stored result; `done` is called with each one and its error if it failed.
 
-    Several processes share a GPU. On a CPU several at once, each with its share of the cores, are faster than one with
-    all of them.
+    Several processes share a GPU. On a CPU, several analyses at once with a share of the cores each are faster than one
+    after another with all cores.
     """
     left = [analysis for analysis in analyses if analysis.known() is None]
     for analysis in (analysis for analysis in analyses if analysis not in left):
@@ -45,14 +45,14 @@ def run_analyses(analyses: Sequence[RunAnalysis[Any]], *, device: str, note: Not
         for analysis in left:
             done(analysis, attempt(analysis, device, partial(note, analysis)))
         return
-    # The longest first: the analyses that run side by side then end at nearly the same time.
+    # The longest first, so that parallel analyses end at nearly the same time.
     in_processes(sorted(left, key=lambda analysis: -costs.get(id(analysis), 0)), where, workers, note, done)
 
 
 def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
-    """Whether a process for each analysis ends sooner than one analysis after the other with all cores.
+    """Whether one process per analysis is faster than one analysis after another with all cores.
 
-    Not where there is little to do, nor where one analysis is so long that it would mostly have all cores anyway.
+    It is not if there is little to do, or if one analysis takes most of the total time.
 
     >>> are_processes_faster([9_000_000, 7_000_000], 2), are_processes_faster([9_000_000, 700_000], 2)
     (True, False)
@@ -63,7 +63,7 @@ def are_processes_faster(costs: Sequence[int], workers: int) -> bool:
 
 
 def attempt(analysis: RunAnalysis[Any], device: str, tell: OnShare) -> str | None:
-    """Do an analysis; why it failed in one line, or None. Only what ends the whole study is raised."""
+    """Do an analysis; returns its error in one line, or None. Only errors that end the whole study are raised."""
     try:
         with stopping_when_full(analysis.run.path):
             analysis.do(device=device, tell=tell)
@@ -76,7 +76,7 @@ def attempt(analysis: RunAnalysis[Any], device: str, tell: OnShare) -> str | Non
 
 @dataclass(frozen=True)
 class Analysis(PoolJob):
-    """An analysis as a job of the pool; its result is why it failed, or None."""
+    """An analysis as a job of the pool; its result is its error, or None."""
 
     number: int
     analysis: RunAnalysis[Any]
@@ -99,7 +99,7 @@ class Analysis(PoolJob):
 
 
 def in_processes(left: Sequence[RunAnalysis[Any]], device: str, workers: int, note: Note, done: Done) -> None:
-    """Work the analyses off in the pool of this machine. When this ends early, by Ctrl-C say, what runs is given up."""
+    """Do the analyses in the worker pool. If this is interrupted, running analyses are dropped."""
     cores = available_cores()
 
     def on_event(event: Event) -> None:

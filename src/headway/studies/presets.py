@@ -6,13 +6,13 @@ from typing import Any
 from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, HeadsOf, Study
 
 LONG = (32, 64, 128, 256, 512, 1_024)
-"""Lengths past the 16 of training: up to 64 times as long."""
+"""Lengths beyond the 16 of training: up to 64 times as long."""
 CHARACTERS = (64, 128, 256)
-"""Inputs past the 32 characters of training: 29, 61 and 125 digits."""
+"""Inputs beyond the 32 characters of training: 29, 61 and 125 digits."""
 JUST_PAST = (34, 36, 40, 48)
 """14, 15, 17 and 21 digits, where the encodings differ; at 64 characters nearly all are wrong."""
 BY_KIND = {"model.window": None, "model.encoder_window": 0, "model.decoder_window": 0, "model.cross_window": 1}
-"""Windows of their own: only cross-attention reaches a neighbouring column."""
+"""Separate windows: only cross-attention reaches a neighbouring column."""
 POOLINGS = ("mean", "max", "multi-feature")
 FRESH = {
     "data.fresh": True,
@@ -22,7 +22,7 @@ FRESH = {
     "train.steps": 3_000,
     "train.validate_every": 1_000,
 }
-"""New examples for ever, half of the unsorted ones with one adjacent inversion."""
+"""Online data; half of the unsorted sequences have a single adjacent inversion."""
 
 ADDITION = {
     "quick": Study(arms=(Arm(name="quick-addition", recipe="quick-addition"),), seeds=(0,), measured="accuracy"),
@@ -33,7 +33,7 @@ ADDITION = {
 SORTEDNESS = {
     "quick": Study(
         arms=(
-            # First, because it takes longest: the recipe that holds.
+            # First, because it takes longest: the recipe that generalizes in length.
             Arm(name="long", recipe="sortedness-long", seeds=(0,)),
             Arm(
                 name="small",
@@ -45,7 +45,7 @@ SORTEDNESS = {
         seeds=(0, 1),
         at=(32, 64, 128, 256),
         n=500,
-        whole=0,  # 171,700 sequences would take longer than all the rest
+        whole=0,  # 171,700 sequences would take longer than everything else
         mechanism="worst",
         attack=10,
         heads=HeadsOf(arms=("long",)),
@@ -68,7 +68,7 @@ SORTEDNESS = {
     "full": Study(
         arms=(
             Arm(name="course", recipe="sortedness-grid", vary={ENCODING: ALLOWED, POOLING: POOLINGS}),
-            # As one report has it: as many rows as the longest training sequence, and past them the last row for all.
+            # As in one report: as many rows as the longest training sequence; longer positions use the last row.
             Arm(
                 name="course-learned-16",
                 recipe="sortedness-grid",
@@ -91,7 +91,7 @@ SORTEDNESS = {
                 seeds=range(3),
             ),
             Arm(name="long", recipe="sortedness-long"),
-            # One thing less each time: what makes it hold?
+            # Ablations of the recipe: one component removed in each.
             Arm(name="long-without-window", recipe="sortedness-long", set={"model.window": None}),
             Arm(name="long-without-bands", recipe="sortedness-long", set={"task.spread": "whole"}),
             Arm(name="long-max-pooling", recipe="sortedness-long", set={POOLING: "max"}),
@@ -101,7 +101,7 @@ SORTEDNESS = {
         n=1_000,
         mechanism="failing",
         attack=60,
-        # Of so many runs only these: the small models that hold, and what is taken from them.
+        # Only the small models that generalize, and their ablations.
         heads=HeadsOf(arms=("long", "long-without-window", "long-without-bands", "long-max-pooling")),
     ),
 }
@@ -145,7 +145,7 @@ LONG_ADDITION = {
                 },
                 seeds=range(3),
             ),
-            # One thing else each time: what makes it hold?
+            # Variations of the recipe: one component changed in each.
             Arm(name="without-window", recipe="long-addition", set={"model.window": None}),
             Arm(name="window", recipe="long-addition", vary={"model.window": (2, 4, 8)}, seeds=range(3)),
             Arm(name="windows-by-kind", recipe="long-addition", set=BY_KIND),
@@ -172,7 +172,7 @@ LONG_ADDITION = {
                 set={"model.encoding.positions": "index"},
                 seeds=range(3),
             ),
-            # Cross-attention sees everything, since places in the text do not say which digits belong together.
+            # Cross-attention has no window, because text positions do not align digits of the same column.
             Arm(
                 name="without-coupling-self-windows",
                 recipe="long-addition",
@@ -186,7 +186,7 @@ LONG_ADDITION = {
                 seeds=range(3),
             ),
             Arm(name="most-significant-first", recipe="addition-text", seeds=(0,)),
-            # Without the window, which counts places for every encoding that does not count columns.
+            # Without a window, which would count text positions for encodings without columns.
             Arm(
                 name="encodings",
                 recipe="long-addition",
@@ -212,15 +212,15 @@ TEXT_ENCODINGS: dict[str, dict[str, Any]] = {
     "rotary": {ENCODING: "rotary"},
     "alibi": {ENCODING: "alibi"},
     "t5": {ENCODING: "t5"},
-    # The recipe's own encoding has this name too, and its options would stay.
+    # The recipe's encoding has the same name, so its options would stay.
     "clipped": {ENCODING: "clipped", "model.encoding.clip": 16, "model.encoding.positions": "index"},
     "fire": {ENCODING: "fire"},
     "randomized": {ENCODING: "randomized"},
     "coupled": {ENCODING: "coupled"},
-    # As in its paper, where places count from the units in operands and answer alike.
+    # As in its paper: positions count from the units in operands and answer.
     "abacus": {ENCODING: "abacus", "task.operand_order": UNITS_FIRST},
 }
-"""What is compared on addition as text; one that is varied may bring settings of its own with it."""
+"""The encodings compared on addition as text, each with the settings that it needs."""
 DECODER = {"model.shape": "decoder", "model.encoder_layers": 0, "model.decoder_layers": 4}
 PUBLISHED: dict[str, dict[str, Any]] = {
     # One layer, 4 heads, as in the paper's smallest model.
@@ -235,20 +235,20 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "fire-randomized": {**DECODER, ENCODING: "randomized", "model.encoding.over": "fire"},
     "none-decoder": {**DECODER, ENCODING: "none"},
 }
-"""Recipes of papers that report length generalization of addition, as far as this size allows: all are decoders."""
+"""Recipes of papers that report length generalization of addition, as far as this size allows; all are decoders."""
 RATES: dict[str, float] = {
     **dict.fromkeys([*TEXT_ENCODINGS, *PUBLISHED], 3e-3),
     **dict.fromkeys(["sinusoidal", "learned", "rotary", "fire", "coupled"], 1e-3),
 }
-"""The learning rate of each, chosen by the preset `tune` (seed 100): the first to master, else the most accurate.
+"""The learning rate of each, chosen by the preset `tune` (seed 100): the first to master, otherwise the most accurate.
 
 Not tuned: `abacus-decoder`, `fire-randomized` and `none-decoder`, which have the most frequent one.
 
-docs/results/text-encodings-tuning.json has all that was tried.
+docs/results/text-encodings-tuning.json has all results.
 """
 TUNED = {name: {**settings, "train.lr": RATES[name]} for name, settings in TEXT_ENCODINGS.items()}
 MOST_FIRST = {
-    # Coupled positions would tell how long the answer is, and operands are written as the answer is.
+    # Coupled positions would reveal the length of the answer; operands are written in the order of the answer.
     name: {key: value for key, value in settings.items() if key != "task.operand_order"}
     for name, settings in TUNED.items()
     if name != "coupled"
@@ -256,7 +256,7 @@ MOST_FIRST = {
 TOY_ENCODINGS = {
     "sinusoidal": TEXT_ENCODINGS["sinusoidal"],
     "none": TEXT_ENCODINGS["none"],
-    # 21 digits read 23 rows; more would only be more to learn.
+    # 21 digits use 23 rows; more rows would only take longer to learn.
     "coupled": {**TEXT_ENCODINGS["coupled"], "model.encoding.max_offset": 24},
     "abacus": {**TEXT_ENCODINGS["abacus"], "model.encoding.max_offset": 24},
 }
@@ -266,10 +266,10 @@ LONG_TEXT = {
     "train.validate_every": 250,
     "train.stack_precision": "bf16",
 }
-"""Up to 32 characters, new examples for ever, two layers each of encoder and decoder; to mastery or the last step."""
+"""Up to 32 characters, online data, two layers each of encoder and decoder; until mastery or the last step."""
 
 ENCODINGS_OF_TEXT = {
-    # A toy: numbers of up to 3 digits, a small model. It shows the study at work; it is no small version of its answer.
+    # A toy with numbers of up to 3 digits and a small model. It shows how the study works, not its result.
     "quick": Study(
         arms=(
             Arm(

@@ -1,4 +1,4 @@
-"""From a plan to its findings: what is left to train, who is asked why it fails, and what the cells hold."""
+"""From a plan to its findings: runs left to train, runs whose failure is analysed, and the record of each cell."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from headway.sweeps.plan import Trial
 
 RIGHT = 0.99
-"""A run that is less often right at the longest training length has not learned the task, and cannot lose it."""
+"""A run with a lower accuracy at the longest training length has not learned the task."""
 LOST = 0.1
-"""Accuracy that a run must lose past training for the question why."""
+"""Loss of accuracy beyond training from which the mechanism is analysed."""
 
 
 def left_to_train(cells: Sequence[Cell], directory: StudyDirectory) -> "list[Trial]":
-    """The runs that are not finished; one that was begun with other settings is refused."""
+    """The unfinished runs; raises for a run that was started with other settings."""
     from headway.tasks import make_task
     from headway.training.preparation import plan_run
 
@@ -33,7 +33,7 @@ def left_to_train(cells: Sequence[Cell], directory: StudyDirectory) -> "list[Tri
 
 
 def training_of(run: RunDirectory) -> Training:
-    """What the training of a finished run took. The seeds of a stack took their seconds together, not one by one."""
+    """The training record of a finished run. The seeds of a stack share their seconds."""
     state, circumstances = run.newest_state(), run.provenance()
     best = state["best"]
     return Training(
@@ -50,15 +50,15 @@ def training_of(run: RunDirectory) -> Training:
 
 
 def judged(found: Lengths, run: RunDirectory) -> MeasuredRun:
-    """What was measured of a run, and whether it passed the gate."""
+    """The measurements of a run, and whether it passed the gate."""
     return MeasuredRun.of(found, mastery_of(run))
 
 
-# Which runs are asked why they fail
+# Which runs get a mechanism analysis
 
 
 def main_set(found: Lengths) -> str:
-    """The set whose unsorted sequences are like those of training; the strictest one where both kinds were trained."""
+    """The set with the negatives of training; the strictest set if training had both kinds."""
     sets, trained = found.sets, found.negatives_trained
     return trained if trained in sets else "adjacent" if "adjacent" in sets else sets[0]
 
@@ -69,7 +69,7 @@ def accuracies(found: Lengths, name: str) -> dict[int, float]:
 
 
 def loss_of(run: MeasuredRun) -> float:
-    """Accuracy lost from the longest training length to the worst one past it; 0 where the task was not learned."""
+    """Accuracy lost from the longest training length to the worst longer one; 0 if the task was not learned."""
     if not run.passed:
         return 0.0
     found, longest = accuracies(run, main_set(run)), run.training.longest
@@ -80,7 +80,7 @@ def loss_of(run: MeasuredRun) -> float:
 
 
 def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, MeasuredRun], how: str) -> list[str]:
-    """Of each cell the run that loses most, where it loses anything worth the question; or the one; or every one."""
+    """The runs whose failure is analysed: the one that loses most, one per cell, or every one that loses `LOST`."""
     lost = {name: loss_of(run) for name, run in measured.items()}
     if how == "every":
         return [name for names in cells for name in names if lost[name] >= LOST]
@@ -92,17 +92,17 @@ def asked_why(cells: Sequence[Sequence[str]], measured: Mapping[str, MeasuredRun
 
 
 def worth_attacking(measured: Mapping[str, MeasuredRun]) -> list[str]:
-    """The runs that are said to hold past their training lengths: a failing input of theirs contradicts that."""
+    """The runs that hold a length beyond training, which a failing input would contradict."""
     return [name for name, run in measured.items() if run.passed and run.length_held > run.training.longest]
 
 
-# What the study holds
+# The study's records
 
 
 def findings(
     plan: StudyPlan, directory: StudyDirectory, measured: Mapping[str, MeasuredRun], failed: Mapping[str, str]
 ) -> list[StudyCell]:
-    """One record a cell: its runs' documents, what they say together, what training took, and what failed."""
+    """One record per cell: its runs' documents, their summary, the cost of training, and failures."""
     from headway.length_analysis.seed_summary import together
 
     found = []

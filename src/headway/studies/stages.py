@@ -1,4 +1,4 @@
-"""The stages of a study, and what is done when one is stopped. The events that a study tells are:
+"""The stages of a study and their interruption. The events of a study are:
 
 stage      stage, number, of: a stage begins
 progress   done, total, note: how far it is
@@ -18,7 +18,7 @@ from headway.errors import Interrupted
 
 @dataclass
 class Stages:
-    """The stages in their order; the seconds of each are kept."""
+    """The stages in order, with the seconds of each."""
 
     path: Path
     names: Sequence[str]
@@ -27,7 +27,7 @@ class Stages:
 
     @contextmanager
     def at(self, name: str, standing: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """A stage. Ctrl-C ends it with what is done and how to go on; `standing` says more of that."""
+        """Run a stage. Ctrl-C ends it with a message of what is done and how to continue; `standing` adds details."""
         began = time.perf_counter()
         self.tell({"event": "stage", "stage": name, "number": self.names.index(name) + 1, "of": len(self.names)})
         try:

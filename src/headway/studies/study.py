@@ -1,4 +1,4 @@
-"""A whole experiment, from training to report and explorer: `hw.study`, and what `headway study` does."""
+"""A whole experiment, from training to report and explorer: `hw.study` and `headway study`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ DISAGREE = "decoding and the teacher-forced pass disagree; the accuracy of this 
 
 @dataclass(frozen=True)
 class StudyResult(Document):
-    """What a study found, and where it lies.
+    """The results of a study, and its directory.
 
-    `lengths` is what a study of lengths says, `accuracy` one of accuracy: a row a run. `attacks` are those on the runs
-    that hold past training, by name. `heads` and `doctor` are what heads and the doctor's findings of all runs add up
-    to. `unsound` says that a run failed, or that the doctor found an error which is not a result of the comparison.
+    `lengths` is the result of a length study, `accuracy` that of an accuracy study with one row per run. `attacks` are
+    the attacks on runs that hold a length beyond training, by name. `heads` and `doctor` summarise the head analyses
+    and the doctor's findings of all runs. `unsound` is true if a run failed, or if the doctor found an error that is
+    not a result of the comparison.
     """
 
     directory: Path
@@ -112,7 +113,7 @@ def study(
 
 
 def chosen(experiment: str, preset: str) -> Study:
-    """The study of that name and size."""
+    """The study with this name and preset."""
     if experiment not in PRESETS:
         raise InputError(f"unknown study {experiment!r}; {suggestion(experiment, PRESETS)}")
     if preset not in PRESETS[experiment]:
@@ -121,7 +122,7 @@ def chosen(experiment: str, preset: str) -> Study:
 
 
 def accuracies_of(work: Work) -> tuple[EvaluatedRun, ...]:
-    """The training and the accuracy of every run, on the whole domain where the task can list it."""
+    """The training and the accuracy of every run, on the whole domain if the task can list it."""
     from headway.studies.jobs import Accuracy
     from headway.studies.runner import training_of
 
@@ -139,7 +140,7 @@ def accuracies_of(work: Work) -> tuple[EvaluatedRun, ...]:
 
 
 def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
-    """Accuracy against length of every run that is trained, what it adds up to, and why some fail."""
+    """Accuracy against length of every trained run, its summary, and the mechanism of failures."""
     from headway.length_analysis.patterns import encoding_patterns
     from headway.studies.answer import answer, costs, decisions
     from headway.studies.jobs import Lengths
@@ -167,7 +168,7 @@ def lengths_of(work: Work, experiment: str, preset: str) -> LengthStudy:
 
 
 def attacks_of(work: Work, lengths: LengthStudy) -> dict[str, Attack]:
-    """Attack the runs that are said to hold past training."""
+    """Attack the runs that hold a length beyond training."""
     from headway.studies.runner import worth_attacking
 
     if "attack" not in work.stages.names:
@@ -176,7 +177,7 @@ def attacks_of(work: Work, lengths: LengthStudy) -> dict[str, Attack]:
 
 
 def ask_why(work: Work, measured: dict[str, MeasuredRun]) -> None:
-    """Ask of the runs that the study says why they fail; what is found is added to their documents."""
+    """Analyse the mechanism of the failing runs that the study selects; results are added to their documents."""
     from headway.studies.jobs import Why
     from headway.studies.runner import asked_why, judged
 

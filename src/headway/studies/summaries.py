@@ -1,4 +1,4 @@
-"""What a study says of its heads and its health, from the runs' documents alone."""
+"""Summaries of a study's heads and health, from the runs' documents alone."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from headway.results.patching import Contrast
 
 FORM = 1
 MOVERS = 2
-"""Heads that are named for each thing that heads were found to bring."""
+"""Heads that are named for each contrast."""
 CARRY = "carry"
 
 
@@ -22,7 +22,7 @@ CARRY = "carry"
 
 
 def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> HeadsStudy:
-    """What the analyses of heads say, by cells: every run in short, and together the seeds of a study of one cell."""
+    """The head analyses by cell: every run in short, and for a single cell a summary over its seeds."""
     there = [cell for cell in cells if cell]
     several = len(there) == 1 and len(there[0]) > 1
     runs = tuple(heads_in_short(one) for cell in there for one in cell)
@@ -30,7 +30,7 @@ def heads_record(cells: Sequence[Sequence[HeadAnalysis]]) -> HeadsStudy:
 
 
 def heads_in_short(found: HeadAnalysis) -> RunHeads:
-    """The number of heads of each verdict, the removable set, and the heads that move the carry."""
+    """The number of heads of each verdict, how many can be removed together, and which heads move the carry."""
     first, counts = found.joint.removable[0], Counter(found.verdicts.values())
     return RunHeads(
         run=PurePath(found.run).name,
@@ -55,10 +55,10 @@ def heads_in_short(found: HeadAnalysis) -> RunHeads:
 
 
 def moved_by(contrast: Contrast) -> MovedCarry:
-    """The single heads that move a carry most often when their output is patched in from a sum with the other one.
+    """The single heads whose patching from a sum with the other carry most often flips the answer.
 
-    Each is the strongest of its kind of attention, chosen on one half of the pairs; its rate is that on the other.
-    Without such halves (few pairs, or an earlier version's document) they are the best of all heads on all pairs.
+    Each is the strongest of its kind of attention, chosen on one half of the pairs; its rate is that on the other half.
+    Without such halves (few pairs, or a document of an earlier version) they are the best of all heads on all pairs.
     """
     ranked = contrast.ranked()[:MOVERS]
     if not ranked:
@@ -77,9 +77,9 @@ def moved_by(contrast: Contrast) -> MovedCarry:
 
 
 def doctor_record(cells: Mapping[str, Sequence[tuple[Diagnosis, HeadAnalysis | None]]]) -> StudyHealth:
-    """Every run's findings that are not fine, and what the seeds of each cell can carry together.
+    """The findings of every run that are not fine, and the claims over the seeds of each cell.
 
-    A cell's runs are pairs: the diagnosis, and the analysis of heads where there is one.
+    A cell's runs are pairs: the diagnosis, and the head analysis if there is one.
     """
     together = []
     for name, pairs in cells.items():
@@ -90,9 +90,9 @@ def doctor_record(cells: Mapping[str, Sequence[tuple[Diagnosis, HeadAnalysis | N
 
 
 def is_unsound(health: StudyHealth, *, comparing: bool) -> bool:
-    """Whether the doctor found an error that spoils the study.
+    """Whether the doctor found an error that invalidates the study.
 
-    What is wrong with a model is an error where it is the only one. Where combinations are compared, that one of them
-    gives one answer to everything is a result; what is wrong with data, harness or instruments never is.
+    In a study of a single setting, a fault of the model is such an error. In a comparison, a setting whose model gives
+    a constant answer is a result; faults of data, harness or instruments are always errors.
     """
     return any(not comparing or one.about != "model" for _, one in health.at("error"))

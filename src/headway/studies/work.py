@@ -1,4 +1,4 @@
-"""The stages of a study, each told and kept: what was done before is read, and what fails costs nothing else."""
+"""Runs the stages of a study: existing results are reused, and a failure does not stop the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 EXPLORED = 3
-"""Runs in the study's explorer: the first ones whose heads were analysed, so that the page stays small."""
+"""Runs in the study's explorer: the first ones with a head analysis, so that the page stays small."""
 SHOWN_RUNNING = 3
-"""Pieces that are named on one line of progress."""
+"""Analyses that are named on one line of progress."""
 
 
 def stages_of(study: Study) -> list[str]:
-    """The names of the stages, in their order."""
+    """The names of the stages, in order."""
     measured = "evaluate" if study.measured == "accuracy" else "lengths"
     why = ["why"] if study.measured == "lengths" and study.mechanism != "none" else []
     attack = ["attack"] if study.measured == "lengths" and study.attack else []
@@ -39,7 +39,7 @@ def stages_of(study: Study) -> list[str]:
 
 @dataclass
 class Work:
-    """A study that is being done: its plan, the part of it that was asked for, and what failed, by the run's name."""
+    """A running study: its plan, the requested part of it, and the errors by run."""
 
     whole: StudyPlan
     part: StudyPlan
@@ -70,7 +70,7 @@ class Work:
     # The stages
 
     def train(self) -> None:
-        """Train the runs that are not finished; why some failed is noted."""
+        """Train the unfinished runs; errors are recorded."""
         from headway.studies.runner import left_to_train
 
         total = sum(len(cell.trials) for cell in self.part.cells)
@@ -86,7 +86,7 @@ class Work:
                 self._train_several(left)
 
     def _train_one(self, trial: "Trial") -> None:
-        """A study of a single run shows that run, and ends where it fails."""
+        """Train the only run of a study; its events are shown, and its error ends the study."""
         from headway.training import train
 
         def on_event(event: Event) -> None:
@@ -96,7 +96,7 @@ class Work:
         train(trial.config, place, device=self.device, resume=True, command=list(self.command), on_event=on_event)
 
     def _train_several(self, trials: "Sequence[Trial]") -> None:
-        """Several runs with one display; one that fails does not end the study."""
+        """Train several runs with one display; one that fails does not end the study."""
         from headway.sweeps.seeds import train_seeds
 
         places = [self.directory.run(trial.name).path for trial in trials]
@@ -113,7 +113,7 @@ class Work:
                 self.note_failure(outcome.name, outcome.error)
 
     def do(self, stage: str, analyses: "Sequence[RunAnalysis[Any]]") -> "list[tuple[RunAnalysis[Any], str]]":
-        """Do the analyses of a stage that were not done before; those that failed, and why."""
+        """Do the analyses of a stage without a stored result; returns the failed ones with their errors."""
         from headway.studies.pool import run_analyses
 
         shares: dict[int, float] = {}
@@ -141,7 +141,7 @@ class Work:
         return errors
 
     def measure(self, kind: "type[RunAnalysis[Found]]") -> dict[str, Found]:
-        """What was measured of every run that has it, by name; this part's runs are measured and analysed first."""
+        """The results of every run, by name; the runs of this part are measured and their heads analysed first."""
         from headway.studies.jobs import Heads
 
         study = self.whole.study
@@ -160,7 +160,7 @@ class Work:
         return {name: document for name, document in found.items() if document is not None}
 
     def heads(self) -> HeadsStudy:
-        """What the heads of the study's runs were found to do; kept with the study."""
+        """The summary of the head analyses; stored with the study."""
         from headway.studies.jobs import Heads
         from headway.studies.summaries import heads_record
 
@@ -175,7 +175,7 @@ class Work:
         return record
 
     def attack(self, names: Sequence[str]) -> dict[str, Attack]:
-        """What attacks on these runs found, by name; one that fails is named and costs nothing else."""
+        """The results of attacks on these runs, by name; a failed attack is recorded."""
         from headway.studies.jobs import Attack as AttackOnRun
 
         analyses = [AttackOnRun(self.directory.run(name), self.whole.study) for name in names]
@@ -185,7 +185,7 @@ class Work:
         return {name: document for name, document in found.items() if document is not None}
 
     def doctor(self) -> StudyHealth:
-        """Every finished run examined; what was found is kept with the runs and with the study."""
+        """Examine every finished run; the findings are stored with the runs and the study."""
         from headway.studies.jobs import Diagnosis, Heads
         from headway.studies.summaries import doctor_record
 
@@ -205,7 +205,7 @@ class Work:
         return record
 
     def report(self, drawn: LengthStudy | None) -> "Written | None":
-        """Write the report, beside the figures of every arm; a report that fails is named and costs nothing else."""
+        """Write the report and the figures of every arm; an error is recorded."""
         from headway.reports.writing import report
 
         if not self.directory.runs():
@@ -223,7 +223,7 @@ class Work:
         return None
 
     def explore(self, names: Sequence[str]) -> str | None:
-        """Write the interactive page of some runs; one that fails is named and costs nothing else."""
+        """Write the interactive page of some runs; an error is recorded."""
         from headway.explorer.writing import explore
 
         runs = [self.directory.run(name).path for name in names[:EXPLORED]]
@@ -238,11 +238,11 @@ class Work:
 
 
 def draw(document: LengthStudy, directory: "StudyDirectory") -> list[Path]:
-    """Write the figures of every arm, in a folder of its own where there are several, and say where."""
+    """Write the figures of every arm, each in its own folder if there are several; returns their paths."""
     from headway.reports.lengths import write_encodings, write_figures
 
     arms = list(dict.fromkeys(cell.arm for cell in document.cells))
-    remove_figures(directory.figures)  # what was drawn before shows another state of the study
+    remove_figures(directory.figures)  # older figures show an earlier state of the study
     paths = [] if document.patterns is None else write_encodings(document.patterns, directory.figures)
     for arm in arms:
         pairs = [(cell.label or cell.cell, run) for cell in document.cells if cell.arm == arm for run in cell.runs]

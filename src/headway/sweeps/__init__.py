@@ -1,1 +1,1 @@
-"""Many runs: a grid or a search over a recipe's settings, on this machine or on a Ray cluster."""
+"""Sweeps: many runs in a grid or search over a recipe's settings, on this machine or on a Ray cluster."""

@@ -1,4 +1,6 @@
-"""What a sweep says: one row a setting, with the seed as the unit, from sweep.json and results.jsonl alone."""
+"""Compares the settings of a sweep, one row per setting with the seed as the unit, from sweep.json and
+results.jsonl.
+"""
 
 import json
 import math
@@ -18,14 +20,14 @@ from headway.sweeps.ranges import read_value
 from headway.sweeps.tables import LOWER_IS_BETTER, METRICS, SHARES, SUCCESS
 
 LARGEST = 1e100
-"""A number beyond this is none that was measured; the square of one within it is still finite."""
+"""Largest accepted number; the square of a number within it is finite."""
 MOST_LISTED = 30
-"""Known values that an error message lists one by one."""
+"""Largest number of known values that an error message lists."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A planned trial and how it ended; `state` is None while it has not."""
+    """A planned trial and its outcome; `state` is None until it ends."""
 
     name: str
     settings: Mapping[str, Any]
@@ -44,7 +46,7 @@ def compare(
     success: float | None = None,
     by: Sequence[str] = (),
 ) -> Comparison:
-    """One row for each combination of varied values, the best mean first; nothing is written.
+    """One row for each combination of varied values, the best mean first; writes nothing.
 
     >>> hw.compare("encodings", where=["model.encoding.name=rotary"]).top(3)   # doctest: +SKIP
     """
@@ -84,7 +86,7 @@ def compare(
 
 
 def read_entries(directory: SweepDirectory, plan: SweepRecord) -> tuple[list[Entry], list[str]]:
-    """Every planned trial with how it ended, in the plan's order, and what was passed over."""
+    """Every planned trial with its outcome, in the plan's order, and notes about ignored results."""
     results = directory.results(strict=True)
     entries = [_entry(trial, results.pop(trial.name, None), directory) for trial in plan.trials]
     notes = [f"{len(results):,} results of trials that are not in the plan are ignored"] if results else []
@@ -99,7 +101,7 @@ def read_plan(directory: SweepDirectory) -> SweepRecord:
 
 
 def _entry(trial: PlannedTrial, ended: Outcome | None, directory: SweepDirectory) -> Entry:
-    """What was planned counts, and what the trial reached."""
+    """A planned trial with the metrics of its outcome."""
     if ended is None:
         return Entry(trial.name, trial.settings, trial.seed)
     metrics = {**ended.metrics, "seconds": ended.seconds}
@@ -114,7 +116,7 @@ def _entry(trial: PlannedTrial, ended: Outcome | None, directory: SweepDirectory
 
 
 def pick_metric(entries: Sequence[Entry], asked: str | None, *, searched: bool = False) -> str:
-    """The metric asked for; else accuracy, validation accuracy where that was not measured, in a search its loss."""
+    """The requested metric; by default accuracy, else validation accuracy, and validation loss for a search."""
     found = measured(entries)
     if asked is None and searched:
         return "validation_loss"
@@ -127,12 +129,12 @@ def pick_metric(entries: Sequence[Entry], asked: str | None, *, searched: bool =
 
 
 def measured(entries: Iterable[Entry]) -> set[str]:
-    """The metrics that any trial has that finished, or was stopped at a rung of a search."""
+    """The metrics of all trials that finished or were stopped at a rung."""
     return {key for entry in entries if entry.state in ("finished", "stopped") for key in entry.metrics}
 
 
 def select(entries: Sequence[Entry], keys: Sequence[str], where: Sequence[str]) -> list[Entry]:
-    """The trials that every `key=value` holds for; `key=a,b` holds for either."""
+    """The trials that match every `key=value`; `key=a,b` matches either value."""
     chosen = list(entries)
     for text in where:
         asked, equals, values = text.partition("=")
@@ -146,12 +148,12 @@ def select(entries: Sequence[Entry], keys: Sequence[str], where: Sequence[str]) 
                 raise InputError(f"--where {key}={value.strip()}: no trial has it; {_listed(value.strip(), there)}")
         chosen = [entry for entry in chosen if any(_same(_setting(entry, key), value) for value in wanted)]
     if not chosen:
-        raise InputError(f"--where: no trial has {' and '.join(where)} at once")
+        raise InputError(f"--where: no trial has all of {' and '.join(where)}")
     return chosen
 
 
 def _key(flag: str, asked: str, keys: Sequence[str]) -> str:
-    """The key that was varied, from its full name or from the short one that tables show."""
+    """Resolve a varied key from its full name or from its short name in tables."""
     short = {word: key for key, word in short_names(keys).items()}
     if asked not in keys and asked not in short:
         raise InputError(f"{flag} {asked!r} was not varied in this sweep; {suggestion(asked, keys)}")
@@ -163,7 +165,7 @@ def _setting(entry: Entry, key: str) -> Any:
 
 
 def _same(value: Any, text: str) -> bool:
-    """Equal as TOML values or as text; true is not 1."""
+    """Whether a value equals a text as a TOML value or as text; true is not 1."""
     wanted = read_value(text)
     alike = isinstance(wanted, bool) == isinstance(value, bool) and wanted == value
     return alike or value_text(value) == text.strip()
@@ -187,7 +189,7 @@ def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """Each value once, in the order in which they first come."""
+    """Each value once, in order of first occurrence."""
     return list({_identity(value): value for value in values}.values())
 
 
@@ -198,7 +200,7 @@ def _identity(value: Any) -> str:
 def sorted_rows(
     groups: Sequence[Sequence[Entry]], keys: Sequence[str], metric: str, success_at: float | None, sort: str
 ) -> tuple[Row, ...]:
-    """A row each, in the order asked for; those that are equal in it stay in the plan's order."""
+    """One row per setting in the requested order; ties keep the plan's order."""
     pairs = [(row_of(group, metric, success_at), group) for group in groups]
     known = (measured(entry for group in groups for entry in group) or set(METRICS)) | {metric}
     rank = _ranking(known, keys, success_at, sort)
@@ -213,7 +215,7 @@ def _ranking(
         return lambda row, group: (*best_first(_mean(_values(group, sort)), lower), *_longest_first(group, sort))
     if sort == "success":
         if success_at is None:
-            raise InputError("--sort success: say with --success from which value on a seed is a success")
+            raise InputError("--sort success needs --success, the value from which a seed is a success")
         return lambda row, group: best_first(row.success, False)
     if sort not in keys and sort not in short_names(keys).values():
         known = [*metrics, *keys, "success"]
@@ -223,31 +225,31 @@ def _ranking(
 
 
 def _longest_first(group: Sequence[Entry], metric: str) -> tuple[float, bool, float]:
-    """Among settings that were stopped: those trained longest first, and of these the best."""
+    """Sort key of stopped settings: the longest trained first, then the best."""
     values = _values(_stopped_last(group), metric, "stopped")
     return (-(_stopped_at(group) or 0), *best_first(_mean(values), metric in LOWER_IS_BETTER))
 
 
 def _stopped_at(group: Iterable[Entry]) -> int | None:
-    """The step at which trials of a setting were stopped, the last of them; None where none was."""
+    """The last step at which trials of a setting were stopped; None if none was."""
     return max((int(step) for step in _values(group, "steps", "stopped")), default=None)
 
 
 def _stopped_last(group: Sequence[Entry]) -> list[Entry]:
-    """The trials that were stopped at that step; while a rung is under way, others have not come so far."""
+    """The trials that were stopped at that step; during a rung, others have not reached it."""
     return [entry for entry in group if entry.metrics.get("steps") == _stopped_at(group)]
 
 
 def _in_order(value: Any) -> tuple[bool, float, str]:
-    """Numbers by size, then everything else by its text."""
+    """Sort key: numbers by size, then everything else by its text."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (not number, float(value) if number else 0.0, "" if number else value_text(value))
 
 
 def row_of(group: Sequence[Entry], metric: str, success_at: float | None) -> Row:
-    """The numbers of one setting; a failed seed has no value and is no success.
+    """The numbers of one setting; a failed seed has no value and is not a success.
 
-    What was stopped is told apart, because it was trained for fewer steps than what finished.
+    Stopped trials are listed separately, because they were trained for fewer steps.
     """
     ended = [entry for entry in group if entry.state == "failed" or _is_finished(entry, metric)]
     values = tuple(entry.metrics[metric] if entry.state == "finished" else None for entry in ended)
@@ -290,15 +292,15 @@ def _succeeds(value: float, metric: str, limit: float) -> bool:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    # Measured from the first value, the mean of equal values is that value, whatever the rounding of their sum.
+    # Subtracting the first value makes the mean of equal values exactly that value.
     return values[0] + math.fsum(value - values[0] for value in values) / len(values) if values else None
 
 
 def _interval(values: Sequence[float], metric: str, n: int | None) -> Interval | None:
     """A 95 % interval of the median seed, from six seeds on.
 
-    That of an accuracy keeps the error of its n examples too; where n is not known there is none, because six equal
-    seeds would look certain.
+    For accuracies it includes the sampling error of the n examples. It is None if n is unknown, because six equal seeds
+    would look certain.
     """
     if metric not in SHARES:
         return median_interval(values)
@@ -308,7 +310,7 @@ def _interval(values: Sequence[float], metric: str, n: int | None) -> Interval |
 
 
 def _examples(entries: Iterable[Entry]) -> int | None:
-    """On how many examples the accuracy of these trials was measured; None unless all say the same."""
+    """The number of examples of the trials' accuracy; None unless it is the same for all."""
     sizes = {entry.metrics.get("n") for entry in entries if "accuracy" in entry.metrics}
     size = sizes.pop() if len(sizes) == 1 else None
     return int(size) if size else None
@@ -318,9 +320,9 @@ def _examples(entries: Iterable[Entry]) -> int | None:
 
 
 def effect_of(key: str, entries: Sequence[Entry], metric: str) -> Effect:
-    """The values of a key, paired by (other settings, seed), averaged within each seed; intervals are over seeds.
+    """The values of a key, paired by (other settings, seed) and averaged within each seed; intervals are over seeds.
 
-    Pairs in which a value has not finished are left out for all values, so that all are judged on the same.
+    A pair in which some value has not finished is dropped for all values, so that all are compared on the same pairs.
     """
     values = distinct(entry.settings.get(key) for entry in entries)
     if len(values) < 2:
@@ -388,6 +390,6 @@ def _interval_between(own: Sequence[float], best: Sequence[float], metric: str, 
         return median_interval(differences)
     if metric != "accuracy" or n is None:
         return None
-    # Of shares of the same questions, which rise and fall together, Newcombe's interval is wider than it must be.
+    # For shares on the same examples, which are correlated, Newcombe's interval is conservative.
     counts = [(round(one * n), round(other * n)) for one, other in zip(own, best, strict=True)]
     return median_interval(differences, own=[newcombe_interval(one, n, other, n) for one, other in counts])

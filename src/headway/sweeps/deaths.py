@@ -1,4 +1,4 @@
-"""How a worker ended, and how often a job is tried again after that."""
+"""How a worker process ended, and how often its job is retried."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ MOST_OUT_OF_MEMORY = 2
 
 @dataclass
 class Deaths:
-    """How often workers died on a job, and the steps it had saved by then."""
+    """Counts of worker deaths on a job, and the steps saved at the last one."""
 
     kills: int = 0
     crashes: int = 0
@@ -23,7 +23,7 @@ class Deaths:
     saved: tuple[int, ...] = ()
 
     def count(self, code: int, end: str, out_of_memory: bool, saved: tuple[int, ...]) -> str | None:
-        """Note that a worker died on the job; says why the job is given up, or None if it should be tried again."""
+        """Count a worker's death; returns why the job is given up, or None to retry it."""
         if saved != self.saved:
             self.kills, self.saved = 0, saved
         if -code in FROM_OUTSIDE and out_of_memory:
@@ -42,7 +42,7 @@ class Deaths:
 
 
 def describe_end(code: int, last_words: str) -> str:
-    """How a worker ended, from its exit code and the last line it printed.
+    """Describe how a worker ended, from its exit code and the last line that it printed.
 
     >>> describe_end(-11, "")
     'its worker was ended by SIGSEGV'
@@ -56,7 +56,7 @@ def describe_end(code: int, last_words: str) -> str:
 
 
 def count_out_of_memory() -> int:
-    """How many processes the system has killed for want of memory, in this control group or else at all."""
+    """The number of processes that the system killed for lack of memory, in this control group or overall."""
     for path in (*_control_group(), Path("/proc/vmstat")):
         with suppress(OSError):
             match = re.search(r"^oom_kill (\d+)$", path.read_text(), re.MULTILINE)

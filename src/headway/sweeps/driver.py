@@ -1,4 +1,4 @@
-"""A sweep from its plan to its results: what is finished is skipped, the rest is run, each ending is written down."""
+"""Runs a sweep from its plan: finished trials are skipped, the others run, and every outcome is recorded."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,22 +22,22 @@ from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs jobs somewhere; leaves no process behind, however it ends."""
+    """Runs jobs somewhere; leaves no process behind."""
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
-        """Run every job; call `done` in this process as each ends, `report` with what happens meanwhile.
+        """Run every job; call `done` in this process when one ends, and `on_event` with events.
 
-        A trial that fails is an outcome. What ends the sweep is raised: `Interrupted`, `DiskFull`, or whatever `done`
-        raised; then the jobs that run are stopped, saved where that can be done.
+        A trial that fails is an outcome. Whatever ends the sweep is raised: `Interrupted`, `DiskFull`, or an error of
+        `done`; running jobs are then stopped and saved if possible.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SweepResult(Document):
-    """Where a sweep stands: how many trials there are, how many finished, and why others failed, by name.
+    """The state of a sweep: planned and finished trials, and the errors of failed trials by name.
 
-    `search` is there for a search alone.
+    `search` is set only for a search.
     """
 
     sweep: str
@@ -50,7 +50,7 @@ class SweepResult(Document):
 
 @dataclass(frozen=True)
 class Stage:
-    """Trials that are run together: all of a grid, or those of a rung. `left` are those that have not ended in it."""
+    """Trials that run together: all of a grid, or those of one rung; `left` are those that have not ended."""
 
     trials: Sequence[Trial]
     left: Sequence[Trial]
@@ -66,9 +66,9 @@ def run_sweep(
     *,
     stack: int = 1,
 ) -> SweepResult:
-    """Run the trials that are not finished yet; afterwards results.jsonl has one line a trial, in the plan's order.
+    """Run the unfinished trials; afterwards results.jsonl has one line per trial, in the plan's order.
 
-    Up to `stack` neighbours that differ in seed and learning rate alone are one job.
+    Up to `stack` neighbouring trials that differ only in seed and learning rate run as one job.
     """
     names = [trial.name for trial in plan.trials]
     directory.check_same(plan.to_json())
@@ -82,7 +82,7 @@ def run_sweep(
 
 
 def stages(plan: SweepPlan, directory: SweepDirectory) -> Iterator[Stage]:
-    """What there is to do, part after part; which trials a rung has is known when the rung before it has ended."""
+    """The stages of a sweep in order; the trials of a rung are known when the previous rung has ended."""
     rungs = () if plan.search is None else plan.search.rungs
     for number, rung in enumerate(rungs):
         records = directory.results()
@@ -95,7 +95,7 @@ def stages(plan: SweepPlan, directory: SweepDirectory) -> Iterator[Stage]:
 
 
 def next_stage(plan: SweepPlan, directory: SweepDirectory) -> Stage:
-    """The first stage in which something is left to do, or the last."""
+    """The first stage with trials left to run, or the last stage."""
     stage = Stage((), ())
     for stage in stages(plan, directory):
         if stage.left:
@@ -115,7 +115,7 @@ def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, on_e
 
 
 def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -> list[Job]:
-    """Jobs in the trials' order: one each, or up to `stack` neighbours that differ in seed and rate alone together."""
+    """Jobs in the trials' order: one per trial, or up to `stack` neighbours that differ only in seed and rate."""
     jobs = []
     for _, alike in groupby(zip(trials, places, strict=True), key=lambda pair: stackable(pair[0].config)):
         group = list(alike)
@@ -126,7 +126,7 @@ def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -
 
 
 def summarise(plan: SweepPlan, directory: SweepDirectory) -> SweepResult:
-    """What results.jsonl says of a plan's trials."""
+    """The state of a plan's trials in results.jsonl."""
     records = directory.results()
     states = {trial.name: records[trial.name] for trial in plan.trials if trial.name in records}
     failed = {name: str(ended.error) for name, ended in states.items() if ended.state == "failed"}
@@ -141,7 +141,7 @@ def _record(
     on_event: OnEvent,
     before: Records | None,
 ) -> None:
-    """Write down how trials ended; in a rung (there are results `before`), with what they reached in those before."""
+    """Record outcomes; in a rung (with results `before`), together with those of earlier rungs."""
     for outcome in outcomes:
         told = outcome if before is None else with_rungs(outcome, before.get(outcome.name))
         with stopping_when_full(directory.path):
@@ -151,7 +151,7 @@ def _record(
 
 @contextmanager
 def _tidied(directory: SweepDirectory, names: Sequence[str]) -> Iterator[None]:
-    """Put the results in the plan's order whatever happens, and say how far the sweep came when it was stopped."""
+    """Sort the results into the plan's order at the end, and report the progress when the sweep is stopped."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt):
@@ -159,7 +159,7 @@ def _tidied(directory: SweepDirectory, names: Sequence[str]) -> Iterator[None]:
     except DiskFull as problem:
         raise DiskFull(f"{problem}; {_standing(directory, names)}; with room, the same command continues") from None
     finally:
-        # Without room they stay as they are: every line is there.
+        # On a full disk the order stays as it is; every line is there.
         with suppress(DiskFull), stopping_when_full(directory.path):
             directory.tidy_results(names)
 

@@ -1,4 +1,4 @@
-"""How long a sweep will take: a few steps of some of its settings, measured, and scaled."""
+"""Estimates the duration of a sweep from a few measured training steps of some of its settings."""
 
 import json
 import statistics
@@ -21,21 +21,23 @@ STEPS = 6
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of the parts of a trial: before its first step, each step, each validation with its checkpoint."""
+    """Seconds of the parts of a trial: startup, one step, one validation with its checkpoint."""
 
     start: float
     step: float
     validation: float
 
     def seconds(self, trial: Trial, evaluated: float) -> float:
-        """Of a whole trial that does not stop early; `evaluated` is its final evaluation in validations."""
+        """Seconds of a full trial without early stopping; `evaluated` is the final evaluation in units of
+        a validation.
+        """
         steps = trial.config.train.total_steps(trial.config.data)
         validations = steps // trial.config.train.validate_every + 1
         return self.start + steps * self.step + (validations + evaluated) * self.validation
 
 
 def estimate(plan: SweepPlan, how: JobOptions) -> dict[str, float]:
-    """Seconds of each trial by name; a setting that was not measured takes the mean pace of those that were."""
+    """Seconds of each trial by name; a setting that was not measured gets the mean pace of the measured ones."""
     import torch
 
     threads = torch.get_num_threads()
@@ -60,16 +62,16 @@ def _measure_some(plan: SweepPlan, how: JobOptions) -> dict[str, Pace]:
     settings = list({_setting(trial): trial for trial in plan.trials}.items())
     every = -(-len(settings) // MOST_MEASURED)
     chosen = settings[::every]
-    measure_pace(chosen[0][1], how, 0)  # the first training of a process is slower than those after it
+    measure_pace(chosen[0][1], how, 0)  # the first training of a process is slower than later ones
     return {setting: measure_pace(trial, how, BUDGET / (1 + len(chosen))) for setting, trial in chosen}
 
 
 class _Enough(Exception):
-    """The time for a measurement is over."""
+    """The time for a measurement is used up."""
 
 
 def measure_pace(trial: Trial, how: JobOptions, budget: float) -> Pace:
-    """Train a few steps in a temporary directory, fewer when a step is slow, but two where there are two."""
+    """Train a few steps in a temporary directory, at least two if there are two, fewer if steps are slow."""
     from headway.training import train
 
     began = time.perf_counter()
@@ -82,7 +84,7 @@ def measure_pace(trial: Trial, how: JobOptions, budget: float) -> Pace:
             raise _Enough
 
     with tempfile.TemporaryDirectory() as folder:
-        # No validation but the first and the last, so that the time between two steps is that of a step.
+        # Only the first and the last validation, so that the time between two steps is that of one step.
         config = replace(trial.config, train=replace(trial.config.train, validate_every=STEPS))
         with suppress(_Enough):
             train(config, Path(folder) / "run", device=how.device, until=STEPS, on_event=note)
@@ -102,7 +104,7 @@ def _pace(began: float, ended: float, moments: list[tuple[str, float]]) -> Pace:
 
 
 def _evaluated(trial: Trial, split: str | None) -> float:
-    """The examples of the final evaluation for one of a validation."""
+    """The size of the final evaluation relative to one validation."""
     from headway.tasks import make_task
 
     data = trial.config.data

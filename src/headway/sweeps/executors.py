@@ -1,4 +1,4 @@
-"""Where a sweep's jobs run, from the options of `headway sweep`."""
+"""Makes the executor of a sweep from the options of `headway sweep`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from headway.sweeps.local import LocalExecutor
 from headway.sweeps.trial import JobOptions
 
 LARGEST_STACK = 128
-"""Seeds of one setting that a GPU trains in one step. A CPU is faster with a process for each seed (docs/speed.md)."""
+"""Largest number of seeds of one setting in a GPU stack. A CPU is faster with one process per seed (docs/speed.md)."""
 MEASURED = ("test", "validation", "train", "all")
 
 
@@ -25,7 +25,7 @@ def make_executor(
     gpus: float | None = None,
     command: Sequence[str] = ("hw.sweep",),
 ) -> tuple[Executor, JobOptions, int]:
-    """What runs a sweep's jobs, the circumstances they share, and how many run at once (0: the cluster decides)."""
+    """The executor of a sweep's jobs, their common options, and how many run at once (0: the cluster decides)."""
     from headway.batches import pick_device
 
     _check(on, workers, split, log, {"--address": address, "--cpus": cpus, "--gpus": gpus})

@@ -1,7 +1,7 @@
-"""Successive halving: every setting gets a few steps, the best third go on, until the last are trained whole.
+"""Successive halving: every setting gets a few steps, the best third continue, until the last are trained fully.
 
-All trials of a rung end before the next begins, and who goes on is decided from results.jsonl alone. So the same search
-gives the same results in whatever order its trials end, and after any interruption.
+All trials of a rung end before the next rung starts, and the survivors are chosen from results.jsonl alone. So a search
+gives the same results for any order in which trials end, and after any interruption.
 """
 
 import math
@@ -14,19 +14,19 @@ from headway.results.comparison import Outcome
 from headway.sweeps.plan import Rung, SweepPlan, Trial
 
 ETA = 3
-"""One setting in so many goes on."""
+"""One setting in so many continues to the next rung."""
 CUTS = 2
-"""How often settings are left behind when no budget says otherwise."""
+"""Number of cuts without a budget."""
 
 Records = Mapping[str, Outcome]
-"""Lines of results.jsonl by the name of their trial."""
+"""Lines of results.jsonl by trial name."""
 
 
-# Before anything runs
+# Before the search runs
 
 
 def plan_rungs(settings: int, seeds: int, total: int, every: int, budget: int | None) -> tuple[Rung, ...]:
-    """The rungs of a search; with a budget, those of the longest first rung whose steps stay within it."""
+    """The rungs of a search; with a budget, those with the longest first rung within it."""
     if budget is None:
         return make_rungs(settings, total, every, CUTS)
     cuts = 1
@@ -45,14 +45,14 @@ def plan_rungs(settings: int, seeds: int, total: int, every: int, budget: int | 
 
 
 def make_rungs(settings: int, total: int, every: int, cuts: int) -> tuple[Rung, ...]:
-    """Rungs that end where a validation is due anyway, so that a trial is the run it would be without a search.
+    """Rungs that end at regular validations, so that a trial is the same run as without a search.
 
     >>> make_rungs(40, 900, 50, 2)
     (Rung(settings=40, until=100), Rung(settings=13, until=300), Rung(settings=4, until=900))
     """
     ends = sorted({min(total, every * math.ceil(total / ETA**cut / every)) for cut in range(cuts + 1)})
     rungs = [Rung(max(1, settings // ETA**number), end) for number, end in enumerate(ends)]
-    # A rung that no setting leaves is none.
+    # A rung that keeps all settings is dropped.
     return tuple(one for one, after in zip(rungs, [*rungs[1:], None], strict=True) if _leaves(one, after))
 
 
@@ -70,7 +70,7 @@ def count_steps(rungs: Sequence[Rung], seeds: int) -> int:
 
 
 def trials_of_rung(plan: SweepPlan, records: Records, number: int) -> list[Trial]:
-    """The trials that are trained in a rung, once all of the rungs before it have ended."""
+    """The trials of a rung, once all earlier rungs have ended."""
     assert plan.search is not None
     settings = settings_of(plan)
     for before in range(number):
@@ -82,7 +82,7 @@ def trials_of_rung(plan: SweepPlan, records: Records, number: int) -> list[Trial
 def waiting(plan: SweepPlan, records: Records, number: int) -> list[Trial]:
     """The trials that still have to be trained in a rung.
 
-    A failed trial is tried again as long as no trial has ended in a later rung; after that, its failure was counted.
+    A failed trial is retried until some trial ends in a later rung; from then on its failure counts.
     """
     begun = max(map(_rung_of, records.values()), default=0)
 
@@ -108,7 +108,7 @@ def settings_of(plan: SweepPlan) -> list[tuple[Trial, ...]]:
 
 
 def mean_value(setting: Sequence[Trial], records: Records, number: int) -> float:
-    """The mean over seeds of the validation loss at the end of a rung; infinite where a seed failed before that."""
+    """The mean validation loss over seeds at the end of a rung; infinite if a seed failed before."""
     return fmean(_value(records.get(trial.name), number) for trial in setting)
 
 
@@ -117,12 +117,12 @@ def _value(ended: Outcome | None, number: int) -> float:
         return math.inf
     if len(ended.rungs) > number:
         return ended.rungs[number]
-    # A run that stopped early has its last loss in every later rung.
+    # A run that stopped early keeps its last loss in every later rung.
     return ended.rungs[-1] if ended.state == "finished" else math.inf
 
 
 def lowest(values: Sequence[float], count: int) -> list[int]:
-    """The places of the lowest finite values, in their order; of equal ones the first.
+    """The sorted indices of the `count` lowest finite values; ties go to the first.
 
     >>> lowest([0.3, 0.1, float("inf"), 0.1], 2)
     [1, 3]
@@ -132,7 +132,7 @@ def lowest(values: Sequence[float], count: int) -> list[int]:
 
 
 def with_rungs(ended: Outcome, before: Outcome | None) -> Outcome:
-    """How a trial ended, with the rungs before: their losses, and their time."""
+    """An outcome with the losses and the time of earlier rungs added."""
     earlier, seconds = ((), 0.0) if before is None else (before.rungs or (), before.seconds)
     reached = () if ended.state == "failed" else (ended.metrics["validation_loss"],)
     return replace(ended, rungs=(*earlier, *reached), seconds=seconds + ended.seconds)

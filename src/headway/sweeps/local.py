@@ -1,4 +1,4 @@
-"""The jobs of a sweep in the pool of this machine."""
+"""Runs the jobs of a sweep in this machine's worker pool."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +16,6 @@ class LocalExecutor:
         self.workers, self.how = workers, how
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
-        """Run every job; a job whose worker died is done again from its last checkpoint."""
+        """Run every job; a job whose worker died resumes from its last checkpoint."""
         there = [replace(job, how=self.how) for job in jobs]
         run_in_workers(there, self.workers, lambda busy: self.how.threads, lambda job, ended: done(ended), on_event)

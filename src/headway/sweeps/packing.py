@@ -1,4 +1,4 @@
-"""Run directories as bytes, for machines that share no disk."""
+"""Packs run directories into bytes, for machines without a shared disk."""
 
 import io
 import tarfile
@@ -12,7 +12,7 @@ from headway.storage import write_synced
 
 
 def pack(places: Sequence[Path]) -> bytes:
-    """The files of some run directories as one archive; a place where nothing is adds nothing."""
+    """The files of run directories as one archive; a missing directory adds nothing."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         for number, place in enumerate(places):
@@ -23,7 +23,7 @@ def pack(places: Sequence[Path]) -> bytes:
 
 
 def unpack(content: bytes, places: Sequence[Path]) -> None:
-    """Put packed runs in their places, each atomically; what is not a plain file inside them is refused."""
+    """Unpack runs into their directories, each atomically; anything but plain files inside is rejected."""
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive, ExitStack() as stack:
         members = [(member, *_where(member, len(places))) for member in archive]
         numbers = sorted({number for _, number, _ in members})
@@ -37,9 +37,9 @@ def unpack(content: bytes, places: Sequence[Path]) -> None:
 
 
 def _where(member: tarfile.TarInfo, count: int) -> tuple[int, PurePosixPath]:
-    """The run a file belongs to, and its path in there."""
+    """The run to which a file belongs, and its path inside."""
     first, *rest = PurePosixPath(member.name).parts or ("",)
     number = int(first) if first.isdecimal() and first.isascii() else count
     if not member.isreg() or not rest or ".." in rest or number >= count:
-        raise RunStopped(f"a run that was sent holds {member.name!r}, which is not a plain file inside it")
+        raise RunStopped(f"a received run contains {member.name!r}, which is not a plain file inside it")
     return number, PurePosixPath(*rest)

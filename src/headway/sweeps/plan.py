@@ -1,4 +1,4 @@
-"""Which trials a sweep has: the varied settings crossed with the seeds, each named after its settings."""
+"""The trials of a sweep: the varied settings crossed with the seeds, each named after its settings."""
 
 import hashlib
 import itertools
@@ -18,13 +18,13 @@ FORM = 1
 """Version of the form of sweep.json."""
 LONGEST_NAME = 120
 DIGEST = 12
-"""Signs of a hash that keep names apart where their words do not."""
+"""Characters of a hash that distinguish names with equal words."""
 LARGEST_SWEEP = 100_000
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a sweep: its name, the settings that were varied, and the whole config with its seed."""
+    """One run of a sweep: its name, its varied settings, and the complete config with its seed."""
 
     name: str
     settings: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Rung:
-    """So many settings, with all their seeds, are trained up to a step; then the best of them go on."""
+    """A rung of successive halving: `settings` settings with all their seeds are trained up to step `until`."""
 
     settings: int
     until: int
@@ -45,22 +45,22 @@ class Rung:
 
 @dataclass(frozen=True)
 class Search:
-    """How a search goes: so many settings were drawn, and rungs of successive halving (none: all are trained whole)."""
+    """The number of drawn settings, and the rungs of successive halving (none: all are trained fully)."""
 
     drawn: int
     rungs: tuple[Rung, ...] = ()
 
 
 Choices = list[Any] | Range
-"""What a setting is varied over."""
+"""The values of a varied setting."""
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """A sweep before it is run: `recipe` is the tables of the recipe with `--set` applied.
+    """A planned sweep: `recipe` is the recipe's tables with `--set` applied.
 
-    A setting's trials stand together, one a seed. `search` is there when settings were drawn; `split` is what is
-    measured at the end.
+    The trials of a setting are adjacent, one per seed. `search` is set if settings were drawn. `split` is the split of
+    the final evaluation.
     """
 
     name: str
@@ -88,11 +88,11 @@ class SweepPlan:
 
 
 Vary = Sequence[str] | Mapping[str, Any]
-"""`["a.b=x,y"]` as typed, or `{"a.b": ["x", "y"]}` from Python, where a text is read as typed: `{"a.b": "1..5"}`."""
+"""`["a.b=x,y"]` as on the command line, or `{"a.b": ["x", "y"]}` from Python; strings are parsed: `{"a.b": "1..5"}`."""
 
 
 def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequence[int]) -> SweepPlan:
-    """Every combination of the varied values, with every seed; a key or value no recipe can have is refused."""
+    """Every combination of the varied values with every seed; invalid keys and values raise."""
     check_seeds(seeds)
     table = read_toml(recipe)
     varied = {key: _listed(key, choices) for key, choices in read_vary(vary).items()}
@@ -104,13 +104,13 @@ def plan_grid(recipe: Path, set: Sequence[Assignment], vary: Vary, seeds: Sequen
 
 def _listed(key: str, choices: Choices) -> list[Any]:
     if isinstance(choices, Range):
-        raise InputError(f"--vary {key}={choices} is a range; say with --trials how many settings to draw")
+        raise InputError(f"--vary {key}={choices} is a range; give the number of settings to draw with --trials")
     return choices
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
     if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"--seeds: {'a seed stands there twice' if seeds else 'at least one seed needed'}")
+        raise InputError(f"--seeds: {'a seed is repeated' if seeds else 'at least one seed needed'}")
 
 
 def check_size(trials: int) -> None:
@@ -119,7 +119,7 @@ def check_size(trials: int) -> None:
 
 
 def check_plan(plan: SweepPlan) -> None:
-    """Refuse what every trial of a setting would stumble over: unknown options, sizes, a domain that has no list."""
+    """Raise for errors that every trial of a setting would meet: unknown options, sizes, a domain too large to list."""
     from headway.tasks import make_task
     from headway.training.preparation import resolve
 
@@ -141,9 +141,9 @@ def make_trial(
     seed: int,
     where: str = "recipe",
 ) -> Trial:
-    """The trial of some settings: those of the recipe, changed by `--set` and then by what is varied, with a seed.
+    """The trial of given settings: the recipe, changed by `--set`, then by the varied settings, with a seed.
 
-    Both are applied as one list: an option that is set stays where the name it belongs to is varied.
+    Both changes are applied as one list, so that an option that is set stays if its table's name is varied.
     """
     table = {**assign(dict(recipe), [*set, *settings.items()]), "seed": seed}
     try:
@@ -154,7 +154,7 @@ def make_trial(
 
 
 def read_vary(vary: Vary) -> dict[str, Choices]:
-    """The varied settings and their values, each setting and each value once."""
+    """The varied settings and their values, without repeats."""
     if isinstance(vary, Mapping):
         pairs = [
             parse_vary(f"{key}={one}") if isinstance(one, str) else (key, _values(key, one))
@@ -164,23 +164,21 @@ def read_vary(vary: Vary) -> dict[str, Choices]:
         pairs = [parse_vary(text) for text in vary]
     varied = dict(pairs)
     if len(varied) < len(pairs):
-        raise InputError("--vary: a setting stands there twice; list its values after one --vary")
+        raise InputError("--vary: a setting is repeated; list its values after one --vary")
     if "seed" in varied:
         raise InputError("--vary seed: use --seeds")
     for whole, part in itertools.permutations(varied, 2):
         if part.startswith(f"{whole}."):
-            raise InputError(f"--vary {whole} and --vary {part}: the first holds the second; vary one of them")
+            raise InputError(f"--vary {whole} and --vary {part}: the first contains the second; vary one of them")
     for key, values in varied.items():
         if isinstance(values, Range):
             continue
         try:
             written = [json.dumps(value, sort_keys=True, allow_nan=False) for value in values]
         except (TypeError, ValueError):
-            raise InputError(
-                f"--vary {key}: a value is neither a text, a finite number, true, false nor a table"
-            ) from None
+            raise InputError(f"--vary {key}: a value must be a text, a finite number, true, false or a table") from None
         if len(set(written)) < len(written) or not written:
-            raise InputError(f"--vary {key}: {'a value stands there twice' if written else 'no value is given'}")
+            raise InputError(f"--vary {key}: {'a value is repeated' if written else 'no value is given'}")
     return varied
 
 
@@ -191,7 +189,7 @@ def _values(key: str, values: Any) -> list[Any]:
 
 
 def parse_vary(text: str) -> tuple[str, Choices]:
-    """`a.b=x,y` -> the key and its values, each read as `--set` reads it; or the range that stands there.
+    """`a.b=x,y` -> the key and its values, parsed as in `--set`; or a range.
 
     >>> parse_vary("train.lr=1e-3,2e-3")
     ('train.lr', [0.001, 0.002])
@@ -204,12 +202,12 @@ def parse_vary(text: str) -> tuple[str, Choices]:
     if ranges[0] is not None and len(ranges) == 1:
         return key.strip(), ranges[0]
     if any(ranges):
-        raise InputError(f"--vary {text}: a range stands alone; a list has single values")
+        raise InputError(f"--vary {text}: a range cannot be part of a list")
     return key.strip(), [read_value(part) for part in parts]
 
 
 def split_values(text: str) -> list[str]:
-    """Parts between commas that stand outside brackets, braces and quotes.
+    """Split at commas outside of brackets, braces and quotes.
 
     >>> split_values('learned,{name="learned", table_size=64}')
     ['learned', '{name="learned", table_size=64}']
@@ -229,7 +227,7 @@ def split_values(text: str) -> list[str]:
 
 
 def trial_name(settings: Mapping[str, Any], seed: int) -> str:
-    """A directory's name that says what the trial is, the same wherever and whenever the sweep is planned.
+    """A directory name made of the trial's settings; the same for every planning of the sweep.
 
     >>> trial_name({"model.encoding.name": "rotary", "train.lr": 0.001}, 3)
     'encoding=rotary,lr=0.001,seed=3'
@@ -245,14 +243,14 @@ def trial_name(settings: Mapping[str, Any], seed: int) -> str:
 
 
 def _is_ambiguous(value: Any) -> bool:
-    """Whether another value, or another setting beside it, could be written the same: the text "1" and the number."""
+    """Whether another value could be written the same way, such as the text "1" and the number."""
     return isinstance(value, str) and (bool(re.search("[,=]", value)) or read_value(value) != value)
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Each key without its section and without a trailing `.name`; in full where two would be alike.
+    """Each key without its section and a trailing `.name`; the full key if two would be equal.
 
-    `data.seed` stays as it is, because the run's own seed stands beside it.
+    `data.seed` is not shortened, because the run's own seed stands beside it.
     """
     short = {key: key.removesuffix(".name").split(".")[-1] for key in keys}
     words = [*short.values(), "seed"]

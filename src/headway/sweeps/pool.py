@@ -1,6 +1,6 @@
-"""The pool of this machine: worker processes for jobs of any kind, replaced when they die, gone when their driver is.
+"""The worker pool of this machine: processes for jobs of any kind, replaced when they die, ended with their driver.
 
-Trainings and analyses are jobs. A job whose worker died is done again: a training from its last checkpoint.
+Trainings and analyses are jobs. A job whose worker died is done again, a training from its last checkpoint.
 """
 
 import signal
@@ -19,37 +19,39 @@ from headway.sweeps.deaths import FROM_OUTSIDE, MOST_KILLS, Deaths, count_out_of
 
 MOST_FALSE_STARTS = 5
 GLANCE = 0.1
-"""Seconds between looks at whether somebody pressed Ctrl-C."""
+"""Seconds between checks for Ctrl-C."""
 SAVING = 60.0
-"""Seconds that workers have for saving when all is stopped."""
+"""Seconds that workers have for saving when the pool is stopped."""
 
 
 class PoolJob(ABC):
-    """What a worker does at a time; it is pickled on its way there."""
+    """A unit of work for a worker; it is pickled on the way."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a warning calls it."""
+        """The job's name in warnings."""
 
     @abstractmethod
     def do(self, tell: OnEvent) -> Any:
-        """Do it in the worker. What ends all jobs is raised: `Interrupted`, or `RunStopped` such as a full disk."""
+        """Do the job in the worker. Whatever ends all jobs is raised: `Interrupted`, or `RunStopped` such as a full
+        disk.
+        """
 
     @abstractmethod
     def failed(self, error: str) -> Any:
-        """The result where its workers died too often."""
+        """The result if its workers died too often."""
 
     @abstractmethod
     def is_failed(self, result: Any) -> bool:
-        """Whether something went wrong in it."""
+        """Whether a result is a failure."""
 
     def saved(self) -> tuple[int, ...]:
-        """What is saved of it by now: deaths are counted anew when that changes."""
+        """The saved state of the job; when it changes, deaths are counted from 0."""
         return ()
 
     def begun(self) -> Iterable[Event]:
-        """The events to tell when it is handed out."""
+        """The events to report when the job starts."""
         return ()
 
 
@@ -60,10 +62,10 @@ def run_in_workers(
     done: Callable[[Any, Any], None],
     on_event: OnEvent,
 ) -> None:
-    """Do every job; `done` is called with each and its result as it ends. No process is left, however this ends.
+    """Do every job; `done` is called with each job and its result. No process is left behind.
 
-    `threads` says how many a worker has while so many work. What ends all jobs is raised, and so is whatever `done`
-    or `report` raise; then the jobs that run are stopped, saved where that can be done.
+    `threads(n)` is the number of threads of each worker while n workers are busy. Whatever ends all jobs is raised, as
+    are errors of `done` and `on_event`; running jobs are then stopped and saved if possible.
     """
     with counting_signals() as signals:
         crew = _Crew(min(workers, len(jobs)), threads, jobs, done, on_event)
@@ -77,7 +79,7 @@ def run_in_workers(
 
 
 class _Worker(Child):
-    """A worker process and what it is doing."""
+    """A worker process and its current job."""
 
     def __init__(self, threads: int):
         super().__init__("headway.sweeps.worker", threads)
@@ -96,7 +98,7 @@ class _Worker(Child):
 
 
 class _Crew:
-    """The workers and the jobs that wait for them."""
+    """The workers and the waiting jobs."""
 
     def __init__(
         self,
@@ -112,7 +114,7 @@ class _Crew:
         self.false_starts = {"killed": 0, "ended": 0}
 
     def work(self, signals: list[int]) -> None:
-        """Until every job has ended."""
+        """Run until every job has ended."""
         while self.waiting or self._busy():
             if signals:
                 raise Interrupted(signal.Signals(signals[0]).name)
@@ -121,7 +123,7 @@ class _Crew:
             self._listen(self._take, self._replace)
 
     def save(self, signals: list[int]) -> None:
-        """Let busy workers save what they do, for a while; another Ctrl-C ends the wait."""
+        """Let busy workers save, for a limited time; another Ctrl-C ends the wait."""
         before, end = len(signals), time.monotonic() + SAVING
         for worker in self._busy():
             worker.process.send_signal(signal.SIGINT)
@@ -129,7 +131,7 @@ class _Crew:
             self._listen(self._take_ending, self._dismiss)
 
     def end(self) -> None:
-        """No worker is left."""
+        """End all workers."""
         for worker in list(self.workers):
             self._dismiss(worker)
 
@@ -137,7 +139,7 @@ class _Crew:
         return [worker for worker in self.workers if worker.job is not None]
 
     def _listen(self, take: Callable[[_Worker, str, Any], None], gone: Callable[[_Worker], Any]) -> None:
-        """Wait a moment for what workers say; `gone` is called for those that ended."""
+        """Wait briefly for messages of workers; `gone` is called for workers that ended."""
         ready = wait([worker.pipe for worker in self.workers], GLANCE)
         for worker in [worker for worker in self.workers if worker.pipe in ready]:
             messages, ended = worker.hear()
@@ -147,13 +149,13 @@ class _Crew:
                 gone(worker)
 
     def _hire(self) -> None:
-        """As many workers as there are jobs to do, and no more than the crew's size."""
+        """Start workers: as many as there are jobs, up to the pool's size."""
         staying = sum(not worker.leaving for worker in self.workers)
         for _ in range(min(self.size, len(self.waiting) + len(self._busy())) - staying):
             self.workers.append(_Worker(self.threads(self.size)))
 
     def _hand_out(self) -> None:
-        """A job for every worker that can take one; also one that came back when its worker died."""
+        """Give every free worker a waiting job; a job whose worker died waits again."""
         free = [worker for worker in self.workers if worker.ready and not worker.leaving and worker.job is None]
         given = list(zip(free, [self.waiting.popleft() for _ in free[: len(self.waiting)]], strict=False))
         threads = self.threads(max(1, min(self.size, len(self._busy()) + len(given) + len(self.waiting))))
@@ -181,13 +183,13 @@ class _Crew:
             worker.ready, self.false_starts = True, {"killed": 0, "ended": 0}
 
     def _take_ending(self, worker: _Worker, kind: str, content: Any) -> None:
-        """A worker that had taken its last step came to its end instead of saving."""
+        """Take the result of a worker that finished its job instead of saving."""
         if kind == "ended":
-            with suppress(Exception):  # why all is stopped is known already, and the others still have to save
+            with suppress(Exception):  # the reason for stopping is known already, and the others still have to save
                 self._take(worker, kind, content)
 
     def _replace(self, worker: _Worker) -> None:
-        """A worker is gone: what it was doing waits again, unless that was tried too often."""
+        """A worker has ended: its job waits again, unless it was tried too often."""
         last_words = worker.last_words()
         code = self._dismiss(worker)
         end = describe_end(code, last_words)
@@ -197,11 +199,11 @@ class _Crew:
             self._try_again(worker.job, code, end, count_out_of_memory() > worker.out_of_memory)
 
     def _count_false_start(self, code: int, end: str) -> None:
-        """Workers that cannot start would be replaced for ever."""
+        """Count workers that end before they start, so that they are not replaced for ever."""
         kind, most = ("killed", MOST_KILLS) if -code in FROM_OUTSIDE else ("ended", MOST_FALSE_STARTS)
         self.false_starts[kind] += 1
         if self.false_starts[kind] >= most:
-            raise RunStopped(f"{most} workers ended before they could work, none started between; the last: {end}")
+            raise RunStopped(f"{most} workers in a row ended before they started; the last: {end}")
 
     def _try_again(self, job: PoolJob, code: int, end: str, out_of_memory: bool) -> None:
         error = self.deaths.setdefault(id(job), Deaths()).count(code, end, out_of_memory, job.saved())

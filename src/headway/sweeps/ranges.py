@@ -1,4 +1,4 @@
-"""Ranges of numbers that a search draws from, as they are typed: 1e-4..1e-2:log."""
+"""Ranges of numbers for a search, as on the command line: 1e-4..1e-2:log."""
 
 import math
 import re
@@ -10,14 +10,14 @@ from headway.config import printable
 from headway.errors import InputError
 
 DIGITS = 4
-"""Significant digits of a number that is drawn, so that names and tables can be read."""
+"""Significant digits of drawn numbers, so that names and tables are readable."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers from `low` to `high`, whole ones where both ends are whole.
+    """The numbers from `low` to `high`; integers if both ends are integers.
 
-    All are as likely, or with `log` all factors are: 0.001 to 0.01 as likely as 0.01 to 0.1.
+    The distribution is uniform, or with `log` log-uniform: 0.001 to 0.01 is as likely as 0.01 to 0.1.
     """
 
     low: int | float
@@ -32,7 +32,7 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def rounded(self, value: float) -> float:
-        """A number of the range with four significant digits, or as many as a narrow range needs.
+        """A number of the range rounded to four significant digits, or more if the range is narrow.
 
         >>> Range(0.0001, 0.01, log=True).rounded(0.00123456789)
         0.001235
@@ -44,7 +44,7 @@ class Range:
 
 
 def parse_range(key: str, text: str) -> Range | None:
-    """`LOW..HIGH` or `LOW..HIGH:log`; None for a value that is no range, which is one without a number at either end.
+    """Parse `LOW..HIGH` or `LOW..HIGH:log`; None if neither end is a number.
 
     >>> parse_range("train.lr", "1e-4..1e-2:log")
     Range(low=0.0001, high=0.01, log=True)
@@ -59,7 +59,7 @@ def parse_range(key: str, text: str) -> Range | None:
     if not _is_number(low) or not _is_number(high) or match[3] not in (None, "log"):
         raise InputError(f"{where}: write a range as LOW..HIGH or LOW..HIGH:log, for example 1e-4..1e-2:log")
     if not _are_finite(low, high):
-        raise InputError(f"{where}: the ends of a range, and the way between them, must be finite and below 1.8e308")
+        raise InputError(f"{where}: the ends of a range, and their difference, must be finite and below 1.8e308")
     if low >= high:
         raise InputError(f"{where}: LOW must be below HIGH")
     if match[3] and low <= 0:
@@ -74,12 +74,12 @@ def _is_number(value: Any) -> bool:
 def _are_finite(low: int | float, high: int | float) -> bool:
     try:
         return all(math.isfinite(number) for number in (low, high, high - low))
-    except OverflowError:  # a whole number beyond all that a float can be
+    except OverflowError:  # an integer too large for a float
         return False
 
 
 def read_value(text: str) -> Any:
-    """A TOML value, or the text itself where it is none."""
+    """A TOML value, or the text itself if it is not one."""
     try:
         return printable(tomllib.loads(f"value = {text}")["value"])
     except (ValueError, RecursionError):

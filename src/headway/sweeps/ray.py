@@ -1,8 +1,8 @@
-"""Jobs on a Ray cluster: on a local one that lives as long as the sweep, or on one of many machines.
+"""Runs jobs on a Ray cluster: a local one that lives as long as the sweep, or one of many machines.
 
-The process that is connected to Ray is a child of this one (`ray_session`). When Ray fails it is replaced, and the jobs
-that had not ended are handed out again. On a local cluster a trial is trained in its place in the sweep directory; on
-any other it is trained in a folder of the worker's machine and sent home.
+A child process is connected to Ray (`ray_session`). When Ray fails the child is replaced, and unfinished jobs are
+submitted again. On a local cluster a trial is trained in the sweep directory; on any other, in a folder of the worker's
+machine, and sent back.
 """
 
 import re
@@ -24,15 +24,15 @@ from headway.sweeps.ray_session import Request
 from headway.sweeps.trial import Job, JobOptions
 
 MOST_LOSSES = 5
-"""Sessions that may be lost in a row without a trial that ended."""
+"""Sessions that may be lost in a row without a finished trial."""
 CONNECTING = 90.0
-"""Seconds that Ray has for its start; on a busy machine it takes ten."""
+"""Seconds for Ray to start; on a busy machine it takes ten."""
 SAVING = 60.0
-"""Seconds that a session has for saving its jobs and for its own end."""
+"""Seconds for a session to save its jobs and end."""
 GLANCE = 0.1
-"""Seconds between looks at whether somebody pressed Ctrl-C."""
+"""Seconds between checks for Ctrl-C."""
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""What Ray writes for a terminal around a word."""
+"""Terminal colour codes in Ray's output."""
 
 
 class RayExecutor:
@@ -47,7 +47,7 @@ class RayExecutor:
         self.cpus, self.gpus, self.address = cpus, gpus, address
 
     def run(self, jobs: Sequence[Job], done: Callable[[Sequence[Outcome]], None], on_event: OnEvent) -> None:
-        """Run every job; when Ray fails, it is started (or joined) again for the jobs that have not ended."""
+        """Run every job; if Ray fails, it is started (or joined) again for the unfinished jobs."""
         left = dict(enumerate(jobs))
         mark = secrets.token_hex(8)
         losses, connected = 0, False
@@ -63,13 +63,13 @@ class RayExecutor:
                 connected = connected or follower.connected
                 losses = 0 if len(left) < before else losses + 1
                 if left and losses >= MOST_LOSSES:
-                    raise RunStopped(f"Ray was lost {losses} times in a row before a trial could end ({lost})")
+                    raise RunStopped(f"Ray was lost {losses} times in a row without a finished trial ({lost})")
                 if left:
                     on_event({"event": "warning", "text": f"Ray was lost ({lost}); trying again"})
                     _pause(losses, signals)
 
     def _request(self, jobs: dict[int, Job], mark: str) -> Request:
-        # A worker may stand in another directory.
+        # A worker may run in another directory.
         places = {number: tuple(place.absolute() for place in job.places) for number, job in jobs.items()}
         there = {number: replace(job, places=places[number], how=self.how) for number, job in jobs.items()}
         return Request(there, self.cpus, self.gpus, self.address, available_cores(), mark)
@@ -79,35 +79,35 @@ def _check(cpus: float, gpus: float, device: str) -> None:
     if not 0 < cpus < float("inf"):
         raise InputError(f"--cpus {cpus:g}; a finite number above 0 needed")
     if not 0 <= gpus < float("inf") or (gpus > 1 and gpus != int(gpus)):
-        raise InputError(f"--gpus {gpus:g}; a part of one such as 0.25, or a whole number")
+        raise InputError(f"--gpus {gpus:g}; a fraction such as 0.25, or a whole number")
     if device == "cuda" and not gpus:
-        raise InputError("--device cuda with --on ray needs --gpus: how much of a GPU a trial gets, such as 0.25 or 1")
+        raise InputError("--device cuda with --on ray needs --gpus, the share of a GPU per trial, such as 0.25 or 1")
 
 
 def _pause(losses: int, signals: list[int]) -> None:
-    """A cluster that fails at once is given a little more time at each try."""
+    """Wait longer after each loss, for clusters that fail at once."""
     end = time.monotonic() + losses
     while time.monotonic() < end and not signals:
         time.sleep(GLANCE)
 
 
 class _Session(Child):
-    """The process that is connected to Ray, and with it the Ray that it may have started."""
+    """The process that is connected to Ray, with the Ray that it may have started."""
 
     def __init__(self, request: Request, threads: int):
         settings = {"RAY_USAGE_STATS_ENABLED": "0"}
-        if request.address is None:  # nobody else may use a Ray that is this sweep's own
+        if request.address is None:  # nobody else may use this sweep's own Ray
             settings |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         super().__init__("headway.sweeps.ray_session", threads, **settings)
         self.tell(request)
 
     def last_words(self) -> str:
-        """The last line that it printed, without Ray's time, thread and line of code."""
-        last = COLOUR.sub("", super().last_words()) or "it said nothing"
+        """The last line that it printed, without Ray's time, thread and source line."""
+        last = COLOUR.sub("", super().last_words()) or "it printed nothing"
         return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)
 
     def save(self, signals: list[int]) -> None:
-        """Let its jobs save, for a while; another Ctrl-C ends the wait."""
+        """Let its jobs save, for a limited time; another Ctrl-C ends the wait."""
         before, end = len(signals), time.monotonic() + SAVING
         self.tell("stop")
         while len(signals) == before and time.monotonic() < end:
@@ -115,13 +115,13 @@ class _Session(Child):
                 return
 
     def end(self) -> int:
-        """No process of it is left on this machine."""
+        """End all its processes on this machine."""
         end_session(self.process.pid)
         return super().end()
 
 
 class _Follower:
-    """Passes on what a session says, and takes off the list each job that ended."""
+    """Forwards the messages of a session and removes each finished job from the list."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Follower:
         self.lost: str | None = None
 
     def follow(self, signals: list[int]) -> str:
-        """Until the session is gone; why it went, if it was before the last job ended."""
+        """Follow the session until it ends; the reason if it ended before the last job."""
         try:
             return self._follow(signals)
         except BaseException:
@@ -177,7 +177,7 @@ class _Follower:
                 self.on_event({"event": "warning", "trial": trial.name, "text": text})
 
     def _fail(self, problem: Exception) -> None:
-        if isinstance(problem, InputError) and self.again:  # a cluster that was there may come back
+        if isinstance(problem, InputError) and self.again:  # a cluster that was reachable may come back
             self.lost = str(problem)
             return
         raise problem

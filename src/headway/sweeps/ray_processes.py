@@ -1,4 +1,4 @@
-"""The processes of a Ray that was started here, found in /proc; where there is none, nothing is found."""
+"""Finds the processes of a local Ray in /proc; finds none without /proc."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Process(NamedTuple):
-    """What /proc says of a process; `session` is the id of the process that began its session."""
+    """A process in /proc; `session` is the id of the process that started its session."""
 
     pid: int
     name: str
@@ -22,7 +22,7 @@ class Process(NamedTuple):
 
 
 def look_at(pid: int) -> Process:
-    """A process as it is now; one that is gone has no name and no state."""
+    """The current state of a process; an ended one has no name and no state."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -33,13 +33,13 @@ def look_at(pid: int) -> Process:
 
 
 def in_session(session: int) -> list[Process]:
-    """The processes of a session that have not ended. Ray's stay in the session they were started in."""
+    """The running processes of a session. Ray's processes stay in the session in which they were started."""
     everything = (look_at(int(path.name)) for path in Path("/proc").glob("[0-9]*"))
     return [process for process in everything if process.session == session and not process.ended]
 
 
 def end_session(session: int, sparing: int = 0, patience: float = 10.0) -> None:
-    """Kill every process of a session, but one. Ray ends its own too, some of them only after a minute."""
+    """Kill every process of a session except `sparing`. Ray ends its own too, but some only after a minute."""
     end = time.monotonic() + patience
     while (left := [p.pid for p in in_session(session) if p.pid != sparing]) and time.monotonic() < end:
         for pid in left:
@@ -49,7 +49,7 @@ def end_session(session: int, sparing: int = 0, patience: float = 10.0) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process started and that are its own still."""
+    """The children of a process."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     with suppress(OSError):
         return [int(child) for path in found for child in path.read_text().split()]

@@ -1,14 +1,14 @@
-"""One connection to Ray: `python -m headway.sweeps.ray_session`, which ends whenever its driver does.
+"""One connection to Ray: `python -m headway.sweeps.ray_session`, which ends with its driver.
 
-Ray takes the process that is connected to it along when it fails: it ends it, or lets it wait for ever. So the driver
-of a sweep is not that process. This one is, and the driver starts another when it is gone. It is told what to do in one
-`Request`; "stop" asks it to save and end. It answers through the same pipe:
+When Ray fails, it ends the process that is connected to it or lets it wait for ever. So the driver of a sweep is not
+connected itself: this process is, and the driver replaces it when it ends. Its input is one `Request`; "stop" makes it
+save and end. It answers through the same pipe:
 
     ("connected", None)
-    ("started", 3)                       a job was handed to Ray
-    ("warning", (3, "..."))              its worker died, it is tried again
-    ("ended", (3, outcomes))             it ended, and its runs are in their places
-    ("raised", problem)                  the whole sweep cannot go on
+    ("started", 3)                       a job was submitted to Ray
+    ("warning", (3, "..."))              its worker died, and it is tried again
+    ("ended", (3, outcomes))             it ended, and its runs are in their directories
+    ("raised", problem)                  the whole sweep cannot continue
 """
 
 import os
@@ -34,24 +34,24 @@ MOST_DEATHS = 20
 """Deaths of its worker that a job survives."""
 MOST_OUT_OF_MEMORY = 2
 GLANCE = 0.2
-"""Seconds between looks at whether the driver asked for an end."""
+"""Seconds between checks for the driver's stop."""
 CENSUS_EVERY = 2.0
 """Seconds between two counts of the cluster's nodes."""
 SAVING = 45.0
-"""Seconds that jobs have for saving when the sweep is stopped."""
+"""Seconds for jobs to save when the sweep is stopped."""
 ANSWERING = 5.0
-"""Seconds in which an address must take a connection."""
+"""Seconds within which an address must accept a connection."""
 
 
 Say = Callable[[str, Any], None]
-"""Tells the driver something."""
+"""Sends a message to the driver."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be done: jobs by number, how much of a node each gets, and on which cluster.
+    """The jobs by number, the resources of each, and the cluster.
 
-    `mark` is part of the names of folders on other machines, `cores` is what a Ray of this sweep's own may use.
+    `mark` is part of the names of folders on other machines. `cores` limits a Ray that the sweep starts itself.
     """
 
     jobs: Mapping[int, Job]
@@ -63,7 +63,7 @@ class Request:
 
 
 class Shift:
-    """The jobs that wait and those that Ray has; never more of these than the cluster can run at once."""
+    """The waiting jobs and the jobs in Ray, of which there are never more than the cluster can run at once."""
 
     def __init__(self, request: Request, say: Say):
         import ray
@@ -72,13 +72,13 @@ class Shift:
         self.waiting = deque(request.jobs)
         self.running: dict[Any, tuple[int, Any]] = {}
         self.deaths: dict[int, list[str]] = {}
-        # Ray's own retries would go on for ever where a job needs more memory than a node has, and say nothing.
+        # Ray's own retries are silent and endless if a job needs more memory than a node has.
         amounts: dict[str, Any] = {"num_cpus": request.cpus, "num_gpus": request.gpus}
         self.task: Any = ray.remote(max_retries=0, num_returns=2, **amounts)(run_away_from_home)
         self.slots, self.counted = 0, 0.0
 
     def work(self, stop: threading.Event) -> None:
-        """Until every job has ended, or the driver wants an end."""
+        """Run until every job has ended, or the driver asks for a stop."""
         self._count_slots()
         while (self.waiting or self.running) and not stop.is_set():
             self._submit()
@@ -87,7 +87,7 @@ class Shift:
             self._save()
 
     def _count_slots(self) -> None:
-        """How many jobs the cluster can run at once, now; nodes come and go."""
+        """Count how many jobs the cluster can run at once now; nodes come and go."""
         import ray
 
         if time.monotonic() - self.counted < CENSUS_EVERY and self.slots:
@@ -99,7 +99,7 @@ class Shift:
         if not self.counted and not fitting:
             raise InputError(describe_shortage(resources, cpus, gpus))
         if ray.get_runtime_context().get_node_id() not in [node["NodeID"] for node in nodes]:
-            os._exit(3)  # this machine's own node is gone, and Ray would wait for it for ever
+            os._exit(3)  # this machine's node is gone, and Ray would wait for ever
         self.slots, self.counted = max(1, fitting), time.monotonic()
 
     def _submit(self) -> None:
@@ -114,7 +114,7 @@ class Shift:
             self.say("started", number)
 
     def _collect(self) -> None:
-        """Take in one job that ended, if there is one; the next is handed out before its runs are fetched."""
+        """Take one finished job, if any; the next is submitted before its runs are fetched."""
         import ray
 
         ready, _ = ray.wait(list(self.running), num_returns=1, timeout=GLANCE, fetch_local=False)
@@ -141,7 +141,7 @@ class Shift:
             self.say("ended", (number, ended["outcomes"]))
 
     def _try_again(self, number: int, problem: Exception) -> None:
-        """A worker or its node is gone: what it was doing waits again, unless that was tried too often."""
+        """A worker or its node is gone: its job waits again, unless it was tried too often."""
         self.deaths.setdefault(number, []).append(type(problem).__name__)
         error = reason_to_give_up(self.deaths[number])
         if error is None:
@@ -151,7 +151,7 @@ class Shift:
             self.say("ended", (number, self.request.jobs[number].failed(error)))
 
     def _save(self) -> None:
-        """Let Ray's workers save what they do, for a while, and bring it home."""
+        """Let Ray's workers save, for a limited time, and fetch their runs."""
         import ray
 
         self.waiting.clear()
@@ -165,7 +165,7 @@ class Shift:
 
 
 def reason_to_give_up(deaths: Sequence[str]) -> str | None:
-    """Why a job is tried no more after its workers' deaths, by Ray's names for them; None if it should be.
+    """Why a job is not retried after its workers' deaths, by Ray's names for them; None to retry it.
 
     >>> reason_to_give_up(["OutOfMemoryError", "NodeDiedError", "OutOfMemoryError"])
     'out of memory (Ray ended its worker 2 times)'
@@ -189,7 +189,7 @@ def slots_of(resources: Mapping[str, float], cpus: float, gpus: float) -> int:
 
 
 def describe_shortage(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> str:
-    """Which option asks for more than any node has.
+    """The option that asks for more than any node has.
 
     >>> describe_shortage([{"CPU": 2.0}, {"CPU": 4.0}], 8, 0)
     '--cpus 8: the largest node of the Ray cluster has 4 CPUs'
@@ -202,13 +202,13 @@ def describe_shortage(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: f
 
 
 def describe_refusal(problem: Exception) -> str:
-    """What a Ray worker could not even begin; mostly it has no headway, or another one."""
+    """The error of a worker that could not start a job; usually headway is missing or another version."""
     cause = getattr(problem, "cause", problem)
     return f"a Ray worker could not run a trial; is the same headway installed on every node? ({in_one_line(cause)})"
 
 
 def connect(address: str | None, cores: int) -> None:
-    """Start a local Ray, or join the one at an address; `InputError` if none answers there."""
+    """Start a local Ray, or join the one at an address; raises `InputError` if none answers."""
     if address is not None:
         check_address(address)
     import logging
@@ -232,7 +232,7 @@ def connect(address: str | None, cores: int) -> None:
 
 
 def check_address(address: str) -> None:
-    """An address is `auto` or host:port, and something takes a connection there. Ray would try for two minutes."""
+    """Check that an address is `auto` or host:port and accepts a connection; Ray itself would try for two minutes."""
     if address == "auto":
         return
     match = re.fullmatch(r"([^/\s]+):(\d{1,5})", address)
@@ -245,7 +245,7 @@ def check_address(address: str) -> None:
 
 
 def watch_own_ray() -> None:
-    """End this process when the local Ray that it started loses a part that nothing works without."""
+    """End this process when a vital process of the local Ray that it started ends."""
     parts = [pid for pid in children_of(os.getpid()) if look_at(pid).name in ("raylet", "gcs_server")]
     while not any(look_at(pid).ended for pid in parts):
         time.sleep(GLANCE)
@@ -253,7 +253,7 @@ def watch_own_ray() -> None:
 
 
 def main() -> None:
-    """Run the jobs of the one request; whatever ends the driver ends this process and the Ray it started."""
+    """Run the jobs of one request; this process and its Ray end with the driver."""
     requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
     stop = threading.Event()
 
@@ -289,8 +289,8 @@ def serve(request: Request, say: Say, stop: threading.Event) -> None:
 
 
 if __name__ == "__main__":
-    # Under its own name, so that what it is sent and what it sends are of the driver's classes.
+    # Imported under its own name, so that pickled objects have the driver's classes.
     from headway.sweeps import ray_session
 
     ray_session.main()
-    os._exit(0)  # a local Ray ends with this process; its own way of ending takes a second longer
+    os._exit(0)  # a local Ray ends with this process; its regular shutdown takes a second longer

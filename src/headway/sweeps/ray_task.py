@@ -1,4 +1,4 @@
-"""What a Ray worker does, on whatever machine it is: one job of a sweep."""
+"""The Ray task that runs one job of a sweep, on any machine."""
 
 import shutil
 import socket
@@ -14,10 +14,10 @@ from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 
 def run_away_from_home(job: Job, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
-    """What a Ray worker does: a job, in its places or in a folder of its own; how it ended, and its runs as bytes."""
+    """Run a job in its directories or in a local folder; returns its outcome and its runs as bytes."""
     import torch
 
-    end_with_parent()  # that is Ray's node; Ray alone lets a worker finish its task for nobody
+    end_with_parent()  # the parent is Ray's node; Ray would let an orphaned worker finish its task
     torch.set_num_threads(job.how.threads)
     places = job.places if folder is None else _places_in(_work_folder(folder), len(job.places))
     ended: dict[str, Any]
@@ -38,7 +38,7 @@ def run_away_from_home(job: Job, folder: str | None, packed: bytes) -> tuple[dic
 
 
 def _work_folder(name: str) -> Path:
-    """The same for every try of a job on a machine, so that a try goes on where one that was killed had saved."""
+    """The same folder for every try of a job on a machine, so that a retry resumes from its checkpoint."""
     return Path(tempfile.gettempdir()) / name
 
 

@@ -1,4 +1,4 @@
-"""A search instead of a grid: settings drawn from ranges and lists, all of them before anything runs."""
+"""Plans a search: all settings are drawn from ranges and lists before anything runs."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def _check(varied: Mapping[str, Choices], trials: int, search: str, budget: int 
     if trials < 1:
         raise InputError(f"--trials {trials}; at least 1 needed")
     if not varied:
-        raise InputError(f"--trials {trials}: nothing is varied; say with --vary what to draw")
+        raise InputError(f"--trials {trials}: nothing is varied; name the settings to draw with --vary")
     if budget is not None and search != "halving":
         raise InputError("--budget is for --search halving; a random search takes trials x seeds x steps")
     if find_spec("optuna") is None:
@@ -66,7 +66,7 @@ def _check(varied: Mapping[str, Choices], trials: int, search: str, budget: int 
 
 
 def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str, Any]]:
-    """So many settings drawn at random, less those that were drawn before; fixed by the seed.
+    """Up to `count` different settings drawn at random from the seed.
 
     A larger count draws the same settings first.
     """
@@ -81,7 +81,7 @@ def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str,
 
 
 def _silent_study(seed: int) -> Any:
-    """A study that draws at random, and whose creation is not worth a line on the screen."""
+    """A study with a random sampler, created without a log message."""
     import optuna
 
     before = optuna.logging.get_verbosity()
@@ -96,7 +96,7 @@ def _distribution(choices: Choices) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if not isinstance(choices, Range):
-        return CategoricalDistribution(range(len(choices)))  # a value may be a table, which Optuna does not take
+        return CategoricalDistribution(range(len(choices)))  # a value may be a table, which Optuna does not accept
     kind: Any = IntDistribution if choices.whole else FloatDistribution
     return kind(choices.low, choices.high, log=choices.log)
 
@@ -129,23 +129,23 @@ def _total(config: RunConfig) -> int:
 
 
 def measured_split(split: str | None, plan: SweepPlan) -> str | None:
-    """What is measured at the end, where "auto" is the test split for a grid and nothing for a search.
+    """The split of the final evaluation; "auto" is the test split for a grid and none for a search.
 
-    A search chooses by the validation split. It may not see the test split, which would be flattered by the choice.
+    A search chooses by validation. It must not see the test split, because choosing biases it upwards.
     """
     if plan.search is None:
         return "test" if split == "auto" else split
     if split in ("test", "all"):
         raise InputError(
-            f"--split {split} with a search: it chooses a setting, and what chooses must not look at the test set; "
-            "leave it out, and test the best setting afterwards on new seeds"
+            f"--split {split} with a search: the choice of a setting must not use the test set; omit --split, and "
+            "test the best setting afterwards on new seeds"
         )
     return None if split == "auto" else split
 
 
 @dataclass(frozen=True)
 class Best:
-    """The setting of the lowest mean validation loss over its seeds, of those that were trained to the end."""
+    """The fully trained setting with the lowest mean validation loss over its seeds."""
 
     settings: Mapping[str, Any]
     validation_loss: float
@@ -154,7 +154,7 @@ class Best:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found so far: how many trials were left behind at a rung, and the setting it chooses."""
+    """The result of a search so far: the number of trials stopped at a rung, and the best setting."""
 
     stopped: int
     best: Best | None
@@ -167,7 +167,7 @@ def find_best(plan: SweepPlan, records: Records) -> SearchResult:
 
 
 def best_setting(plan: SweepPlan, records: Records) -> Best | None:
-    """The setting that a search chooses; one with a seed that did not finish cannot be it."""
+    """The best setting; every seed of it must have finished."""
     found = []
     for setting in settings_of(plan):
         ended = [records[trial.name] for trial in setting if trial.name in records]

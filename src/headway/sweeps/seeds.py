@@ -1,4 +1,4 @@
-"""Several runs in the way that is fastest here: as stacks of seeds and rates on a GPU, a process each on a CPU."""
+"""Trains several runs in the fastest way: stacks of seeds and rates on a GPU, one process each on a CPU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ GPU_STACKS = 4
 
 @dataclass(frozen=True)
 class SeedsResult:
-    """How each seed's training ended, in the order of the seeds; `failed` says why some did not finish, by run."""
+    """The outcome of each seed's training, in the order of seeds; `failed` has the errors by run."""
 
     outcomes: Sequence[Outcome]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -43,9 +43,9 @@ def train_seeds(
     command: Sequence[str] = (),
     on_event: OnEvent = lambda event: None,
 ) -> SeedsResult:
-    """Train every config into a run directory of its own; neighbours that differ in seed and rate alone can be a stack.
+    """Train every config into its own run directory; neighbours that differ only in seed and rate can form a stack.
 
-    A run that fails does not stop the others. What would be refused is refused before any training begins.
+    A run that fails does not stop the others. All inputs are checked before any training starts.
     """
     check_log(log)
     where = pick_device(device).type

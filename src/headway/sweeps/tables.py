@@ -1,4 +1,4 @@
-"""The settings of a sweep side by side, as a person reads them."""
+"""Tables that compare the settings of a sweep."""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,25 +10,25 @@ from headway.results.schema import Interval
 from headway.sweeps.plan import short_names, value_text
 
 SHARES = ("accuracy", "validation_accuracy")
-"""Metrics that lie in 0..1, printed in percent."""
+"""Metrics in 0..1, printed in percent."""
 LOWER_IS_BETTER = ("wrong", "loss", "validation_loss", "steps", "best_step", "seconds")
 METRICS = (*SHARES, *LOWER_IS_BETTER)
 SUCCESS = 0.99
-"""A seed of at least this accuracy is a success, unless another limit is given."""
+"""Accuracy from which a seed is a success, by default."""
 
 OF_MEDIAN = "95 % interval of it"
-"""Heads the column after a median."""
+"""Heading of the column after a median."""
 
 
 def heading(found: Comparison) -> str:
-    """What was compared and how much of it is there, in a line."""
+    """One line: the sweep, the metric, and how many trials have ended."""
     where = f" ({', '.join(found.where)})" if found.where else ""
     state = trials(found.trials_finished, found.trials_planned, found.trials_stopped, found.trials_failed)
     return f"{found.sweep}{where}: {found.metric}, {state}"
 
 
 def table_of(found: Comparison) -> list[list[str]]:
-    """The rows as texts, under a line of headings."""
+    """The rows as texts, below a header row."""
     short = short_names(found.keys)
     success = [] if found.success_at is None else [success_text(found), "95 % interval"]
     header = [
@@ -59,7 +59,7 @@ def _stopped_cells(row: Row, found: Comparison) -> list[str]:
 
 
 def success_text(found: Comparison) -> str:
-    """What a seed must reach to be a success: "≥ 99 %"."""
+    """The limit of a success: "≥ 99 %"."""
     limit = found.success_at or 0.0
     number = percent(limit) if found.metric in SHARES else f"{limit:g}"
     return f"{'≤' if found.lower_is_better else '≥'} {number}"
@@ -84,7 +84,7 @@ def _cells(row: Row, found: Comparison) -> list[str]:
 
 
 def effect_table(effect: Effect, metric: str) -> list[list[str]]:
-    """One key's values as texts, under a line of headings."""
+    """The values of one key as texts, below a header row."""
     unit = " (points)" if metric in SHARES else ""
     header = [effect.key, "mean", "median", OF_MEDIAN, f"median difference to the best{unit}", OF_MEDIAN]
     lines = [
@@ -112,7 +112,7 @@ def _signed_interval(interval: Interval | None, metric: str) -> str:
 
 
 def shown(value: float | None, metric: str) -> str:
-    """A value of a metric as a person reads it.
+    """A value of a metric as text.
 
     >>> shown(0.5, "accuracy"), shown(0.99999, "accuracy"), shown(1.0, "accuracy"), shown(0.01234, "loss")
     ('50 %', '99.9990 %', '100 %', '0.01234')
@@ -131,7 +131,7 @@ def shown_interval(interval: Interval | None, metric: str) -> str:
 
 
 def as_html(found: Comparison) -> str:
-    """The heading and the table, for a notebook."""
+    """The heading and the table as HTML, for notebooks."""
     header, *rows = table_of(found)
     lines = [_html_line("th", header), *(_html_line("td", row) for row in rows)]
     return f"<p>{escape(heading(found))}</p><table>{''.join(lines)}</table>"

@@ -1,4 +1,4 @@
-"""One job of a sweep, wherever it runs: train its trials, measure them, and never let one failure reach another."""
+"""One job of a sweep: trains and evaluates its trials, and keeps their failures apart."""
 
 import errno
 import time
@@ -16,15 +16,15 @@ from headway.sweeps.plan import Trial
 from headway.sweeps.pool import PoolJob
 
 LOCK_PATIENCE = 10.0
-"""Seconds for which a run may still be held by a process that is about to end."""
+"""Seconds to wait for a run that a dying process still holds."""
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What all jobs of a sweep share: device, threads, what is measured at the end, where to stop, what to mirror.
+    """Options that all jobs of a sweep share: device, threads, evaluated split, last step, mirror.
 
-    `stack` is how many seeds of one setting are trained as one job, at most; above 1, a single seed is a stack too,
-    since a stack's step is captured on a GPU and takes less of the host. `data` is a folder of files to train on.
+    `stack` is the largest number of seeds of one setting in one job. Above 1, a single seed is a stack too, because a
+    stack's step is captured as a CUDA graph and needs less of the host. `data` is a folder of training files.
     """
 
     device: str = "auto"
@@ -37,7 +37,7 @@ class JobOptions:
     data: str | None = None
 
     def training(self) -> dict[str, Any]:
-        """The arguments of training, alone or as a stack, that follow from them."""
+        """The arguments of training that follow from these options."""
         return {
             "device": self.device,
             "resume": True,
@@ -49,9 +49,9 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class Job(PoolJob):
-    """What is trained at a time: a trial, or several as a stack; `places` are their run directories.
+    """One trial, or several as a stack; `places` are their run directories.
 
-    With `until`, they are trained up to that step. Who runs it says how.
+    With `until`, they are trained up to that step. The executor sets `how`.
     """
 
     trials: tuple[Trial, ...]
@@ -64,7 +64,7 @@ class Job(PoolJob):
         return self.trials[0].name
 
     def do(self, tell: OnEvent = lambda event: None) -> list[Outcome]:
-        """Train and measure the trials, once no worker of a driver that was just killed holds their runs."""
+        """Train and evaluate the trials, after any dying worker has released their runs."""
         for place in self.places:
             wait_until_free(RunDirectory(place))
         return run_job(self.trials, self.places, replace(self.how, until=self.until), tell)
@@ -76,7 +76,7 @@ class Job(PoolJob):
         return any(one.state == "failed" for one in result)
 
     def saved(self) -> tuple[int, ...]:
-        """The newest checkpoint of each trial, -1 where there is none."""
+        """The newest checkpoint of each trial, -1 if there is none."""
         return tuple(max(RunDirectory(place).checkpoint_steps(), default=-1) for place in self.places)
 
     def begun(self) -> Iterator[Event]:
@@ -86,15 +86,15 @@ class Job(PoolJob):
 
 
 class DiskFull(RunStopped):
-    """There is no room to write; what was written before is whole."""
+    """The disk is full; everything written before is complete."""
 
 
 def run_job(
     trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, on_event: OnEvent = lambda event: None
 ) -> list[Outcome]:
-    """Train and measure the trials of a job (several: the seeds of one setting, as a stack); resumes what is begun.
+    """Train and evaluate the trials of a job (several: the seeds of one setting, as a stack); resumes existing runs.
 
-    A trial that fails is an outcome. What ends the whole sweep is raised: `Interrupted`, `DiskFull`.
+    A trial that fails is an outcome. Whatever ends the whole sweep is raised: `Interrupted`, `DiskFull`.
     """
     started = time.perf_counter()
     if len(trials) == 1 and how.stack == 1:
@@ -112,7 +112,7 @@ def run_job(
 def _finish(
     trial: Trial, place: Path, trained: "Ending", how: JobOptions, seconds: float, names: Mapping[str, str]
 ) -> Outcome:
-    """Measure a trial that was trained to its end, and say how it ended: "stopped" at a step before that."""
+    """Evaluate a fully trained trial, and return its outcome; "stopped" if `until` ended it earlier."""
     started = time.perf_counter()
     state: State = "stopped" if how.until is not None and not _is_finished(place) else "finished"
     ending = trained
@@ -122,19 +122,19 @@ def _finish(
     seconds += time.perf_counter() - started
     if not isinstance(ending, Exception):
         return Outcome(trial.name, trial.settings, trial.seed, state, ending, None, seconds)
-    # Where runs stand is left out, so that the same failure reads the same on every machine.
+    # Paths of runs are removed, so that a failure has the same text on every machine.
     error = in_one_line(ending)
-    for where in sorted(names, key=len, reverse=True):  # one may be the beginning of another
+    for where in sorted(names, key=len, reverse=True):  # one may be a prefix of another
         error = error.replace(where, names[where])
     return Outcome(trial.name, trial.settings, trial.seed, "failed", {}, error, seconds)
 
 
 Ending = dict[str, float | int] | Exception
-"""What a trial reached, or what stopped it."""
+"""The metrics of a trial, or the error that stopped it."""
 
 
 def _ending(do: Callable[[], dict[str, float | int]], place: Path) -> Ending:
-    """What `do` found; an error of the trial's own is caught, what ends the sweep is raised."""
+    """The result of `do`, or the trial's own error; errors that end the sweep are raised."""
     try:
         with stopping_when_full(place):
             return do()
@@ -154,7 +154,7 @@ def _train_one(trial: Trial, place: Path, how: JobOptions, on_event: OnEvent) ->
 
 
 def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOptions, on_event: OnEvent) -> list[Ending]:
-    """Train the trials in one step each; what stops the stack as a whole stops every one of them."""
+    """Train the trials as one stack; an error of the whole stack is the error of each."""
     from headway.training import train_stack
     from headway.training.mirror import mirrored
 
@@ -177,7 +177,7 @@ def _train_stack(trials: Sequence[Trial], places: Sequence[Path], how: JobOption
 
 
 def _is_finished(place: Path) -> bool:
-    """Whether a run has taken its last step; `until` may have ended its training before."""
+    """Whether a run has taken its last step; `until` may have ended it before."""
     return bool(RunDirectory(place).newest_state().get("finished"))
 
 
@@ -197,7 +197,7 @@ def _measure(place: Path, how: JobOptions) -> dict[str, float | int]:
 
 
 def wait_until_free(directory: RunDirectory) -> None:
-    """A worker of a driver that was killed a moment ago may still hold the run."""
+    """Wait while a dying worker of a killed driver still holds the run."""
     end = time.monotonic() + LOCK_PATIENCE
     while directory.path.is_dir() and time.monotonic() < end:
         try:
@@ -209,7 +209,7 @@ def wait_until_free(directory: RunDirectory) -> None:
 
 @contextmanager
 def stopping_when_full(place: Path) -> Iterator[None]:
-    """A full disk becomes `DiskFull`, which ends the sweep: every trial after it would fail for the same reason."""
+    """Turn a full disk into `DiskFull`, which ends the sweep, because every later trial would fail as well."""
     try:
         yield
     except OSError as problem:
@@ -219,7 +219,7 @@ def stopping_when_full(place: Path) -> Iterator[None]:
 
 
 def in_one_line(problem: BaseException) -> str:
-    """The error as a person should read it; an unexpected one with its type."""
+    """The error in one line; an unexpected one with its type."""
     text = " ".join(str(problem).split())
     if isinstance(problem, (InputError, RunStopped)):
         return text

@@ -1,11 +1,11 @@
-"""One worker process of a pool: `python -m headway.sweeps.worker`, which ends whenever its driver does.
+"""One worker process of a pool: `python -m headway.sweeps.worker`, which ends with its driver.
 
-It is told ("threads", 2) and ("job", job), and answers through the same pipe:
+Its input is ("threads", 2) and ("job", job). It answers through the same pipe:
 
     ("ready", None)               once, when it can take a job
-    ("event", {...})              what happens in a job, a few times a second
-    ("ended", (result, False))    how the job ended; True: this process takes no more
-    ("raised", problem)           what ends all jobs, such as a full disk
+    ("event", {...})              progress of a job, at most a few times a second
+    ("ended", (result, False))    the result of a job; True: this process takes no more jobs
+    ("raised", problem)           an error that ends all jobs, such as a full disk
 """
 
 import os
@@ -23,11 +23,11 @@ from headway.processes import parent_pipe
 from headway.sweeps.pool import PoolJob
 
 EVENT_EVERY = 0.5
-"""Seconds between two words about the steps of a job."""
+"""Seconds between two progress events of a job."""
 
 
 class Worker:
-    """This process: the jobs that wait for it, and the threads that it may use."""
+    """This process: its queue of jobs and its number of threads."""
 
     def __init__(self) -> None:
         self.jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
@@ -43,11 +43,11 @@ class Worker:
             self.jobs.put(content)
 
     def serve(self) -> None:
-        """Do jobs until the driver is gone, asks for an end with SIGINT, or this process cannot be trusted."""
+        """Do jobs until the driver is gone or sends SIGINT, or this process may be in a bad state."""
         import torch
 
         import headway.evaluation
-        import headway.training  # noqa: F401  slow to import, and no job should pay for it
+        import headway.training  # noqa: F401  slow to import, so it is done before the first job
 
         self.pipe.send(("ready", None))
         while True:
@@ -58,7 +58,7 @@ class Worker:
             except RunStopped as problem:
                 self.pipe.send(("raised", problem))
                 return
-            # An error on a GPU can leave every later call of the process failing.
+            # After an error on a GPU, every later call of the process may fail.
             last = torch.cuda.is_initialized() and job.is_failed(result)
             self.pipe.send(("ended", (result, last)))
             if last:
@@ -71,7 +71,7 @@ class Worker:
             torch.set_num_threads(self.threads)
 
     def _tell(self, event: Event) -> None:
-        """Reports every event but how far a job is, and of those one every half second."""
+        """Send every event, but progress at most every half second."""
         self._use_threads()
         if event["event"] in ("step", "validation", "share"):
             if time.monotonic() - self.told < EVENT_EVERY:
@@ -81,7 +81,7 @@ class Worker:
 
 
 def main(serve: Callable[[], None]) -> None:
-    """Serve, and end without the time that tearing PyTorch down takes."""
+    """Serve, and exit without PyTorch's slow teardown."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         serve()

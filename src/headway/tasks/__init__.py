@@ -1,4 +1,4 @@
-"""Tasks: each samples its examples, knows the exact answer and judges what counts as right."""
+"""Tasks: each draws examples, has an exact oracle, and scores answers."""
 
 from headway.config import Choice, options_of
 from headway.registry import Registry

@@ -169,7 +169,7 @@ class Addition(Task):
             yield self._encode(*((x + operands.start)[:, None] // powers % self.base for x in (a, b)))
 
     def attack_families(self, length: int | None) -> Families:
-        """Sums of the families in `sum_families`; operands of fewer digits only where numbers may begin with 0."""
+        """Sums of the families in `sum_families`; operands of fewer digits only if leading zeros are allowed."""
         if length is not None:
             self.at_length(length)  # refuses any
         families = SumFamilies(
@@ -211,7 +211,7 @@ class Addition(Task):
         return torch.cat([within, within[:-1]])[None], None if prefix is None else step[None]
 
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
-        """Columns, operands, + and carries; `sum_parts` works them out for 3 7 4 + 8 1 4."""
+        """Columns, operands, + and carries; `sum_parts` shows them for 3 7 4 + 8 1 4."""
         count = np.full(len(source), self.digits + 1)
         written = written_columns(count, 0 if prefix is None else prefix.shape[1], self.falling)
         return super().parts(source, prefix) | sum_parts(source, prefix, written, self.vocabulary, self.base)

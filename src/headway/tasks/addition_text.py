@@ -190,7 +190,7 @@ class AdditionText(Task):
         return families.all(sources_of(at))
 
     def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
-        """`a + b = ` with numbers that do not begin with 0, unless they are 0, and have at most `longest` digits."""
+        """Whether a row is `a + b = ` with numbers of at most `longest` digits and without leading zeros."""
         column, pad = np.arange(source.shape[1]), self.vocabulary.pad
         count = (source != pad).sum(1, keepdims=True)
         plus = np.argmax(source == CHARACTERS.index("+"), axis=1)[:, None]
@@ -205,7 +205,9 @@ class AdditionText(Task):
         return np.asarray(fits)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        """How far a carry travels, and how far one would travel if it started; -1 for the shorter of the two."""
+        """The length of the longest ripple, and of the longest one that no carry starts; -1 for the
+        shorter of the two.
+        """
         a, b = self.numbers(source)
         ripple, unstarted = longest_ripple(a, b, 10), longest_unstarted_ripple(a, b, 10)
         return {

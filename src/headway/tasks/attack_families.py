@@ -1,7 +1,7 @@
-"""Families of inputs in which `headway attack` looks for failures, and what counts as an input at all.
+"""Families of inputs that `headway attack` tries, and the test for valid inputs.
 
-A task names its own families (`Task.attack_families`). One that names none has those made here: what it draws, the sets
-that it makes for `headway lengths`, and edits of what it draws (constant runs, repeats, lowest and highest tokens).
+A task defines its own families (`Task.attack_families`). The default families are made here: its random examples, its
+sets for `headway lengths`, and edits of its examples (constant runs, repeats, lowest and highest tokens).
 
     class Reverse(Task):
         def attack_families(self, length):
@@ -10,7 +10,7 @@ that it makes for `headway lengths`, and edits of what it draws (constant runs, 
                 "palindromes": AttackFamily("the same read from both ends", self._palindromes),
             }
 
-A family need not be exact: rows that `Task.is_valid` refuses are dropped before the model sees them.
+A family need not be exact: rows that are not valid (`Task.is_valid`) are dropped before the model runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,12 +29,12 @@ Rows = Int[np.ndarray, "batch width"]
 Draw = Callable[[np.random.Generator, int], Rows]
 """(random, n) -> n sources, padded on the right; repeats are possible."""
 Pick = Callable[[Int[np.ndarray, " batch"]], Rows]
-"""Numbers from 0 to size - 1 -> the members of a family that have these numbers."""
+"""Numbers from 0 to size - 1 -> the inputs of a family with these numbers."""
 
 
 @dataclass(frozen=True)
 class AttackFamily:
-    """Inputs of one kind; `about` says what they are: `one descent between two constant runs`."""
+    """Inputs of one kind; `about` describes them: `one descent between two constant runs`."""
 
     about: str
     draw: Draw
@@ -42,7 +42,7 @@ class AttackFamily:
 
 @dataclass(frozen=True)
 class ListedFamily:
-    """A family whose members have numbers: an attack goes through them without repeats, in a scattered order."""
+    """A family whose inputs are numbered: an attack tries each of them once, in a scattered order."""
 
     about: str
     size: int
@@ -54,7 +54,7 @@ Families = Mapping[str, Family]
 
 
 def default_families(task: "Task", length: int | None) -> Families:
-    """Of a task that names none: what it draws, its sets of `headway lengths`, and edits of what it draws."""
+    """The default families of a task: its random examples, its sets of `headway lengths`, and edits of its examples."""
     at = task if length is None else task.at_length(length)
     drawn = sources_of(at)
     return {
@@ -67,7 +67,7 @@ def default_families(task: "Task", length: int | None) -> Families:
 
 
 def sets_of_lengths(task: "Task", length: int | None) -> Families:
-    """The sets that a task makes for `headway lengths`, as families; none where it has one length alone."""
+    """A task's sets for `headway lengths`, as families; empty if it has a single length."""
     if length is None:
         return {}
     try:
@@ -81,12 +81,12 @@ def sets_of_lengths(task: "Task", length: int | None) -> Families:
 
 
 def sources_of(task: "Task") -> Draw:
-    """What a task draws, without the answers."""
+    """A task's random sources, without answers."""
     return lambda random, n: task.draw(random, n).source
 
 
 def filled(drawn: Draw, task: "Task") -> Draw:
-    """A run of places, the whole input among them, holds the token of its first place."""
+    """A random span, up to the whole input, filled with its first token."""
 
     def draw(random: np.random.Generator, n: int) -> Rows:
         source = drawn(random, n)
@@ -101,7 +101,7 @@ def filled(drawn: Draw, task: "Task") -> Draw:
 
 
 def few_tokens(drawn: Draw, task: "Task") -> Draw:
-    """Half of the rows keep two of their tokens, half three; each other token becomes one of these."""
+    """Half of the rows keep two of their tokens, half three; every other token is replaced by one of these."""
 
     def draw(random: np.random.Generator, n: int) -> Rows:
         source = drawn(random, n)
@@ -117,7 +117,7 @@ def few_tokens(drawn: Draw, task: "Task") -> Draw:
 
 
 def extreme(drawn: Draw, task: "Task") -> Draw:
-    """Each place has the lowest or the highest token that was drawn there, in a tenth of the places its own."""
+    """Each position has the lowest or the highest token drawn there; a tenth of the positions keep their own."""
 
     def draw(random: np.random.Generator, n: int) -> Rows:
         source = drawn(random, max(n, 64))
@@ -132,14 +132,14 @@ def extreme(drawn: Draw, task: "Task") -> Draw:
 
 
 def _fixed(source: Rows, pad: int) -> Bool[np.ndarray, " width"]:
-    """Places at which every row that reaches there has the same token, such as the + of sums of one width."""
+    """Positions at which all rows have the same token, such as the + of sums of one width."""
     present = source != pad
     low = np.where(present, source, source.max(initial=0)).min(0, initial=source.max(initial=0))
     return (np.where(present, source, low).max(0, initial=0) == low) & (len(source) > 1)
 
 
 def readable(task: "Task", source: Rows) -> Bool[np.ndarray, " batch"]:
-    """Rows that are inputs of any task: padding on the right, and a record that the task itself reads back."""
+    """Rows that are valid for any task: padding on the right, and a record that the task reads back unchanged."""
     return np.array([_is_readable(task, row) for row in source], dtype=bool)
 
 

@@ -1,4 +1,4 @@
-"""What every task offers; `tests/contracts/test_tasks.py` holds each registered task to it."""
+"""The interface of a task; `tests/contracts/test_tasks.py` checks every registered task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -109,11 +109,11 @@ class Contrast:
 
 @dataclass(frozen=True)
 class SimpleRule:
-    """A rule simpler than the task, which a model that learned too little may follow: it `adds without carrying`.
+    """A rule simpler than the task that a model may follow instead: it `adds without carrying`.
 
-    `answer` gives its answers to sources, in the form of the task's own; padding where it says nothing of a token. One
-    that settles only a `part` of an answer, such as the last digit, is a finding where that part alone is right.
-    `keys` names the shares of a finding: of each class, or of the part and of the rest.
+    `answer` gives its answers to sources in the form of targets, with padding at tokens that the rule does not
+    determine. A rule that determines only a `part` of an answer, such as the last digit, is a finding if only that part
+    is right. `keys` names the shares in a finding: of each class, or of the part and of the rest.
     """
 
     does: str
@@ -127,8 +127,8 @@ class SimpleRule:
 class LengthPlan:
     """The lengths at which a task is measured, and the kinds of test set at each length.
 
-    `feature` is the task's feature that is the length; `trained` are the tested lengths that training saw (they lie
-    in `shortest` to `longest`), `longer` those past it.
+    `feature` is the task's feature that is the length; `trained` are the tested lengths within training (`shortest` to
+    `longest`), `longer` those beyond it.
     """
 
     feature: str
@@ -166,7 +166,7 @@ def check_set(task: str, name: str, plan: LengthPlan) -> None:
 
 
 class Task(ABC):
-    """A task on tokens: it draws examples, knows the exact answer, and prints and reads examples."""
+    """A task on tokens: it draws examples, computes the exact answer, and prints and parses examples."""
 
     name: ClassVar[str]
     Options: ClassVar[type]
@@ -195,12 +195,12 @@ class Task(ABC):
     def canonical(self, source: Rows) -> Keys:
         """Rows that are equal exactly if two sources are the same problem (a + b and b + a are).
 
-        -1 fills the unused places of a row and does not count, so the width of a batch does not matter.
+        Unused positions of a row are -1 and ignored, so the width of a batch does not matter.
         """
 
     @abstractmethod
     def features(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
-        """Named whole numbers that make an example easy or hard, such as the number of carries."""
+        """Named integers that make an example easy or hard, such as the number of carries."""
 
     def augmentations(self) -> Int[np.ndarray, "writing width"]:
         """Permutations of the source's columns that give the same problem; the first is the identity.
@@ -252,7 +252,7 @@ class Task(ABC):
         return default_families(self, length)
 
     def is_valid(self, source: Rows) -> Bool[np.ndarray, " batch"]:
-        """Whether each row, padded on the right, is a valid input; an attack that edits tokens asks this."""
+        """Whether each row, padded on the right, is a valid input; attacks that edit tokens use this."""
         return readable(self, source)
 
     def difficulty(self, source: Rows) -> dict[str, Int[np.ndarray, " batch"]]:
@@ -263,7 +263,7 @@ class Task(ABC):
         """A crop of each source, `length` tokens long, with the same answer; None if a crop is not an example of the
         task.
 
-        What a model does on a long source and not on a piece of it is a matter of length, not of what stands there.
+        A behaviour on a long source that does not occur on its crops is due to length, not to content.
         """
         return None
 
@@ -305,11 +305,11 @@ class Task(ABC):
     def parts(self, source: Rows, prefix: Prefix | None) -> dict[str, Part]:
         """For each name in `PARTS`, the keys that belong to the part, for each query; padding is in no part.
 
-        Tokens are counted through source and prefix. A token of the prefix stands as a query for the answer
-        token to be written next, and as a key for the one that it holds. Whether a query may look at a key
-        (the answer looks back only) is the model's affair and not decided here.
+        Tokens are indexed through source and prefix. As a query, a prefix token stands for the answer token to be
+        written next; as a key, for itself. Causal masks are applied by the model, not here.
 
             source 2 7 31, no prefix:  boundary is 1 0 1 in each of its three rows, diagonal the unit matrix
+
         """
         present = joined(source, prefix) != self.vocabulary.pad
         index = np.arange(present.shape[1])
@@ -338,11 +338,11 @@ class Task(ABC):
     def page(self) -> Mapping[str, Any]:
         """How the explorer shows the task, as plain values.
 
-        `view` is what stands for an example: its `tokens`; `bars` of the elements' values, which can be dragged; or a
-        `sum` on paper. With `values`, a person may type sequences of 0 to values - 1. `rule` is how the page finds the
-        right answer to what was typed: `same`, `ascending` (the elements in order), `is ascending` or `odd ones` (both
-        classes). Without `rule` an answer is judged by the oracle's answers to the stored examples, and not judged
-        elsewhere; without `values` only those can be asked.
+        `view` is how an example is drawn: its `tokens`; `bars` of the elements' values, which can be dragged; or a
+        written `sum`. With `values`, a person may type sequences of 0 to values - 1. `rule` is how the page computes
+        the right answer to a typed input: `same`, `ascending` (the elements in order), `is ascending` or `odd ones`
+        (both classes). Without `rule`, only answers to the stored examples are judged, by the stored oracle; without
+        `values`, only stored examples can be used.
         """
         return {"view": "tokens"}
 
@@ -358,7 +358,7 @@ class Task(ABC):
         return []
 
     def simple_rules(self) -> tuple[SimpleRule, ...]:
-        """Rules by which a model can be right without having learned the task; the doctor looks for each."""
+        """Rules by which a model can be right without having learned the task; the doctor checks each."""
         return ()
 
     def with_other_parts(self, source: Rows) -> dict[str, Rows]:
@@ -377,7 +377,7 @@ class Task(ABC):
         return ~wrong
 
     def written(self, answer: Answer) -> list[str]:
-        """The tokens of an answer before its end; an answer without an end says so."""
+        """The tokens of an answer before its end; a missing end is marked."""
         tokens = [self.vocabulary.tokens[token] for token in answer if token != self.vocabulary.pad]
         end = self.vocabulary.tokens[self.vocabulary.eos or 0]
         return tokens[: tokens.index(end)] if end in tokens else [*tokens, "(no end)"]
@@ -402,4 +402,4 @@ class Task(ABC):
 
     @abstractmethod
     def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
-        """Source and target tokens of a JSON record; raises `InputError` with what is wrong in it."""
+        """Source and target tokens of a JSON record; raises `InputError` if it is invalid."""

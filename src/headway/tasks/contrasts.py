@@ -67,9 +67,9 @@ class SumPairs:
     ) -> tuple[Numbers, Bool[np.ndarray, " batch"]]:
         """The numbers with another digit in `column`, in the operand that `other` changes, with the same carry out.
 
-        Also whether there is such a digit; a row without one stays as it is. It is the furthest one, so that the
-        control changes the input as much as it can: 120 + 137, of which the other version is 126 + 137, becomes
-        122 + 137, as 123 would carry; 121 + 137 becomes 120 or 122 + 137, which are as far.
+        Also whether there is such a digit; a row without one is unchanged. The furthest digit is used, so that the
+        control changes the input as much as possible: 120 + 137, of which the other version is 126 + 137, becomes 122 +
+        137, as 123 would carry; 121 + 137 becomes 120 or 122 + 137, which are as far.
         """
         rows = np.arange(numbers.shape[1])
         changed = (numbers[1, :, column] != other[1, :, column]).astype(np.int64)
@@ -148,7 +148,8 @@ def sum_contrasts(
     """A contrast for every carry and every column's digits; `written` lists the columns in the order of the answer.
 
     Two digits with overflow: carry into column 1 from column 0, into 2 from 1 and from 0, digits of columns 0 and 1.
-    Every carry has a control where the base allows one: another digit in the same place of its origin, the same carry.
+    Every carry has a control if the base allows one: another digit at the same position of its origin, with the same
+    carry.
     """
     columns, top = range(pairs.digits), pairs.digits + int(pairs.overflow)
     journeys = [(column, origin) for column in range(1, top) for origin in reversed(range(column))]

@@ -1,9 +1,9 @@
 """Copy a sequence in which elements repeat.
 
-5 3 3 5  ->  5 3 3 5
+5 3 3 5 -> 5 3 3 5
 
-Where elements repeat, the next token is not told by the last one written: `3 3 5` and `3 5` share their first token. A
-model that looks for the last token written and copies what follows it is right on distinct elements only.
+With repeated elements, the last written token does not determine the next one: `3 3 5` and `3 5` start with the same
+token. A model that finds the last written token and copies its successor is right only if all elements differ.
 """
 
 from collections.abc import Mapping

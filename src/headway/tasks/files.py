@@ -26,7 +26,7 @@ _remembered: dict[tuple[type[Task], str, DataConfig], dict[Split, Examples]] = {
 def make_splits(task: Task, data: DataConfig) -> dict[Split, Examples]:
     """The three fixed splits of a recipe; a recipe with online training data has no train split.
 
-    Small ones are the same arrays whenever the process asks again, so nobody may write into them.
+    Small splits are cached and shared, so callers must not modify the arrays.
     """
     # Drawing takes longer than training a tiny model, and the trials of a sweep mostly share their splits.
     key = (type(task), repr(task.options), data)
@@ -57,7 +57,7 @@ def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]
 
 
 def read_splits(task: Task, directory: Path, *, allow_overlap: bool) -> tuple[dict[Split, Examples], dict[str, int]]:
-    """The three splits of a directory and their overlaps; overlaps are refused unless allowed."""
+    """The three splits of a directory and their overlaps; raises for overlaps unless they are allowed."""
     if not directory.is_dir():
         raise InputError(f"no data directory at {directory}")
     splits = {split: read_file(task, directory / name) for split, name in FILE_NAMES.items()}
@@ -75,7 +75,7 @@ def files_of_lengths(directory: Path) -> list[Path]:
 
 
 def read_file(task: Task, path: Path) -> Examples:
-    """The examples of one file; the first thing wrong in it is raised with the file and the index."""
+    """The examples of one file; raises with the file and the index of the first invalid example."""
     rows = []
     for index, record in enumerate(_read_list(path)):
         try:

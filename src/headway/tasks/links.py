@@ -9,7 +9,7 @@ from headway.tasks.base import Task
 
 
 def explorer_link(task: Task, row: Int[np.ndarray, " width"]) -> str | None:
-    """What to put behind the page's address to open an input; None where the page reads none that is typed."""
+    """The URL fragment that opens an input in the explorer; None if the page accepts no typed inputs of the task."""
     page, tokens = task.page(), task.vocabulary.tokens
     if page["view"] != "sum":
         typed = " ".join(tokens[token] for token in row)

@@ -1,4 +1,4 @@
-"""Families of sequences in which a judge of their order may fail, for `headway attack`.
+"""Families of sequences on which a classifier of sortedness may fail, for `headway attack`.
 
 plateaus     3 3 3 7 9 9 9     two constant runs and one value between them, in order
 descents     5 5 5 8 2 4 4     one value pair that descends between two constant runs
@@ -21,7 +21,7 @@ from headway.tasks.sequences import odd_one_out
 Rows = Int[np.ndarray, "batch width"]
 Numbers = Int[np.ndarray, " batch"]
 MOST_VALUES = 128
-"""Up to so many values, neighbourhoods of three values can be numbered; with more of them they are drawn."""
+"""Largest number of values for which triples of values are enumerated; with more they are drawn."""
 
 
 def order_families(drawn: Draw, length: int, values: int) -> Families:
@@ -62,7 +62,7 @@ def _ascending_triples(values: int) -> Int[np.ndarray, "triple 3"]:
 
 
 def _plateaus(length: int, values: int, number: Numbers) -> Rows:
-    """x ... x y z ... z; the place of y changes from member to member."""
+    """x ... x y z ... z; the position of y varies between inputs."""
     x, y, z = _ascending_triples(values)[number].T[:, :, None]
     middle = 1 + (number * 7 % (length - 2))[:, None]
     place = np.arange(length)
@@ -91,14 +91,14 @@ def _sorted(random: np.random.Generator, n: int, length: int, values: int) -> Ro
 
 
 def _cut(random: np.random.Generator, rows: Rows) -> Rows:
-    """The end of each row stands before its beginning: sorted rows become two sorted runs."""
+    """Each row rotated, with its end before its beginning: sorted rows become two sorted runs."""
     n, length = rows.shape
     shift = random.integers(1, max(2, length), size=(n, 1))
     return np.take_along_axis(rows, (np.arange(length) + shift) % length, axis=1)
 
 
 def _two_runs(length: int, values: int, random: np.random.Generator, n: int) -> Rows:
-    """In half of the rows all of the second run is below the first; in the others each is drawn on its own."""
+    """In half of the rows the second run is below the first; in the others both are drawn independently."""
     rotated = _cut(random, _sorted(random, n, length, values))
     first, second = _sorted(random, n, length, values), _sorted(random, n, length, values)
     meeting = random.integers(1, max(2, length), size=(n, 1))
@@ -110,7 +110,7 @@ def _adjacent(length: int, values: int, random: np.random.Generator, n: int) -> 
 
 
 def _exchanged(random: np.random.Generator, rows: Rows) -> Rows:
-    """One rising neighbouring pair of each row the other way round, where it has one."""
+    """One ascending neighbouring pair of each row swapped, if it has one."""
     rises = np.diff(rows, axis=1) > 0
     return _exchange_at(rows, np.argmax(rises * random.random(rises.shape), axis=1))
 

@@ -1,4 +1,4 @@
-"""What a task can say about its page (`Task.page`): the views and rules that the explorer knows."""
+"""The views and rules that a task's page can name (`Task.page`)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
 
 
 def checked_page(task: Task) -> dict[str, Any]:
-    """What the task says about its page; unknown views and rules are refused."""
+    """The task's page; raises for unknown views and rules."""
     page = dict(task.page())
     if page.get("view") not in VIEWS:
         raise InputError(f"task {task.name!r} names the view {page.get('view')!r}; the page has: {', '.join(VIEWS)}")

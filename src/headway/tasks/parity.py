@@ -42,7 +42,7 @@ class ParityOptions:
 
 
 class Parity(SequenceTask):
-    """Bits; class 1 where the number of ones is odd."""
+    """Bits; class 1 if the number of ones is odd."""
 
     name = "parity"
     Options = ParityOptions

@@ -34,14 +34,15 @@ def sum_parts(
 ) -> dict[str, Part]:
     """The parts in `SUM_PARTS` that other tasks do not have; tokens below `base` are digits, and `base` is +.
 
-    `written` is the column of each answer token, as in `written_columns`. A query has a row of nothing where no key
-    belongs to the part. `falling` says whether the operands have their most significant digit first.
+    `written` is the column of each answer token, as in `written_columns`. The row of a query is all false if no key
+    belongs to the part. `falling`: whether operands have their most significant digit first.
 
         source  3 7 4 + 8 1 4   prefix  BOS 1 1 8      (most significant first; the last 8 is still to be written)
         column  2 1 0   2 1 0   query     3 2 1 0
                                 key         3 2 1
         diagonal as seen from BOS: the first 1 of the answer; from the first 1: the 3, the source's 8 and the second 1
         carry as seen from BOS: the 3 and the source's 8, and no more, because 3 + 8 is not 9
+
     """
     tokens = joined(source, prefix)
     present = tokens != vocabulary.pad

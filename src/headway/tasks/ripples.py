@@ -1,8 +1,8 @@
-"""Sums in which a carry travels far; random sums hardly have any, so they are constructed.
+"""Sums in which a carry travels through many columns. They are constructed, because random sums have few of them.
 
-A column that sums to 10 or more carries whatever comes in. A column that sums to 9 carries exactly when a carry comes
+A column that sums to 10 or more always carries. A column that sums to 9 carries exactly when a carry comes
 in: a ripple is a carry that passes several such columns. Of 2,000 random sums of 125 digits, none has a ripple
-longer than about 5. What is said of 9 and 10 holds of the highest digit and the base in other bases.
+longer than about 5. In other bases, 9 is the highest digit and 10 the base.
 
     ripple   19994 + 30008   one ripple of a drawn length anywhere in the sum, or its twin (19994 + 30003) in which
                              the carry never starts

@@ -1,4 +1,4 @@
-"""What tasks on random sequences of whole numbers share: lengths, sets at a length, records, and parts."""
+"""The common part of tasks on random integer sequences: lengths, sets at a length, records, and parts."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ def uniform(random: np.random.Generator, n: int, length: int, values: int) -> Ro
 
 
 def two_values(random: np.random.Generator, n: int, length: int, values: int) -> Rows:
-    """Two different values in each sequence, in random order: as many repeats as there can be."""
+    """Two different values per sequence, in random order, which gives the most repeats."""
     low = random.integers(0, values - 1, size=(n, 1))
     high = random.integers(low + 1, values)
     return np.where(random.random((n, length)) < 0.5, low, high)
@@ -77,13 +77,13 @@ class SequenceOptions:
 
 
 class SequenceTask(Task):
-    """Sequences of whole numbers; a subclass says what the answer is."""
+    """Integer sequences; a subclass defines the answer."""
 
     Options: ClassVar[type] = SequenceOptions
     SETS: ClassVar[Mapping[str, Family]] = {"uniform": uniform}
     """The sets of `headway lengths`. Training draws from the first."""
     RULE: ClassVar[str | None] = None
-    """How the explorer finds the right answer to a typed sequence; see `Task.page`."""
+    """How the explorer computes the right answer to a typed sequence; see `Task.page`."""
     PARTS: ClassVar[Mapping[str, str]] = {
         **Task.PARTS,
         "previous_element": "the element right before the query's. For the 7 of 2 7 31 that is the 2.",

@@ -297,9 +297,9 @@ class MatchedSortedness(Sortedness):
         2 7 31 90, inverted 2 31 7 90, at length 9:  2 2 2 31 7 90 90 90 90
 
     So the gap of the inverted pair, and the steps right before and right after it (ties among them), follow the
-    training lengths exactly, and so do all rises. What cannot follow is the share of ties in the rest: 0-99 leaves
-    room for 99 rises at most, and for about 10 of the size that training has. At a training length nothing is
-    repeated: the set is that of natural adjacent inversions.
+    training lengths exactly, and so do all rises. The share of ties elsewhere cannot follow: values 0 to 99 allow at
+    most 99 rises, and only about 10 of the size in training. At a training length nothing is repeated: the set is that
+    of natural adjacent inversions.
     """
 
     def __init__(self, options: SortednessOptions, length: int):

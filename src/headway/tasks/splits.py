@@ -1,8 +1,8 @@
 """Three splits that cannot overlap.
 
-Every canonical problem belongs to one split for good: a hash of (data seed, problem) decides. So a fixed
+Every canonical problem belongs to exactly one split, by a hash of (data seed, problem). So a fixed
 set of 10,000 and an endless stream of fresh examples are both disjoint from validation and test, for every
-seed, without remembering what was drawn.
+seed, without storing what was drawn.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def split_of(task: Task, source: Rows, data_seed: int) -> Int[np.ndarray, " batc
 
 
 def fingerprint(rows: Keys, salt: int) -> UInt64[np.ndarray, " batch"]:
-    """A 64-bit hash of each canonical row, padding (-1) left out."""
+    """A 64-bit hash of each canonical row, without padding (-1)."""
     state = np.full(len(rows), salt, dtype=np.uint64)
     for column in rows.T:
         state = np.where(column >= 0, _scramble(state ^ (column + 1).astype(np.uint64)), state)

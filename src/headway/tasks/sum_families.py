@@ -1,4 +1,4 @@
-"""Families of sums in which a model may fail, for `headway attack`; column arithmetic is that of `columns`.
+"""Families of sums on which a model may fail, for `headway attack`.
 
 ripple      19994 + 30008   one carry that travels through columns which sum to 9, and the twin in which it never starts
 full        99999 + 1       a carry from the lowest columns through all the others
@@ -36,7 +36,7 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class SumFamilies:
-    """Sums of numbers of at most `digits` digits; `varied` where an operand may have fewer."""
+    """Sums of numbers of at most `digits` digits; with `varied`, operands may have fewer."""
 
     digits: int
     base: int
@@ -66,7 +66,7 @@ class SumFamilies:
         return FAMILIES[name](random, n, self.digits, self.base)
 
     def _lengths(self, random: np.random.Generator, n: int) -> tuple[Lengths, Lengths]:
-        """Both of `digits`, or where they may differ one of the two, chosen at random, of any number of digits."""
+        """Both lengths are `digits`; if they may differ, one of the two is random."""
         longest = np.full(n, self.digits)
         if not self.varied:
             return longest, longest
@@ -111,7 +111,7 @@ class SumFamilies:
         return np.where(leading & (kind < 3), digit, inner)
 
     def _unequal(self, random: np.random.Generator, n: int) -> Numbers:
-        """Pairs of numbers of digits in turn, from a random one on."""
+        """All pairs of lengths in turn, starting at a random one."""
         pair = (random.integers(0, self.digits**2) + np.arange(n) * _scatter(self.digits**2)) % self.digits**2
         first, second = np.divmod(pair, self.digits)
         numbers = random.integers(0, self.base, size=(2, n, self.digits))
@@ -120,7 +120,9 @@ class SumFamilies:
         return self._cut(random, a, b, first + 1, second + 1)
 
     def _cut(self, random: np.random.Generator, a: Digits, b: Digits, *lengths: Lengths) -> Numbers:
-        """Both numbers with these many digits: 0 above the top one, which is above 0 unless it is the only one."""
+        """Both numbers with these numbers of digits: 0 above the top digit, which is not 0 unless it is
+        the only one.
+        """
         found = []
         for number, length in zip((a, b), lengths, strict=True):
             rows, top = np.arange(len(number)), length - 1
@@ -133,7 +135,7 @@ class SumFamilies:
 
 
 def _scatter(size: int) -> int:
-    """A step that goes through all numbers below `size`, far from one to the next."""
+    """A step, coprime to `size`, that visits all numbers below `size` in a scattered order."""
     step = max(1, int(size * 0.618))
     while np.gcd(step, size) != 1:
         step += 1

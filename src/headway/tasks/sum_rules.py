@@ -10,7 +10,7 @@ from headway.tasks.columns import digit_columns, operands
 def sum_rules(task: Task, base: int, *, falling: bool, operands_falling: bool) -> tuple[SimpleRule, ...]:
     """Adding without carrying, and adding the units alone.
 
-    126 + 137 = 263  ->  253 without its carry; of the units alone only the 3 is told
+    126 + 137 = 263  ->  253 without its carry; the units alone give only the 3
     """
 
     def columns(source: Rows) -> tuple[np.ndarray, np.ndarray]:

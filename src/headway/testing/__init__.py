@@ -1,4 +1,4 @@
-"""The contract of a task, as checks that a package outside of headway can run on its own.
+"""The contract of a task, as checks that other packages can run.
 
     import pytest
     from headway.testing import TASK_CHECKS
@@ -8,7 +8,7 @@
     def test_the_contract(check):
         check(Reverse(Reverse.Options()))
 
-Each check takes a task and raises `AssertionError`; its name is what it holds the task to.
+Each check takes a task and raises `AssertionError`; its name states the requirement.
 """
 
 from headway.testing import examples, shown, tokens

@@ -1,4 +1,4 @@
-"""`python -m headway.testing package.module:Task`: hold a task from outside to its contract, without pytest."""
+"""`python -m headway.testing package.module:Task`: run the contract checks on a task, without pytest."""
 
 import sys
 import traceback
@@ -9,7 +9,7 @@ from headway.testing import TASK_CHECKS
 
 
 def main(arguments: list[str]) -> int:
-    """0 where every check passes, 1 where one fails, 2 where there is no such task."""
+    """Exit code: 0 if every check passes, 1 if one fails, 2 if there is no such task."""
     if len(arguments) != 1:
         print("usage: python -m headway.testing package.module:Task", file=sys.stderr)
         return 2

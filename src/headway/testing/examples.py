@@ -1,4 +1,4 @@
-"""Checks of examples: what is drawn, its answer, its split, its record."""
+"""Checks of a task's examples: drawing, answers, splits and records."""
 
 import json
 from collections import Counter

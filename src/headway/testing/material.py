@@ -1,4 +1,4 @@
-"""What the checks of a task share: the list of them, examples, and what must be refused."""
+"""Shared parts of the task checks: their list, examples, and expected errors."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from headway.tasks.base import Examples, Task
 
 Check = Callable[[Task], None]
 TASK_CHECKS: list[Check] = []
-"""Every check of a task."""
+"""All checks of a task."""
 
 
 def task_check(check: Check) -> Check:
@@ -24,13 +24,13 @@ def task_check(check: Check) -> Check:
 
 @contextmanager
 def refused(words: str) -> Iterator[None]:
-    """What is inside must be refused in these words (a regular expression)."""
+    """The block must raise an `InputError` whose message matches this regular expression."""
     said = ""
     try:
         yield
     except InputError as error:
         said = str(error)
-    assert re.search(words, said), f"{said!r} was said, and a refusal like {words!r} was expected"
+    assert re.search(words, said), f"the error was {said!r}; expected one like {words!r}"
 
 
 def drawn(task: Task, n: int = 40, seed: int = 12) -> Examples:
@@ -42,17 +42,17 @@ def records(task: Task, examples: Examples) -> list[dict[str, Any]]:
 
 
 def all_right(task: Task, examples: Examples) -> bool:
-    """Whether every target is the oracle's; the padding after it may be wider."""
+    """Whether every target is the oracle's answer, ignoring padding."""
     return records(task, examples) == records(task, Examples(examples.source, task.answer(examples.source)))
 
 
 def cut(task: Task, row: np.ndarray) -> np.ndarray:
-    """One row as a batch of its own, without padding."""
+    """One row as a batch without padding."""
     return row[row != task.vocabulary.pad][None]
 
 
 def as_tensors(task: Task, n: int = 6) -> tuple[Tensor, Tensor | None]:
-    """Sources, and prefixes that begin with BOS; None for a task that writes no answer."""
+    """Sources, and prefixes that start with BOS; None for a task without a written answer."""
     examples = drawn(task, n)
     source = torch.from_numpy(np.ascontiguousarray(examples.source))
     if task.kind == "class":
@@ -62,19 +62,19 @@ def as_tensors(task: Task, n: int = 6) -> tuple[Tensor, Tensor | None]:
 
 
 def same_rows(one: Tensor | None, other: Tensor | None) -> bool:
-    """Equal, where one row may stand for all, or neither there."""
+    """Whether two tensors are equal (a single row may stand for all), or both None."""
     if one is None or other is None:
         return one is other
     return bool((one == other).all())
 
 
 def start_of(positions: Tensor | None, length: int) -> Tensor | None:
-    """The first so many positions of a prefix."""
+    """The first `length` positions of a prefix."""
     return None if positions is None else positions[:, :length]
 
 
 def with_prefix(task: Task, n: int = 9) -> tuple[np.ndarray, np.ndarray | None]:
-    """Sources and whole prefixes as arrays, both with two columns of padding more than any row needs."""
+    """Sources and prefixes as arrays, both with two extra columns of padding."""
     source, prefix = as_tensors(task, n)
     more = ((0, 0), (0, 2))
     wider = [np.pad(r.numpy(), more, constant_values=task.vocabulary.pad) for r in (source, prefix) if r is not None]

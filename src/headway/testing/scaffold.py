@@ -1,4 +1,4 @@
-"""A small package with a task of one's own, its test and its recipe: what `headway new task` writes."""
+"""The files that `headway new task` writes: a small package with a task, its test and its recipe."""
 
 import keyword
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ only-include = ["{package}.py"]
 
 @dataclass(frozen=True)
 class NewTask:
-    """What was written: the files, the task as a recipe names it, and the recipe's file name."""
+    """The written files, the task's name in recipes, and the recipe's file name."""
 
     files: tuple[Path, ...]
     reference: str
@@ -105,12 +105,12 @@ class NewTask:
 
 
 def write_task(directory: Path) -> NewTask:
-    """Write the package into a new or empty directory, whose name becomes the task's."""
+    """Write the package into a new or empty directory, whose name becomes the task's name."""
     name = directory.absolute().name.lower().replace("_", "-")
     words = name.split("-")
     package = f"{'_'.join(words)}_task"
     if not package.isidentifier() or not name.isascii() or keyword.iskeyword(package):
-        raise InputError(f"DIR {directory}: a task is named after it; letters, digits and - needed, a letter first")
+        raise InputError(f"DIR {directory}: the task is named after it; it needs letters, digits and -, a letter first")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"DIR {directory} exists and is not an empty directory")
     filled = {"name": name, "package": package, "cls": "".join(word.capitalize() for word in words)}

@@ -1,4 +1,4 @@
-"""Checks of what a task says to the explorer and to the doctor: its page and its simple rules."""
+"""Checks of a task's information for the explorer and the doctor: its page and its simple rules."""
 
 import json
 
@@ -38,7 +38,7 @@ def a_simple_rule_answers_in_the_form_of_the_task_and_is_not_the_task(task: Task
         assert rule.fix, f"{rule.does}: what to do about it"
         assert answer.shape == examples.target.shape, f"{rule.does}: {answer.shape} answers"
         known = task.n_classes if task.kind == "class" else len(task.vocabulary)
-        assert ((answer >= 0) & (answer < known)).all(), f"{rule.does}: answers with what is no answer"
-        assert (answer != examples.target).any(), f"{rule.does}: it is always right, so it is no simpler rule"
+        assert ((answer >= 0) & (answer < known)).all(), f"{rule.does}: some answers are not valid"
+        assert (answer != examples.target).any(), f"{rule.does}: it is always right, so it is not a simpler rule"
         assert task.kind == "sequence" or rule.part is None, "a class has no parts"
         assert len(rule.keys) in (0, 2 if task.kind == "sequence" else task.n_classes), f"{rule.does}: {rule.keys}"

@@ -1,4 +1,4 @@
-"""Checks of what a task says of its tokens: positions, parts, names, contrasts."""
+"""Checks of a task's information about tokens: positions, parts, names, contrasts."""
 
 import numpy as np
 import torch

@@ -1,7 +1,7 @@
-"""AdamW for one model: PyTorch's own step, with its memory as named tensors.
+"""AdamW for one model: PyTorch's own update, with its state as named tensors.
 
-The class in torch.optim is left out because its first use imports PyTorch's compiler, which takes every process that
-trains longer than all else that it imports.
+The class in torch.optim is not used, because its first use imports PyTorch's compiler, which takes longer than all
+other imports together.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters that decay alike."""
+    """Parameters with the same weight decay."""
 
     parameters: Sequence[nn.Parameter]
     weight_decay: float
 
 
 class AdamW:
-    """Parameters are counted over all groups; the memory of one begins with its first gradient."""
+    """Parameters are indexed over all groups; the state of a parameter starts with its first gradient."""
 
     def __init__(self, groups: Sequence[Group], betas: tuple[float, float]):
         self.groups, self.betas = groups, betas
@@ -40,7 +40,7 @@ class AdamW:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.groups:
             moved = [parameter for parameter in group.parameters if parameter.grad is not None]
             memory = [self._memory_of(parameter) for parameter in moved]
@@ -69,7 +69,7 @@ class AdamW:
         return self.memory[parameter]
 
     def tensors(self) -> dict[str, Tensor]:
-        """The memory as named tensors: `3.exp_avg` belongs to the fourth parameter."""
+        """The state as named tensors: `3.exp_avg` belongs to the fourth parameter."""
         return {
             f"{index}.{name}": tensor.cpu().contiguous()
             for index, parameter in enumerate(self.parameters)
@@ -77,7 +77,7 @@ class AdamW:
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue with the memory of a checkpoint."""
+        """Restore the state of a checkpoint."""
         parameters, self.memory = self.parameters, {}
         for key, tensor in tensors.items():
             index, _, name = key.partition(".")

@@ -1,4 +1,4 @@
-"""Which examples each step sees; it depends on the seed and the step only."""
+"""Which examples each step uses; they depend on the seed and the step only."""
 
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ from headway.tasks.splits import Split, fresh_batch
 class TrainingData:
     """A fixed set, shuffled again in each epoch, or online data.
 
-    Rows can be found without the examples at hand; their number is then given as `size`.
+    Row numbers can be computed without the examples; `size` is then their number.
     """
 
     def __init__(self, config: RunConfig, task: Task, splits: dict[Split, Examples], size: int | None = None):

@@ -17,7 +17,7 @@ MIRRORS = ("tensorboard",)
 
 
 def check_log(log: str | None) -> None:
-    """Refuse a mirror that is not known, or whose package is not installed."""
+    """Raise for an unknown mirror, or one whose package is not installed."""
     if log is not None and log not in MIRRORS:
         raise InputError(f"--log {log!r}; {suggestion(log, MIRRORS)}")
     if log is not None and find_spec("tensorboard") is None:

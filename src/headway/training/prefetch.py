@@ -1,10 +1,10 @@
 """Prefetching of a stack's examples to the device: the host chooses them ahead of time, and the device looks them up.
 
-A fixed training set lies on the device whole; a step needs row numbers alone. Fresh examples are drawn on the host by
-the same code as for one model, so a seed sees the same ones either way. Beside a GPU that is done in other processes
-while the device works, and so is finding the rows of many seeds. Where those processes cannot live (one was killed, or
-a script has no main guard) it is done here: the same examples, only later. They are no workers of the pool of
-`sweeps/pool.py`: what they do takes milliseconds, is sent ahead in order, and is neither saved nor tried again.
+A fixed training set is stored on the device; a step needs row numbers only. Online examples are drawn on the host by
+the same code as for one model, so a seed gets the same examples either way. For a GPU this is done in other processes
+while the device works, as is the computation of row numbers of many seeds. If those processes cannot run (one was
+killed, or a script has no main guard), this process does their work: the same examples, only later. They are not
+workers of `sweeps/pool.py`: their jobs take milliseconds, are sent ahead in order, and are neither saved nor retried.
 """
 
 import os
@@ -151,7 +151,7 @@ class Seeds:
 
 
 def _joined(found: Sequence[Found]) -> Found:
-    """The steps of one seed, from parts of them."""
+    """Concatenate consecutive parts of one seed's steps."""
     return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 

@@ -19,7 +19,7 @@ from headway.runs.records import Best, TrainingRecord
 class TrainResult:
     """The result of training; `metrics` are those of the best checkpoint on validation.
 
-    `mastered_at` is the first of the validations in a row that reached `stop_accuracy`; None where they did not.
+    `mastered_at` is the first of the consecutive validations that reached `stop_accuracy`; None if they did not.
     """
 
     run: str
@@ -142,8 +142,8 @@ class SeedRun:
         """Count consecutive validations that reach the gate; after `stop_for` of them the run has mastered, since the
         first one.
 
-        The checkpoint that counts is the best one that reaches the gate: one with a lower loss and a lower accuracy
-        would be measured as the model that mastered, and it did not.
+        The chosen checkpoint is the best one that reaches the gate: a checkpoint with a lower loss but an accuracy
+        below the gate has not mastered.
         """
         state, gate = self.state, self.config.train.stop_accuracy
         if gate is None:
@@ -174,7 +174,7 @@ class SeedRun:
         self.started = now
 
     def stopped(self, why: str) -> RunStopped:
-        """The error to raise, which says what is left of the run."""
+        """The error to raise, which names the checkpoint that is left."""
         steps = self.directory.checkpoint_steps()
         last = f"the last good checkpoint is step {steps[-1]:,} of" if steps else "there is no checkpoint yet in"
         return RunStopped(f"{why}, {last} {self.directory.path}")

@@ -86,7 +86,7 @@ def train_stack(
 def check_alike(configs: Sequence[RunConfig]) -> None:
     """Raise unless the configs differ only in seed and learning rate, and none occurs twice."""
     if len({(config.seed, config.train.lr) for config in configs}) < len(configs):
-        raise InputError("a stack needs different seeds or rates; one stands there twice")
+        raise InputError("a stack needs different seeds or rates; one is repeated")
     for config in configs[1:]:
         apart = differences(stackable(configs[0]), stackable(config))
         if apart:
@@ -109,8 +109,8 @@ Start = tuple[SeedRun, Checkpoint | None]
 def start_groups(seed_runs: Sequence[SeedRun]) -> list[list[Start]]:
     """Unfinished seeds grouped by the step of their checkpoint; the most advanced group comes first.
 
-    A kill parts seeds by one validation at most. A seed further behind, which has failed or is new, has a group of
-    its own: it does not throw the others back.
+    After a kill, seeds differ by at most one validation. A seed further behind, which has failed or is new, forms a
+    separate group, so that the others do not repeat steps.
     """
     waiting: list[Start] = []
     for seed_run in seed_runs:
@@ -273,7 +273,7 @@ class StackLoop:
         return self.step.find(step, self.total, count, [seed_run.config for seed_run in self.seed_runs])
 
     def _found(self, step: int, count: int) -> Load:
-        """The prepared data of these steps; it is prepared now if it was not before."""
+        """The prepared data of these steps; prepared now if that was not done before."""
         coming, self.coming = self.coming, None
         if coming is not None and coming[0] == (step, count):
             return coming[1].result()
@@ -353,7 +353,7 @@ class StackLoop:
     def _let_go(self) -> None:
         """Remove finished seeds; once half of the rows are idle, continue with a smaller stack.
 
-        Not on a GPU, where a smaller stack would have to be compiled, for longer than the idle rows cost.
+        Not on a GPU, where compiling a smaller stack takes longer than the idle rows.
         """
         for row in list(self.active):
             if self.seed_runs[row].state.finished:

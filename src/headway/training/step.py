@@ -1,7 +1,7 @@
 """One optimiser step for a stack of seeds, without host-device synchronisation.
 
-The batches, noise keys and learning rates of many steps are put on the device beforehand; a counter there says which
-is next, and losses and gradient norms are noted there. So a step can be captured once and replayed.
+The batches, noise keys and learning rates of many steps are put on the device beforehand; a counter on the device
+selects the next one, and losses and gradient norms are stored there. So a step can be captured once and replayed.
 """
 
 import warnings
@@ -25,7 +25,7 @@ from headway.training.loop import learning_rate, noise_keys
 from headway.training.prefetch import Prefetcher
 
 WARM_UP = 3
-"""Steps before a capture, as PyTorch asks for."""
+"""Warm-up steps before a CUDA graph is captured, as PyTorch requires."""
 
 
 class Load:
@@ -38,9 +38,9 @@ class Load:
 class StackStep:
     """Updates the stack's weights in place; seeds that are not alive or whose loss is not finite are unchanged.
 
-    `first` and `second` are AdamW's memory of the gradient and of its square, laid out like the weights. If `mixed`,
-    the pass and its gradient use weights rounded to bf16, those of `used`; what AdamW keeps and changes stays in full
-    precision, so that small steps add up.
+    `first` and `second` are AdamW's moments, with the layout of the weights. If `mixed`, the forward and backward pass
+    use the weights of `used`, rounded to bf16; AdamW's moments and weights stay in full precision, so that small steps
+    are not lost.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class StackStep:
 def positions_of_each(inputs: Inputs, models: int) -> Inputs:
     """The same inputs with separate positions for each model of a stack, where they shared one row.
 
-    A table of positions differs from model to model. It is read once for each, not once for each example.
+    Tables of positions differ between models, so they are read once per model, not once per example.
     """
 
     def of_each(positions: Int[Tensor, "#row position"]) -> Int[Tensor, "some position"]:

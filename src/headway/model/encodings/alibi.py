@@ -21,8 +21,8 @@ class AlibiOptions:
 class Alibi(Encoding):
     """bias = -m_h |p - q|, with slopes m_h = 2^(-8 h / n_heads) for h = 1 to n_heads.
 
-    Directional: even heads prefer what stands before the query, odd heads what stands after it; a key on
-    the other side costs its distance once more. In causal attention there is only one side.
+    Directional: even heads prefer keys before the query, odd heads keys after it; the distance counts twice on the
+    other side. In causal attention there is only one side.
     """
 
     Options = AlibiOptions

@@ -1,9 +1,9 @@
-"""What every positional encoding offers: three hooks, and where positions come from.
+"""The interface of a positional encoding: three hooks, and the source of positions.
 
-Attention and embedding call the hooks and never ask which encoding it is:
+Attention and embedding call the hooks, without code for single encodings:
 
 - `embed(positions)` is added to the tokens,
-- `rotate(x, positions)` turns queries and keys,
+- `rotate(x, positions)` rotates queries and keys,
 - `bias(query_positions, key_positions, kind)` is added to the scores.
 
 Before any of them `place` may move the positions (random offsets, random subsets). Positions are whole
@@ -27,7 +27,7 @@ PositionKind = Literal["index", "coupled", "abacus"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What an encoding needs to know of its model; `kinds` maps each kind of attention to whether it is causal."""
+    """The sizes of the model; `kinds` maps each kind of attention to whether it is causal."""
 
     d_model: int
     n_heads: int
@@ -77,7 +77,7 @@ class Encoding(nn.Module):
 def for_rows(x: Shaped[Tensor, "some *any"], rows: int) -> Shaped[Tensor, "rows *any"]:
     """Parameters of each model of a stack, repeated for its rows.
 
-    One for all stays one, to be broadcast; one for every row already stays as it is.
+    A single row stays a single row, to be broadcast; a tensor with one row per example is unchanged.
     """
     if len(x) in (1, rows):
         return x

@@ -22,7 +22,7 @@ class Randomized(Encoding):
     """Position p of an example becomes the p-th smallest of as many random positions as the example has tokens.
 
     In training each example draws its own; in evaluation the places are spread evenly over the range, by the
-    length of the source alone, so that decoding never has to know how long the answer will be.
+    length of the source alone, so that they do not depend on the length of the answer.
     """
 
     Options = RandomizedOptions

@@ -21,7 +21,7 @@ class T5Options:
 class T5(Encoding):
     """Small distances have a bucket each, larger ones share buckets that widen like a logarithm.
 
-    Where attention looks both ways, half of the buckets are for keys after the query.
+    In bidirectional attention, half of the buckets are for keys after the query.
     """
 
     Options = T5Options

@@ -1,4 +1,4 @@
-"""What every pooling offers."""
+"""The interface of a pooling."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -14,10 +14,10 @@ class Pooling(nn.Module):
 
     Options: ClassVar[type] = NoOptions
     PAGE: ClassVar[Mapping[str, Any] | None] = None
-    """What the explorer's page computes instead of `forward`. It holds for this class, not for subclasses.
+    """The explorer's description of `forward`. It applies to this class, not to subclasses.
 
     `features` are taken over the sequence and put side by side: `mean`, `max`, `min`, `first`, `last`, `smallest step`,
-    `mean step` or `weighted`. `read` names a linear layer that is applied to every place before, `score` the one that
+    `mean step` or `weighted`. `read` names a linear layer that is applied to every position first, `score` the one that
     gives the weights, `project` one that is applied to the features. None: the page cannot compute it.
     """
 
@@ -26,7 +26,7 @@ class Pooling(nn.Module):
         self.options, self.d_model = options, d_model
 
     def not_on_a_page(self) -> str | None:
-        """The option with which `PAGE` is not what `forward` does; None where it is."""
+        """The option for which `PAGE` does not describe `forward`; None if there is none."""
         return None
 
     def forward(

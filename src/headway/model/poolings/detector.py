@@ -23,9 +23,9 @@ class DetectorOptions:
 class Detector(Pooling):
     """Each detector gives one number per position; only its maximum over the sequence is passed on.
 
-    In max pooling every coordinate of the stream counts, and the highest of many places is higher than that of a few:
-    answers can drift with the length. A few detectors have less to drift. With `readout = "sum"` all detectors speak
-    for the same class and one number is passed on, so that no other place can take back what one has said.
+    In max pooling every coordinate of the residual stream counts, and its maximum grows with the number of positions,
+    so answers can drift with length. A few detectors drift less. With `readout = "sum"` all detectors vote for the same
+    class and only their sum is passed on, so that no other position can cancel a detection.
     """
 
     Options = DetectorOptions
@@ -43,7 +43,7 @@ class Detector(Pooling):
         return pooled
 
     def read(self, hidden: Float[Tensor, "*any d_model"]) -> Float[Tensor, "*any number"]:
-        """What is read off every place, before the highest is taken."""
+        """The detector values at every position, before the maximum."""
         found: Tensor = self.detect(hidden)
         return found.relu().sum(-1, keepdim=True) if self.options.readout == "sum" else found
 

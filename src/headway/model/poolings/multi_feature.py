@@ -1,4 +1,4 @@
-"""The multi-feature pooling of one course report: what a person would look at to judge order."""
+"""The multi-feature pooling of one course report: statistics that reveal order."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from headway.model.poolings.simple import last, lowest, mean
 class MultiFeature(Pooling):
     """Minimum, minimum and mean of adjacent differences, first and last: 5 d_model numbers projected to d_model.
 
-    A sequence of one element has no differences; theirs count as 0.
+    A sequence of one element has no differences; 0 is used for them.
     """
 
     PAGE: ClassVar[Mapping[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The sections of a report, one a file: each writes itself from the documents, or is left out where there are none."""
+"""The sections of a report, one per file; each is made from the documents, or left out if there are none."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,35 +32,35 @@ SECTIONS: tuple[Write, ...] = (
     methods.section,
     provenance.section,
 )
-"""In the order of the page."""
+"""All sections, in the order of the page."""
 SECTION_OF = {"evaluation": "accuracy", "summary": "accuracy", "attack": "evidence", "proof": "evidence"}
-"""The section that tells a document, where it has another name."""
+"""The section of a document, if it has another name."""
 
 
 def sections(documents: Documents) -> list[Section]:
-    """Every section that has something to say; one that cannot be written costs no other."""
+    """All non-empty sections; an error in one does not affect the others."""
     found = [attempt(write, documents) for write in SECTIONS]
     return [section for section in found if section is not None and (section.blocks or section.parts)]
 
 
 def attempt(write: Write, documents: Documents) -> Section | None:
-    """What a section writes; in place of one that fails, its name and why."""
+    """A section; if it fails, a section with its name and error."""
     name = write.__module__.rpartition(".")[2]
     try:
         return with_damages(write(documents), name, documents)
     except Exception as problem:
         why = f"{type(problem).__name__}: {problem}"
-        words = text("This section could not be written from the files that are there. {}", quote(why))
+        words = text("This section could not be written from the files. {}", quote(why))
         return Section(name, name.capitalize(), [Paragraph([words])], problem=why)
 
 
 def with_damages(section: Section | None, name: str, documents: Documents) -> Section | None:
-    """The section, and first in it the files that it needs and that cannot be read."""
+    """The section, starting with its unreadable files."""
     study = {} if documents.study is None else documents.study.damaged
     files = [item for one in (study, *(run.damaged for run in documents.runs)) for item in one.items()]
     damages = [str(why) for file, why in files if SECTION_OF.get(file, file) == name]
     if not damages:
         return section
-    words = [text("A file cannot be read, and what it says is missing here: {}.", quote(one)) for one in damages]
+    words = [text("A file cannot be read, so its content is missing here: {}.", quote(one)) for one in damages]
     whole = section or Section(name, name.capitalize(), [])
     return replace(whole, blocks=[Paragraph(words), *whole.blocks], problem="; ".join(damages))

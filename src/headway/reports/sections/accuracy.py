@@ -1,4 +1,4 @@
-"""How often the model is right, how sure that is, and where it fails."""
+"""The section on accuracy, its certainty, and the errors."""
 
 from functools import partial
 
@@ -26,14 +26,14 @@ def section(documents: Documents) -> Section | None:
 
 
 def trained_on(run: RunDocuments) -> int | None:
-    """How many examples of the domain training saw; None where they were drawn anew or come from files."""
+    """The number of training examples of the domain; None for online data or files."""
     data = run.config.get("data", {})
     fixed = "train" in data and not data.get("fresh") and not data.get("files")
     return data["train"] if fixed else None
 
 
 def failures(documents: Documents, run: RunDocuments) -> list[Block]:
-    """Where a run fails: by what makes an example hard, and some of the wrong answers."""
+    """Errors of a run: by difficulty, and some wrong answers."""
     blocks: list[Block] = []
     errors = None if run.heads is None else run.heads.error_analysis
     measured = run.best_evaluation
@@ -48,10 +48,10 @@ def failures(documents: Documents, run: RunDocuments) -> list[Block]:
 
 
 def figure_name(documents: Documents, run: RunDocuments, name: str) -> str:
-    """A file's name without its ending; in a folder of the run where there are several."""
+    """A figure's file name without a suffix; in a folder of the run if there are several."""
     return name if len(documents.runs) == 1 else f"{folder_name(run.name)}/{name}"
 
 
 def folder_name(name: str) -> str:
-    """A run's name with nothing in it that a path could stumble over."""
+    """A run's name without characters that are unsafe in paths."""
     return "".join(letter if letter.isalnum() or letter in "-_.=" else "-" for letter in name).lstrip(".") or "run"

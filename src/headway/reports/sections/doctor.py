@@ -1,4 +1,4 @@
-"""The doctor's findings, before anything else is read; or the plain word that the doctor was not asked."""
+"""The section on the doctor's findings, or a note that the doctor was not run."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from headway.reports.documents import Documents, RunDocuments
 from headway.results.doctor import LEVELS, Finding
 
 MOST_IN_FULL = 3
-"""Runs up to which everything that is found is shown at once."""
+"""Largest number of runs for which all findings are shown at once."""
 MOST_NAMED = 24
 """Runs that are named beside one finding."""
-TITLE = "What the doctor says"
+TITLE = "Findings of the doctor"
 
 
 def section(documents: Documents) -> Section:
-    """Findings in full; of many runs those with errors, a table of the rest, and everything else to be unfolded."""
+    """Findings in full; with many runs only those with errors, a table of the rest, and all others folded."""
     examined = documents.examined
     many = len(examined) > MOST_IN_FULL
     shown = [run for run in examined if not many or run.errors]
@@ -36,7 +36,7 @@ def section(documents: Documents) -> Section:
 
 
 def overview(documents: Documents) -> Table | Paragraph:
-    """Each error and warning once, with the runs it is said of."""
+    """Each error and warning once, with its runs."""
     said: dict[tuple[str, str], dict[Words, None]] = {}
     checks: dict[tuple[str, str], Words] = {}
     named: list[tuple[Words, Sequence[Finding]]] = [(code(run.name), run.findings) for run in documents.examined]
@@ -52,15 +52,15 @@ def overview(documents: Documents) -> Table | Paragraph:
 
 
 def few(names: list[Words]) -> list[Words]:
-    """The names, or the first of them where they are very many."""
+    """The names, or the first of them if there are many."""
     return names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], "others"]
 
 
 def not_asked(runs: list[RunDocuments], *, all_of_them: bool) -> Words:
-    """That nobody looked for what could be wrong; with `headway doctor` somebody does."""
+    """A note that the doctor was not run."""
     if all_of_them:
-        return "The doctor was not asked: whether data, harness and model are sound was not checked here."
-    return text("The doctor was not asked about {}.", listed([code(run.name) for run in runs]))
+        return "The doctor was not run: data, harness and model were not checked."
+    return text("The doctor was not run on {}.", listed([code(run.name) for run in runs]))
 
 
 def of_run(run: RunDocuments, *, alone: bool) -> Findings:
@@ -69,6 +69,6 @@ def of_run(run: RunDocuments, *, alone: bool) -> Findings:
 
 
 def findings(title: Words, found: Sequence[Finding]) -> Findings:
-    """Errors and warnings to be read, and what was found in order."""
+    """Errors and warnings, and passed checks."""
     by_level = {level: [one for one in found if one.level == level] for level in LEVELS}
     return Findings(title, [*by_level["error"], *by_level["warning"]], by_level["fine"])

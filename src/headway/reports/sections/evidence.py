@@ -1,4 +1,4 @@
-"""What stands behind the model's answers: a sample, an attack and a proof are three different strengths of evidence."""
+"""The section on evidence: a sample, an attack and a proof are three different strengths of it."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,16 @@ from headway.reports.documents import Documents, RunDocuments
 from headway.results.attack import Attack
 
 MOST_RUNS = 12
-"""More runs are told only where an attack or a proof was asked of them."""
+"""With more runs, only those with an attack or a proof are listed."""
 ABOUT = (
-    "A sample says how often a model is right on inputs like those that were drawn; an attack searches for inputs that "
-    "fail, and proves nothing where it finds none; a proof is about every input."
+    "A sample measures how often a model is right on random inputs; an attack searches for inputs that fail, and "
+    "proves nothing if it finds none; a proof covers every input."
 )
 NOT_ASKED = "not asked"
 
 
 def section(documents: Documents) -> Section | None:
-    """A row for each strength; what was tried, and what fails, of every run that was attacked."""
+    """A row for each strength, and details of every attack."""
     asked = [run for run in documents.runs if run.attack is not None or run.proof is not None]
     told = [run for run in documents.runs if run in asked or run.best_evaluation is not None or run.lengths is not None]
     told = told if len(told) <= MOST_RUNS else asked
@@ -37,14 +37,14 @@ def section(documents: Documents) -> Section | None:
 
 
 def strengths(run: RunDocuments) -> Iterator[list[Words]]:
-    """The rows of a run, from the weakest to the strongest."""
+    """The rows of a run, from the weakest to the strongest evidence."""
     yield from samples(run)
     yield ["attack", *attack_row(run.attack)]
     yield ["proof", *proof_row(run)]
 
 
 def samples(run: RunDocuments) -> Iterator[list[Words]]:
-    """Accuracy, where all inputs were asked as such; and the length held, which rests on samples."""
+    """Accuracy, on all inputs if they were all tested; and the length held, which is based on samples."""
     found, lengths = run.best_evaluation, run.lengths
     if found is not None:
         kind = "every input" if found.split == WHOLE else "sample"
@@ -73,7 +73,7 @@ def proof_row(run: RunDocuments) -> list[Words]:
 
 
 def of_attack(run: RunDocuments, found: Attack) -> Section:
-    """The failing inputs, what was tried, and how the smallest margin fell."""
+    """The failing inputs, the inputs tried, and the fall of the smallest margin."""
     blocks = paragraph(narrated.story(found, run.name))
     if found.counterexamples:
         blocks.append(Listing([narrated.failing(one) for one in found.counterexamples]))

@@ -1,4 +1,4 @@
-"""What each head looks at: heat maps to look through, and scores."""
+"""The part on what each head attends to: heat maps and scores."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ ALT = "Heat maps of the attention weights of every head, by kind of attention: q
 
 
 def looks(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list[Block]:
-    """Heat maps to look through, and the scores."""
+    """Interactive heat maps, and the scores."""
     blocks: list[Block] = []
     if found.capture.examples or found.capture.mean:
         blocks.append(heat_maps(documents, run, found))

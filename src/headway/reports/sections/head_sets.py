@@ -1,4 +1,4 @@
-"""What heads are worth together, and what they bring."""
+"""The part on joint ablation and activation patching."""
 
 from functools import partial
 
@@ -11,8 +11,10 @@ from headway.reports.interventions import interventions
 from headway.reports.sections.accuracy import figure_name
 from headway.results.heads import HeadAnalysis
 
-ELIMINATION = "Accuracy as heads are taken out one after the other, against what adding up single drops promises."
-SHAPLEY = "Shapley value of every head with its error: its share of the accuracy over all orders of taking heads out."
+ELIMINATION = "Accuracy as heads are removed one after the other, compared with the sum of single drops."
+SHAPLEY = (
+    "Shapley value of every head with its error: its mean contribution to the accuracy over all orders of removal."
+)
 
 
 def together(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list[Block]:
@@ -28,14 +30,14 @@ def together(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> li
 
 
 def brings(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list[Block]:
-    """Carries and digits: whose replacement flips the answer."""
+    """Carries and digits: heads whose patching flips the answer."""
     contrasts = [one for one in found.interventions.contrasts if one.usable]
     lines = [line for one in contrasts if (line := moves(one))]
     blocks: list[Block] = [Listing(lines)] if lines else []
     controls = control_table(contrasts)
     blocks += [controls] if controls else []
     for about in found.interventions.subjects:
-        alt = f"How often a head's output from one example, put into another, flips the answer ({about})."
+        alt = f"How often patching a head's output from another example flips the answer ({about})."
         name = figure_name(documents, run, f"interventions-{about}")
         blocks.append(Figure(name, alt, partial(interventions, found, about), colours=True))
     return blocks

@@ -1,4 +1,4 @@
-"""The heads of every run that was analysed: what each looks at, what it is worth alone, and what they do together."""
+"""The section on heads: what each attends to, its drop alone, and joint effects."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -49,7 +49,7 @@ def section(documents: Documents) -> Section | None:
 
 
 def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, folded: bool) -> Section:
-    """One run's heads."""
+    """The heads of one run."""
     kind = next((kind for head in found.heads for kind in head.ablation), None)
     finding = run.unlearned
     verdicts = one_at_a_time(found) if finding is None else [says_nothing(finding.check)]
@@ -74,7 +74,7 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
 
 
 def further(documents: Documents, run: RunDocuments, name: str, part: Finding) -> list[Block]:
-    """What another analysis says and shows."""
+    """The sentences and the figure of a further analysis."""
     blocks = paragraph(cast(list[Words], list(part.sentences())))
     if shown := part.figure():
         alt = f"Bars with intervals, in {shown.unit}: {shown.title}."
@@ -83,7 +83,7 @@ def further(documents: Documents, run: RunDocuments, name: str, part: Finding) -
 
 
 def losses(documents: Documents, run: RunDocuments, found: HeadAnalysis, kind: str) -> list[Block]:
-    """What the loss becomes without each head, and how many heads it hardly needs by that measure."""
+    """The change of the loss without each head, and the share of heads that it hardly needs."""
     if not has_losses(found, kind):
         return []
     alt = f"Bars of the change of the mean loss in per cent without each head ({kind} ablation), largest first."
@@ -95,7 +95,7 @@ def losses(documents: Documents, run: RunDocuments, found: HeadAnalysis, kind: s
 
 
 def of_seeds(runs: int) -> list[Words]:
-    """That head indices do not correspond across seeds, and what few seeds can tell."""
+    """That heads of different seeds do not correspond, and what few seeds allow."""
     lines: list[Words] = [
         "A head of one run has no counterpart in another: runs are compared by how many heads of a kind they have."
     ]
@@ -106,18 +106,18 @@ def of_seeds(runs: int) -> list[Words]:
 
 
 def verdict_table(analysed: Analysed) -> Table:
-    """Every run: how many heads of each verdict, and how many were chosen to go together."""
+    """Every run: the number of heads of each verdict, and of those chosen for removal."""
     rows = []
     for run, found in analysed:
         removable = found.joint.removable if run.unlearned is None else ()
         counts = [count(found.heads, "verdict", name) for name in VERDICTS]
         rows.append([code(run.name), size(found.heads), *counts, size(removable[0].heads) if removable else NONE])
-    columns = [*words("run"), Column("heads"), *map(Column, VERDICTS), Column("chosen to go together")]
+    columns = [*words("run"), Column("heads"), *map(Column, VERDICTS), Column("chosen for removal")]
     return Table("Heads of every run, by verdict", columns, rows)
 
 
 def over_seeds(documents: Documents) -> list[Block]:
-    """What a study says of all its seeds: every seed, the median, and its interval."""
+    """A study's heads over seeds: every seed, the median, and its interval."""
     found = documents.study.heads if documents.study is not None else None
     if found is None or found.together is None:
         return []
@@ -126,7 +126,7 @@ def over_seeds(documents: Documents) -> list[Block]:
         (f"heads that {of_verdict(name, 0)}", verdicts[name]) for name in VERDICTS if name in verdicts
     ]
     for row in found.together.removable:
-        name = text("heads chosen to go together for less than {} points", number(row.limit))
+        name = text("heads chosen for removal together for less than {} points", number(row.limit))
         wanted.append((name, row.heads))
     rows = [[name, *seed_cells(one)] for name, one in wanted if one.values]
     columns = [*words("over seeds"), Column("every seed"), Column("median"), Column("its interval")]
@@ -134,7 +134,7 @@ def over_seeds(documents: Documents) -> list[Block]:
 
 
 def seed_cells(found: OverSeeds) -> list[Words]:
-    """Every seed, the median and its interval; earlier versions wrote one of the mean, which is not shown."""
+    """Every seed, the median and its interval; intervals of the mean of earlier versions are not shown."""
     every = join(" ", [number(value) for value in found.values])
     if found.median is None:
         return [every, NONE, NONE]

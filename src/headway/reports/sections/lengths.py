@@ -1,4 +1,4 @@
-"""How far past its training lengths each run holds, and why it fails where it was asked."""
+"""The section on length generalization, and the mechanism of failures."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from headway.results.lengths import Lengths
 from headway.results.study import MeasuredRun
 
 MOST_RUNS_IN_WORDS = 4
-"""More are told by tables alone."""
+"""With more runs, only tables are shown."""
 ALT = {
     "lengths-map": "Heat map of accuracy, combinations against lengths, a panel for each set.",
     "lengths-curves": "Accuracy against length with its interval, the training lengths shaded.",
@@ -70,7 +70,7 @@ def sentences(run: RunDocuments, found: Lengths) -> Iterable[Words | None]:
 
 
 def figures(documents: Documents, runs: Measured) -> list[Block]:
-    """Every figure of lengths, of all runs at once; runs of one cell of a study are one group."""
+    """All figures of lengths; the runs of one cell of a study form a group."""
     cells = {run.name: (cell.cell, run.mastery) for cell in documents.cells for run in cell.runs}
     known = [cells.get(run.name, (None, None)) for run, _ in runs]
     judged = [MeasuredRun.of(found, one[1]) for (_, found), one in zip(runs, known, strict=True)]
@@ -88,7 +88,7 @@ def alt_of(name: str) -> str:
 
 
 def mechanism(documents: Documents, run: RunDocuments, found: Lengths) -> Section:
-    """Why a run fails at some length, in the words of its mechanism."""
+    """The mechanism of a run's failure, in sentences."""
     assert found.mechanism is not None
     name = figure_name(documents, run, "mechanism")
     drawn = Figure(name, ALT["mechanism"], partial(draw_mechanism, found.mechanism), colours=True)

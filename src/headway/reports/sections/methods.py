@@ -1,4 +1,4 @@
-"""What the words of the report mean: definitions of everything that was measured, and of nothing else."""
+"""The section of definitions for everything that was measured."""
 
 from headway.narration.heads import definitions
 from headway.narration.method import METHOD
@@ -86,8 +86,8 @@ def of_heads(documents: Documents) -> list[Pair]:
         term("family", "What verdicts claim of all heads and kinds is corrected as one family (Holm, Shaffer)."),
         term(
             "together",
-            "Heads are chosen on one half of the examples and measured on the other. They can go for less than a limit "
-            "if the whole interval of their cost there is below it.",
+            "Heads are chosen on one half of the examples and measured on the other. They can be removed for less "
+            "than a limit if the whole interval of their cost there is below it.",
         ),
         term(
             "Shapley value", "A head's share of the accuracy, averaged over the orders in which heads can be taken out."
@@ -147,7 +147,7 @@ def strictness(found: Lengths) -> Text:
 
 
 def errors_allowed(n: int, threshold: float) -> int:
-    """How many of n examples may be wrong with the interval of accuracy still above; -1 where n is too few."""
+    """How many of n examples may be wrong for the interval to stay above the threshold; -1 if n is too small."""
     wrong = 0
     while wrong <= n and wilson_interval(n - wrong, n)[0] >= threshold:
         wrong += 1

@@ -1,4 +1,4 @@
-"""Where the runs come from, and the one command that makes them again."""
+"""The section on provenance, with the command that reproduces the runs."""
 
 import shlex
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from headway.results.lengths import Lengths
 
 FIELDS = ("time", "commit", "device", "gpu", "machine", "cores", "threads", "command")
 EXAMPLES = 2_000
-"""What `heads --n` and `lengths --n` are by default."""
+"""Default of `heads --n` and `lengths --n`."""
 SECONDS = 120.0
-"""What `attack --seconds` is by default."""
+"""Default of `attack --seconds`."""
 WHOLE = 200_000
-"""What `lengths --whole` is by default."""
+"""Default of `lengths --whole`."""
 
 
 def section(documents: Documents) -> Section:
@@ -33,7 +33,7 @@ def section(documents: Documents) -> Section:
 
 
 def circumstances(documents: Documents) -> Table:
-    """One row a run; with a single run one row a fact."""
+    """One row per run; for a single run one row per fact."""
     records = [{**run.provenance, **run.provenance.get("versions", {})} for run in documents.runs]
     names = [name for name in FIELDS if any(record.get(name) is not None for record in records)]
     names += list(documents.runs[0].provenance.get("versions", {}))
@@ -46,22 +46,22 @@ def circumstances(documents: Documents) -> Table:
 
 
 def fact(value: Any) -> Words:
-    """One fact, as it stands in provenance.json."""
+    """One fact, as in provenance.json."""
     if value is None:
         return NONE
     return Code(shlex.join(value) if isinstance(value, list) else setting(value), place_of(value))
 
 
 def reproduce(documents: Documents) -> list[Block]:
-    """One command line for the study, or one that goes through every step of every run."""
+    """The command line of the study, or one with every step of every run."""
     if documents.study is not None:
         return [Command(study_command(documents, documents.study))]
-    # Seeds that one command trained all name it.
+    # Seeds that one command trained all have that command.
     lines = list(dict.fromkeys(line for run in documents.runs for line in run_commands(run)))
     report = f"headway report {' '.join(shlex.quote(run.path) for run in documents.runs)}"
     command = Command(" && ".join([*(line for line in lines if line is not None), report]))
     if None in lines:
-        word = "The training was started from Python; the settings above are all that decides it. What follows it:"
+        word = "The training was started from Python; the settings above determine it. The next steps:"
         return [Paragraph([word]), command]
     return [command]
 
@@ -75,7 +75,7 @@ def study_command(documents: Documents, study: StudyDocuments) -> str:
 
 
 def seeds_option(documents: Documents, study: StudyDocuments) -> str:
-    """The seeds, unless the command that trained the runs left them to the preset; arms' own seeds are a preset's."""
+    """The seeds, unless the training command left them to the preset; an arm's own seeds belong to the preset."""
     seeds = {tuple(arm.get("seeds", ())) for arm in study.plan.get("arms", [])}
     commands = [run.provenance.get("command") or [] for run in documents.runs]
     known = [command for command in commands if started(command) and "study" in command]
@@ -87,7 +87,7 @@ def seeds_option(documents: Documents, study: StudyDocuments) -> str:
 
 
 def in_short(seeds: Sequence[int]) -> str:
-    """Seeds as `--seeds` takes them.
+    """Seeds in the form of `--seeds`.
 
     >>> in_short([0, 1, 2]), in_short([3]), in_short([0, 2])
     ('0-2', '3', '0,2')
@@ -98,10 +98,10 @@ def in_short(seeds: Sequence[int]) -> str:
 
 
 def arms_option(documents: Documents, study: StudyDocuments) -> str:
-    """The arms that have runs, where others have none; a run's name begins with its arm's."""
+    """The arms that have runs, if others have none; a run's name starts with its arm's."""
     arms = [str(arm["name"]) for arm in study.plan.get("arms", []) if "name" in arm]
     names = [str(run.name) for run in documents.runs]
-    # `long-without-bands-seed0` is of the arm `long-without-bands`, not of `long`.
+    # `long-without-bands-seed0` belongs to the arm `long-without-bands`, not to `long`.
     done = {max((arm for arm in arms if name.startswith(f"{arm}-")), key=len, default="") for name in names}
     if done >= set(arms) or not done & set(arms):
         return ""
@@ -117,7 +117,7 @@ def started(command: Sequence[Any]) -> bool:
 
 
 def run_commands(run: RunDocuments) -> list[str | None]:
-    """Training as it was started (None where it was no command line), then what was found, in order."""
+    """The training command (None if it was not a command line), then the commands of the analyses in order."""
     place = shlex.quote(run.path)
     command = [str(word) for word in run.provenance.get("command") or []]
     trained = shlex.join(["headway", *command[1:]]) if started(command) else None
@@ -141,7 +141,7 @@ def split_option(split: str) -> str:
 
 
 def heads_options(settings: Settings | None) -> str:
-    """What was asked for and is not the default."""
+    """The options that differ from the defaults."""
     if settings is None:
         return ""
     chosen = split_option(settings.split)
@@ -151,7 +151,7 @@ def heads_options(settings: Settings | None) -> str:
 
 
 def attack_options(found: Attack) -> str:
-    """The same for an attack; its lengths, which may rest on a lengths.json of then, are all named."""
+    """The same for an attack; all its lengths are named, because the default depends on lengths.json."""
     chosen = f" --at {','.join(map(str, found.lengths))}" if found.lengths else ""
     chosen += f" --seconds {found.seconds:g}" if found.seconds != SECONDS else ""
     chosen += f" --tries {found.most_tries}" if found.most_tries is not None else ""

@@ -1,4 +1,4 @@
-"""Every run in one row: seed, accuracy, heads, lengths and findings side by side, and what the spread allows to say."""
+"""The section with every run in one row: seed, accuracy, heads, lengths and findings."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from headway.results.heads import HeadAnalysis
 from headway.results.joint_ablation import Removable
 
 Write = Callable[[RunDocuments], Words | None]
-"""A cell of a run; None where the run has no such thing."""
+"""A cell of a run; None if the run lacks it."""
 
 
 def section(documents: Documents) -> Section | None:
@@ -33,12 +33,12 @@ def section(documents: Documents) -> Section | None:
 
 
 def sentences(documents: Documents) -> list[Text]:
-    """Whether the runs are seeds of one recipe, and what few of them can tell."""
+    """Whether the runs are seeds of one recipe, and what few seeds allow."""
     if differing(documents):
         return [text("{} runs of several recipes; the setup says where they differ.", documents.n_runs)]
     lines = [text("{} runs of one recipe that differ in their seed alone.", documents.n_runs)]
     if len(documents.runs) < METHOD.enough_seeds:
-        few = "Fewer than {} seeds describe themselves and allow no test of what other seeds would do."
+        few = "Fewer than {} seeds are descriptive and allow no test about other seeds."
         lines.append(text(few, number(METHOD.enough_seeds)))
     return lines
 
@@ -66,7 +66,7 @@ def analysed(write: Callable[[HeadAnalysis], Words]) -> Write:
 
 
 def removable(write: Callable[[Removable], Words]) -> Write:
-    """Of the heads chosen to go together, for a model that learned something."""
+    """A cell about the removable set, for a model that learned something."""
 
     def cell(run: RunDocuments) -> Words | None:
         rows = run.heads.joint.removable if run.heads is not None and run.unlearned is None else ()
@@ -86,11 +86,9 @@ COLUMNS: dict[str, Write] = {
     "accuracy": evaluated(lambda found: number(found.accuracy, percent)),
     "critical heads": analysed(lambda found: count(found.heads, "verdict", "critical")),
     "redundant heads": analysed(lambda found: count(found.heads, "verdict", "redundant")),
-    "heads chosen to go together": removable(lambda row: size(row.heads)),
+    "heads chosen for removal": removable(lambda row: size(row.heads)),
     "their cost on other examples": removable(lambda row: with_interval(row.drop, row.drop_interval, points)),
-    "cost together of all heads under the limit alone": removable(
-        lambda row: number(row.alone_under_limit.drop, points)
-    ),
+    "joint cost of all heads under the limit alone": removable(lambda row: number(row.alone_under_limit.drop, points)),
     "length held": lambda run: None if run.lengths is None else number(run.lengths.length_held),
     "doctor: errors": level("error"),
     "doctor: warnings": level("warning"),

@@ -1,4 +1,4 @@
-"""What was trained: task, model and data, and where runs differ."""
+"""The section on the setup: task, model and data, and the differences between runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from headway.reports.documents import Documents, RunDocuments
 
 TABLES = ("task", "data", "model", "train")
 MOST_COLUMNS = 8
-"""Settings that still fit side by side."""
+"""Settings that fit side by side."""
 
 
 def section(documents: Documents) -> Section:
@@ -62,7 +62,7 @@ def sentences(run: RunDocuments) -> list[Text]:
 
 
 def leaves(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """The settings of a table, with the names of tables in it before them; those that are null are left out."""
+    """The settings of nested tables under dotted names, without null values."""
     found: dict[str, Any] = {}
     for key, inner in table.items():
         if isinstance(inner, Mapping):
@@ -73,19 +73,19 @@ def leaves(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def settings_of(run: RunDocuments) -> dict[str, Any]:
-    """All settings of a run but its seed, under names such as `model.d_ff`."""
+    """All settings of a run except its seed, under names such as `model.d_ff`."""
     return leaves({name: run.config.get(name, {}) for name in TABLES})
 
 
 def differing(documents: Documents) -> list[str]:
-    """Settings that not all runs share."""
+    """Settings that differ between runs."""
     tables = [settings_of(run) for run in documents.runs]
     keys = dict.fromkeys(key for table in tables for key in table)
     return [key for key in keys if any(table.get(key) != tables[0].get(key) for table in tables)]
 
 
 def differences(documents: Documents, apart: Sequence[str]) -> list[Block]:
-    """Where runs differ: one column a setting, those that a study varies on purpose first."""
+    """The differences between runs: one column per setting, those that a study varies first."""
     arms = [] if documents.study is None else documents.study.plan.get("arms", [])
     varied = {key for arm in arms for key in arm.get("vary", {})}
     shown = sorted(apart, key=lambda key: key not in varied)[:MOST_COLUMNS]

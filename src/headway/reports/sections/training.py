@@ -1,4 +1,4 @@
-"""How training went: curves, the checkpoint that was chosen, and where accuracy jumped."""
+"""The section on training: curves, the chosen checkpoint, and the largest rise of accuracy."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -26,12 +26,12 @@ def section(documents: Documents) -> Section | None:
 
 def sentences(run: RunDocuments) -> list[Text]:
     state = run.training
-    early = "Training stopped early, at step {}: validation had nothing left to learn."
+    early = "Training stopped early, at step {}: validation reached its stopping criterion."
     unfinished = "Training is not finished: it can be continued with {}."
     return told(
         lambda: text(early, number(state["step"])) if state["stopped_early"] else None,
         lambda: text(
-            "The checkpoint that counts is step {}, with the lowest validation loss ({}); its accuracy there is {}.",
+            "The chosen checkpoint is step {}, with the lowest validation loss ({}) and an accuracy of {}.",
             number(state["best"]["step"]),
             number(state["best"]["loss"], decimal),
             number(state["best"]["accuracy"], percent),
@@ -42,7 +42,7 @@ def sentences(run: RunDocuments) -> list[Text]:
 
 
 def jump(validations: Sequence[Mapping[str, Any]]) -> Text | None:
-    """Between which two validations accuracy rose most; nothing where it never did."""
+    """The two validations between which accuracy rose most; None if it never rose."""
     rises = [
         (after.get("accuracy") or 0.0) - (before.get("accuracy") or 0.0) for before, after in pairwise(validations)
     ]
