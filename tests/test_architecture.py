@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
     | {"narration"},
-    "api": BASE | {"config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
+    "api": BASE | {"attachment", "config", "training", "evaluation", "head_analysis", "sweeps", "runs", "reports"},
     "studies": BASE
     | {"api", "config", "batches", "tasks", "model", "training", "evaluation", "length_analysis", "runs", "statistics"}
     | {"sweeps", "head_analysis", "diagnosis", "explorer", "narration", "processes", "reports", "results"}

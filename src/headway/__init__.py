@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headway.api import prune, sweep, train
     from headway.attachment.attached import attach
     from headway.attachment.contexts import ablated, captured, patched
+    from headway.attachment.pruned_files import load_pruned
     from headway.attacks.attack import attack
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
@@ -46,6 +47,7 @@ _PUBLIC = {
     "ablated": "headway.attachment.contexts:ablated",
     "patched": "headway.attachment.contexts:patched",
     "captured": "headway.attachment.contexts:captured",
+    "load_pruned": "headway.attachment.pruned_files:load_pruned",
     "lengths": "headway.length_analysis.measure:measure_lengths",
     "attack": "headway.attacks.attack:attack",
     "prove": "headway.proofs.prove:prove",
@@ -72,6 +74,7 @@ __all__ = [
     "heads",
     "lengths",
     "load",
+    "load_pruned",
     "patched",
     "prove",
     "prune",

@@ -10,6 +10,7 @@ from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, Interrupted, suggestion
 
 if TYPE_CHECKING:
+    from headway.attachment.pruning import PrunedModel
     from headway.head_analysis.pruning import PruneResult
     from headway.sweeps.driver import SweepResult
     from headway.sweeps.plan import SweepPlan, Vary
@@ -163,6 +164,44 @@ def default_sweep(recipe_name: str) -> Path:
 
 
 def prune(
+    run: object,
+    heads: Sequence[str] | None = None,
+    *,
+    keep: Sequence[str] | None = None,
+    example: Any = None,
+    max_drop: float | None = None,
+    finetune: int = 0,
+    out: str | Path | None = None,
+    device: str = "auto",
+    progress: OnProgress = lambda done, total: None,
+    on_event: OnEvent = lambda event: None,
+) -> "PruneResult | PrunedModel":
+    """Remove heads for good, from a run or from any model that `hw.attach` finds heads in.
+
+    A run becomes another run, with the heads to `keep`, or without all that can go for fewer than `max_drop` points. A
+    model (a module, or what `hw.attach` returned) is copied without `heads`, or with only those to `keep`, and compared
+    with the masked model on an `example` batch.
+
+    >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
+    >>> hw.prune(model, ["dec0.self.h3"]).model.save_pretrained("smaller")   # doctest: +SKIP
+    """
+    if isinstance(run, str | Path):
+        for name, value in {"heads": heads, "example": example}.items():
+            if value is not None:
+                raise InputError(f"hw.prune({str(run)!r}, {name}=...) is for models; a run takes keep= or max_drop=")
+        told: dict[str, Any] = {"progress": progress, "on_event": on_event}
+        return prune_run(run, keep=keep, max_drop=max_drop, finetune=finetune, out=out, device=device, **told)
+    from headway.attachment.pruning import prune_model
+
+    for name, given in {"max_drop": max_drop is not None, "finetune": finetune, "out": out is not None}.items():
+        if given:
+            raise InputError(f"hw.prune(model, {name}=...) is for runs; a model takes heads or keep=, and example=")
+    if (heads is None) == (keep is None):
+        raise InputError("hw.prune(model) takes either the heads to remove or keep=, the heads that stay")
+    return prune_model(run, (heads if keep is None else keep) or [], keep=keep is not None, example=example)
+
+
+def prune_run(
     run: str | Path,
     *,
     keep: Sequence[str] | None = None,
@@ -174,10 +213,7 @@ def prune(
     progress: OnProgress = lambda done, total: None,
     on_event: OnEvent = lambda event: None,
 ) -> "PruneResult":
-    """Make a run without some heads: with the heads `keep`, or without all that cost less than `max_drop` points.
-
-    >>> hw.prune("addition-seed0", max_drop=1)   # doctest: +SKIP
-    """
+    """Make a run without some heads: with the heads `keep`, or without all that cost less than `max_drop` points."""
     from headway.evaluation import Trained, load
     from headway.head_analysis.pruning import (
         Finetuned,

@@ -225,3 +225,34 @@ def test_a_wrong_use_gets_one_line(message: str) -> None:
     with pytest.raises(InputError, match=message) as problem:
         WRONG[message]()
     assert "\n" not in str(problem.value)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("made", ["nn.Transformer", "course"])
+def test_pruned_modules_of_pytorch_and_of_a_course_equal_the_masked_ones(made: str) -> None:
+    model, batch, heads = seeded(Course()), TOKENS, ["enc0.self.h1", "enc1.self.h0", "enc1.self.h3"]
+    if made == "nn.Transformer":
+        model = seeded(transformer(batch_first=True))
+        batch = {"src": hidden(LENGTH), "tgt": hidden(ANSWER, 1), "src_key_padding_mask": PADDING}
+        heads = ["enc0.self.h1", "enc1.self.h0", "enc1.self.h3", "dec0.self.h2", "dec1.cross.h0"]
+    attached = hw.attach(model, example=batch)
+    with hw.ablated(attached, heads):
+        masked = attached.logits(batch)
+    result = hw.prune(model, heads, example=batch)
+    found = result.model(**batch) if isinstance(batch, dict) else result.model(batch)
+    torch.testing.assert_close(found, masked, rtol=1e-4, atol=1e-5)  # sums over fewer columns
+    again = hw.attach(result.model, example=batch)
+    assert tuple(map(str, again.heads)) == result.kept
+    with hw.ablated(result.model, [result.kept[0]]):
+        both = again.logits(batch)
+    with hw.ablated(attached, [*heads, result.kept[0]]):
+        torch.testing.assert_close(both, attached.logits(batch), rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_that_cannot_be_compared_is_not_pruned() -> None:
+    with pytest.raises(InputError, match="give example="):
+        hw.prune(seeded(Course()), ["enc0.self.h1"])
+    trained = untrained(SHAPES["addition"])
+    batch = make_batch(trained.task, trained.model, trained.examples("test").take(slice(0, 5)), trained.device).inputs
+    with pytest.raises(InputError, match="this is headway's own model; prune its run"):
+        hw.prune(trained.model, ["enc0.self.h1"], example=batch)

@@ -1,7 +1,9 @@
 """`hw.attach` on Hugging Face models of thirteen architectures, against what the library itself computes."""
 
 import copy
+import json
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -311,3 +313,89 @@ def test_a_transformer_bridge_has_the_same_heads_weights_and_ablations() -> None
             found = attached.logits(ids)
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
         assert not torch.equal(found, attached.logits(ids))
+
+
+def some_heads(attached: Attached) -> list[str]:
+    """Heads that can go: the first group of every second site, the last of the last; one where all share a key."""
+    found = []
+    for index, site in enumerate(attached.sites):
+        size = 1 if site.n_kv_heads == 1 else site.n_heads // site.n_kv_heads
+        if index % 2 == 0:
+            found += site.heads[:size]
+        elif site is attached.sites[-1]:
+            found += site.heads[-size:]
+    return [str(head) for head in found]
+
+
+@torch.no_grad()
+def test_a_pruned_model_equals_the_masked_one_saves_and_loads(
+    case: tuple[Attached, dict[str, Tensor]], tmp_path: Path
+) -> None:
+    """Within the rounding of float32; the loaded model is the saved one, bit for bit, also in generation."""
+    attached, batch = case
+    heads = some_heads(attached)
+    with hw.ablated(attached, heads):
+        masked = attached.logits(batch)
+    result = hw.prune(attached, heads, example=batch)
+    assert result.removed == tuple(heads) and result.parameters_after < result.parameters_before
+    assert result.bytes_after == 4 * result.parameters_after
+    torch.testing.assert_close(result.model(**batch).logits, masked, rtol=1e-4, atol=1e-4)
+    again = hw.attach(result.model, example=batch)
+    assert tuple(map(str, again.heads)) == result.kept
+    assert len(result.kept) + len(heads) == len(attached.heads)
+    result.model.save_pretrained(tmp_path)
+    loaded = hw.load_pruned(tmp_path)
+    assert torch.equal(loaded(**batch).logits, result.model(**batch).logits)
+    assert tuple(map(str, hw.attach(loaded).heads)) == result.kept
+    if hasattr(loaded, "generate") and "Sequence" not in type(loaded).__name__:
+        with hw.ablated(attached, heads):
+            wanted = generated(attached.model, batch, use_cache=True)
+        for cache in (True, False):
+            torch.testing.assert_close(generated(loaded, batch, use_cache=cache)[1], wanted[1], rtol=1e-3, atol=1e-3)
+
+
+def test_pruned_twice_is_pruned_at_once_and_the_source_stays_whole() -> None:
+    model, batch = made("gpt2")
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    once = hw.prune(model, ["dec0.self.h0"]).model
+    twice = hw.prune(once, ["dec0.self.h2", "dec1.self.h1"]).model
+    direct = hw.prune(model, keep=["dec0.self.h1", "dec1.self.h0", "dec1.self.h2"])
+    assert direct.kept == ("dec0.self.h1", "dec1.self.h0", "dec1.self.h2")
+    assert torch.equal(twice(**batch).logits, direct.model(**batch).logits)
+    assert twice.config.headway_pruned == direct.model.config.headway_pruned
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    with pytest.raises(InputError, match=r"the model has no head dec0.self.h0"):
+        hw.prune(once, ["dec0.self.h0"])
+
+
+def test_what_cannot_be_pruned_is_refused_by_name(tmp_path: Path) -> None:
+    llama, gpt2 = made("llama")[0], made("gpt2")[0]
+    with pytest.raises(
+        InputError, match=r"dec0.self.h3 cannot go alone: dec0.self.h2, dec0.self.h3 share one key-value"
+    ):
+        hw.prune(llama, ["dec0.self.h3"])
+    assert hw.attach(hw.prune(llama, ["dec0.self.h1", "dec0.self.h3"]).model).sites[0].n_kv_heads == 2
+    with pytest.raises(InputError, match=r"every head of dec0.self would go"):
+        hw.prune(gpt2, [f"dec0.self.h{index}" for index in range(3)])
+    with pytest.raises(InputError, match="either the heads to remove or keep="):
+        hw.prune(gpt2)
+    with pytest.raises(InputError, match=r"hw.prune\(model, max_drop=...\) is for runs"):
+        hw.prune(gpt2, max_drop=1)
+    with pytest.raises(InputError, match="is for models; a run takes keep= or max_drop="):
+        hw.prune("addition-seed0", ["dec0.self.h0"])
+    with pytest.raises(InputError, match=r"has no config.json"):
+        hw.load_pruned(tmp_path)
+    gpt2.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"names no pruned heads; load it with transformers' from_pretrained"):
+        hw.load_pruned(tmp_path)
+    hw.prune(gpt2, ["dec0.self.h0"]).model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "headway_pruned": ["dec1.self.h1"]}))
+    with pytest.raises(InputError, match=r"cannot be read: |the weights do not fit config.json: "):
+        hw.load_pruned(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["Nothing"]}))
+    with pytest.raises(InputError, match="names the architecture 'Nothing', which transformers does not have"):
+        hw.load_pruned(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match="is not JSON"):
+        hw.load_pruned(tmp_path)

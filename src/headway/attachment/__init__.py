@@ -16,5 +16,5 @@ A head that was pruned is missing from `site.kept`; axis `head` of every tensor 
 
 sites (what a site is), finding (attentions in a module), multihead (`nn.MultiheadAttention` written out), weights
 (attention weights), masks (real tokens), verification, attached (`hw.attach`), contexts (`hw.ablated`, `hw.patched`,
-`hw.captured`).
+`hw.captured`), pruning (`hw.prune` of a model), cutting (heads out of weights), pruned_files (`hw.load_pruned`).
 """

@@ -40,7 +40,7 @@ class Attached:
         self.sites, self.blocks = name_sites(found, dict(self.module.named_modules()))
         self.heads: list[Head] = [head for site in self.sites for head in site.heads]
         self.verified: Verification | None = None
-        self._logits_of, self._real_tokens = logits_of, real_tokens
+        self.found, self.logits_of, self.real_tokens = found, logits_of, real_tokens
         self._multihead = [module for module in self.module.modules() if isinstance(module, nn.MultiheadAttention)]
 
     @property
@@ -88,8 +88,8 @@ class Attached:
 
     def read(self, output: Any) -> Tensor:
         """The logits in what the model returned."""
-        if self._logits_of is not None:
-            output = self._logits_of(output)
+        if self.logits_of is not None:
+            output = self.logits_of(output)
         for name in ("logits", "last_hidden_state"):
             if isinstance(getattr(output, name, None), Tensor):
                 return getattr(output, name)
@@ -176,8 +176,8 @@ class Attached:
         return {name: by_side[side] for name, side in sides.items()}  # type: ignore[misc]
 
     def _side_mask(self, batch: Any, side: str) -> Tensor | None:
-        if self._real_tokens is not None:
-            real = self._real_tokens(batch)
+        if self.real_tokens is not None:
+            real = self.real_tokens(batch)
             return real[side == "decoder"] if isinstance(real, tuple) else real
         if isinstance(batch, Inputs):
             return masks.own_mask(batch, side, joined=not any(site.side == "encoder" for site in self.sites))

@@ -154,13 +154,19 @@ def describe(
         raise InputError(f"the number of heads of {attention or output} is not known; give n_heads=")
     if width % count:
         raise InputError(f"the input of {output} has {width} numbers, which {count} heads cannot share; check n_heads=")
-    d_head, groups = width // count, count
-    names = input_projections(module) if module is not None else None
-    if module is not None and names is not None and len(names) == 3:
-        groups = max(1, rows_of(module.get_submodule(names[1])) // d_head)
+    d_head = width // count
+    groups = key_value_heads(module, count, d_head)
     return Found(
         output, attention, kind or kind_of(attention or output, modules), kept_of(module, count), d_head, groups
     )
+
+
+def key_value_heads(attention: nn.Module | None, n_heads: int, d_head: int) -> int:
+    """The number of key-value heads by the projection of keys; as many as heads if it is not apart."""
+    names = None if attention is None else input_projections(attention)
+    if attention is None or names is None or len(names) < 3:
+        return n_heads
+    return max(1, rows_of(attention.get_submodule(names[1])) // d_head)
 
 
 def rows_of(module: nn.Module) -> int:

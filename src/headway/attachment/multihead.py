@@ -49,6 +49,13 @@ def written_out(modules: Sequence[nn.MultiheadAttention], record: Record | None 
                 module.forward = own  # type: ignore[method-assign]
 
 
+class PrunedMultiheadAttention(nn.MultiheadAttention):
+    """An `nn.MultiheadAttention` that lost heads, whose projections are narrower than the model."""
+
+    def forward(self, *arguments: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
+        return forward(self, *arguments, **named)
+
+
 def forward(
     module: nn.MultiheadAttention,
     query: Tensor,

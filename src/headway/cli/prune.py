@@ -35,7 +35,7 @@ def prune(
 
     Example: headway prune addition-seed0 --max-drop 1
     """
-    from headway.api import prune as run_pruning
+    from headway.api import prune_run as run_pruning
 
     names = None if keep is None else [name for name in keep.split(",") if name.strip()]
     if names == []:
