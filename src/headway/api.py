@@ -178,7 +178,7 @@ def prune(
 ) -> "PruneResult | PrunedModel":
     """Remove heads for good, from a run or from any model that `hw.attach` finds heads in.
 
-    A run becomes another run, with the heads to `keep`, or without all that can go for fewer than `max_drop` points. A
+    A run becomes another run, with the heads to `keep`, or without as many heads as cost under `max_drop` points. A
     model (a module, or what `hw.attach` returned) is copied without `heads`, or with only those to `keep`, and compared
     with the masked model on an `example` batch.
 
