@@ -79,7 +79,7 @@ class Attached:
 
     @contextmanager
     def uncompiled(self) -> Iterator[None]:
-        """A compiled model runs eagerly: code compiled before a hook was there would pass it by."""
+        """Run a compiled model eagerly, because code compiled before a hook was added ignores it."""
         if "torch._dynamo" not in sys.modules:
             yield
             return
@@ -101,7 +101,7 @@ class Attached:
         return first
 
     def check_mode(self) -> None:
-        """Refuse a model in training mode, whose dropout would be measured."""
+        """Raise for a model in training mode, because its dropout would be measured."""
         if self.module.training:
             raise InputError("the model is in training mode, where dropout changes every pass; call model.eval() first")
         for path, module in self.module.named_modules():
@@ -254,7 +254,7 @@ def attach(
 
 
 def check_model(model: object) -> nn.Module:
-    """Refuse what is no model, or one without weights."""
+    """Raise unless the object is a module with weights."""
     if not isinstance(model, nn.Module):
         raise InputError(f"hw.attach needs a torch.nn.Module, not {type(model).__name__} {str(model)[:60]!r}")
     devices = {parameter.device.type for parameter in model.parameters()}

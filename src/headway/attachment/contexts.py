@@ -153,7 +153,7 @@ def _banks(attached: Attached, found: Mapping[str, Sequence[int]], over: Any) ->
 
 
 def _stacked(parts: list[Tensor]) -> Tensor:
-    """Batches of different lengths one below the other; what is missing at the end is zero, and no real token."""
+    """Concatenate batches of different lengths; missing positions at the end are zero and not real tokens."""
     longest = max(part.shape[1] for part in parts)
     wide = [part.new_zeros(len(part), longest, *part.shape[2:]) for part in parts]
     for whole, part in zip(wide, parts, strict=True):

@@ -28,7 +28,7 @@ def without_fast_path() -> Iterator[None]:
 
 
 Record = Callable[[nn.MultiheadAttention, Tensor], None]
-"""Is given the weights of a module, `batch head query key`, at each pass."""
+"""Called with the weights of a module, `batch head query key`, at each pass."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Is what was attached what it says? Three tests on a batch, before anything is measured.
+"""Verification of an attached model: three tests on a batch, before anything is measured.
 
 Every site fires. With every head kept, the logits are those of the plain pass, bit for bit. With one head of every site
 set to zero at the handle, they are those of a model whose output projections have zeros in that head's place.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headway.attachment.attached import Attached
 
 ROUNDING = 200
-"""How far logits may be apart, in rounding units of the largest: the zeros stand in the other factor of a product."""
+"""Largest allowed difference of logits, in rounding units of the largest: zeroed weights only change the rounding."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Verification:
 
 @torch.no_grad()
 def verify(attached: "Attached", batch: Any) -> Verification:
-    """Raise `InstrumentError` if an edit of head outputs would not do what it says."""
+    """Raise `InstrumentError` if edits of head outputs would not affect exactly the named heads."""
     attached.check_mode()
     with without_fast_path(), attached.uncompiled():
         plain = attached.read(call(attached.model, batch))

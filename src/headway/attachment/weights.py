@@ -26,7 +26,7 @@ Weights = dict[str, Tensor]
 def recorded_weights(
     model: nn.Module, sites: list[AttachedSite], on_weights: Callable[[str, Tensor], None]
 ) -> Iterator[None]:
-    """Tell the weights of every site at every pass while the context is open."""
+    """Call back with the weights of every site at every pass while the context is open."""
     with ExitStack() as stack:
         stack.enter_context(eager_attention(model))
         by_hand = []

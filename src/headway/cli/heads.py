@@ -72,7 +72,7 @@ def heads(
 def analysed_and_drawn(n: int, examples: int) -> tuple[int, int]:
     """The number of analysed examples, and the number whose attention is drawn.
 
-    Earlier versions had --examples for --n; the two ranges do not overlap.
+    Earlier versions had --examples for --n. Values too large for drawing are therefore read as --n.
     """
     from headway.head_analysis.analysis import FEWEST, MAPS
     from headway.head_analysis.capture import MOST_MAPS

@@ -95,7 +95,7 @@ class Analysis(ABC, Generic[R]):
 
 
 class OneStep(Analysis[R]):
-    """An analysis in one step of its own name."""
+    """An analysis with a single step, which has the analysis's name."""
 
     @abstractmethod
     def make(self, subject: Subject, progress: OnProgress) -> R:

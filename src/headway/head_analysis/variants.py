@@ -54,7 +54,7 @@ class Outcomes:
 
     @property
     def values(self) -> Shaped[np.ndarray, "variant example"]:
-        """What drops are measured in: the metric, or whether the answer is right."""
+        """The measured values: the metric, or whether the answer is right."""
         return self.right if self.value is None else self.value
 
     @property
@@ -67,7 +67,7 @@ class Outcomes:
 
     @property
     def accuracy_by_token(self) -> Float[np.ndarray, "variant answer"]:
-        """1 where no answer has a token at all."""
+        """Accuracy of each answer token; 1 at positions where no answer has a token."""
         right = (self.token_right & self.counted).sum(1)
         return np.where(self.counted.any(0), right, 1) / self.counted.sum(0).clip(1)
 

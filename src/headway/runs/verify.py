@@ -1,4 +1,4 @@
-"""`hw.verify`: is a run's directory as headway wrote it?
+"""`hw.verify`: checks that a run's directory is as headway wrote it.
 
 `verify` reads config.json, provenance.json and metrics.jsonl, compares every checkpoint with the SHA-256 sums of its
 manifest, and checks that every analysis can be read and was made from a checkpoint that the run has.
@@ -46,7 +46,7 @@ def verify(run: str | Path | RunDirectory) -> Integrity:
 
 
 def _checked(file: str, check: Callable[[], object], step: int | None = None) -> CheckedFile:
-    """What a check says of a file: whole if it raises nothing."""
+    """The state of a file: whole if its check raises nothing."""
     state: State = "whole"
     detail = ""
     try:
@@ -89,7 +89,7 @@ def _analyses(directory: RunDirectory) -> Iterator[CheckedFile]:
 
 
 def _step_of(path: Path) -> int | None:
-    """The step that a document says it was made from; None where it says none or several."""
+    """The step in a document's origin; None if it has none or several."""
     try:
         steps = {origin.get("step") for origin in origins_in(read_document(path) or {})}
     except InputError:
