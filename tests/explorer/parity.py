@@ -1,5 +1,6 @@
 """The page's numbers beside PyTorch's: small models with random weights, in a browser and here."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from headway.batches import make_batch, make_model
 from headway.config import RunConfig, build
 from headway.evaluation import Trained
 from headway.explorer.export import export_run
-from headway.explorer.packing import unpack
+from headway.explorer.packing import TYPES
 from headway.explorer.writing import engine_text
 from headway.head_analysis.handles import edits_of, intervene
 from headway.runs import RunDirectory
@@ -141,7 +142,15 @@ def largest_gap(
     return max(gaps)
 
 
+def unpack(packed: dict[str, Any], name: str) -> np.ndarray:
+    """A tensor of a document's weights, as the page reads it."""
+    entry = packed["index"][name]
+    kind, count = np.dtype(TYPES[entry["type"]]), int(np.prod(entry["shape"], dtype=np.int64))
+    content = base64.b64decode(packed["data"])
+    return np.frombuffer(content, kind, count, entry["at"]).reshape(entry["shape"])
+
+
 def export(trained: Trained, precision: str = "fp32") -> dict[str, Any]:
     """The document as the page will read it: through JSON and back."""
-    document: dict[str, Any] = json.loads(json.dumps(export_run(trained, precision=precision)))
+    document: dict[str, Any] = json.loads(json.dumps(export_run(trained, precision=precision).to_json()))
     return document

@@ -10,7 +10,7 @@ import torch
 from headway.api import read_recipe
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
-from headway.explorer.packing import Pack, unpack
+from headway.explorer.packing import Pack
 from headway.explorer.writing import shipped
 from headway.head_analysis.handles import intervene
 from headway.model.encodings import ENCODINGS
@@ -26,6 +26,7 @@ from tests.explorer.parity import (
     export,
     largest_gap,
     random_off,
+    unpack,
     untrained,
     write_harness,
 )

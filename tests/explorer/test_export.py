@@ -18,7 +18,7 @@ from headway.explorer import encoding_tables, export, packing, writing
 from headway.explorer.encoding_tables import Span, find_rows
 from headway.explorer.export import export_run, reach
 from headway.explorer.findings import head_findings, length_findings
-from headway.explorer.packing import Pack, unpack
+from headway.explorer.packing import Pack
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
@@ -27,7 +27,7 @@ from headway.results.schema import write
 from headway.runs import RunDirectory
 from headway.self_contained_html import digest
 from headway.training import train
-from tests.explorer.parity import untrained
+from tests.explorer.parity import unpack, untrained
 from tests.results.made_up import length_row, lengths_of
 from tests.results.made_up_values import typed
 from tests.tiny import ADDITION, config
@@ -45,7 +45,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def document(run: Path) -> dict[str, Any]:
-    return export_run(load(run))
+    found: dict[str, Any] = export_run(load(run)).to_json()
+    return found
 
 
 # The document
@@ -64,7 +65,7 @@ def test_vectors_and_biases_by_distance_are_kept_in_full(document: dict[str, Any
     types = {name: entry["type"] for name, entry in document["weights"]["index"].items()}
     assert types["readout.weight"] == "fp16"
     assert types["readout.bias"] == types["mean.encoder.0.self"] == "fp32"
-    wide = export_run(untrained("sortedness", encoding="t5"))["weights"]["index"]
+    wide = export_run(untrained("sortedness", encoding="t5")).to_json()["weights"]["index"]
     assert wide["bias.encoder"] == {"type": "fp32", "shape": [3, 511], "at": wide["bias.encoder"]["at"]}
 
 
@@ -78,12 +79,12 @@ def test_examples_are_the_test_splits_and_accuracy_is_that_on_them(run: Path, do
 
 
 def test_the_page_is_told_how_long_sources_and_answers_may_be() -> None:
-    task = export_run(untrained("addition-text"))["task"]
+    task = export_run(untrained("addition-text")).to_json()["task"]
     assert (task["shortest"], task["longest"], task["trained"]) == (8, 256, [8, 12])
     assert task["longest_answers"][12 - 8] == 12 - 4
-    task = export_run(untrained("addition"))["task"]
+    task = export_run(untrained("addition")).to_json()["task"]
     assert (task["shortest"], task["longest"], task["trained"]) == (5, 5, [5, 5])
-    task = export_run(untrained("sortedness"))["task"]
+    task = export_run(untrained("sortedness")).to_json()["task"]
     assert (task["shortest"], task["longest"], task["trained"]) == (2, 256, [3, 6])
 
 
@@ -116,13 +117,12 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     names, run = ["enc0.self.h0", "enc0.self.h1"], RunDirectory(tmp_path)
     assert head_findings(run, 4, names) is None
     run.replace_analysis("heads", heads_document(names, step=4))
-    found = head_findings(run, 4, names)
-    assert found is not None
+    found: Any = write(head_findings(run, 4, names))
     assert list(found["heads"]) == names
     told = found["heads"]["enc0.self.h1"]
     assert (told["verdict"], told["role"], told["scores"]) == ("important", "encoder: carry", {"carry": 0.7})
     assert told["drops"] == {
-        "zero": {"drop": 1.5, "interval": (0.5, 2.5), "n": 20, "verdict": "important", "exact_match": 0.9}
+        "zero": {"drop": 1.5, "interval": [0.5, 2.5], "n": 20, "verdict": "important", "exact_match": 0.9}
     }
     assert found["sufficient"]["heads"] == ["enc0.self.h0"]
     warnings: list[str] = []
@@ -223,8 +223,7 @@ def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path
     assert length_findings(run, 4) is None
     content = found.to_json()
     run.replace_analysis("lengths", content)
-    told = length_findings(run, 4)
-    assert told is not None
+    told: Any = write(length_findings(run, 4))
     assert told["rows"] == [{"set": "swaps", "length": 8, "n": 9, "accuracy": 1.0, "interval": [0.7, 1.0]}]
     assert (told["held"], told["trained"]) == (8, [3, 6])
     warnings: list[str] = []
@@ -276,9 +275,9 @@ def test_a_turn_that_no_table_can_say_is_refused_by_name() -> None:
 
 def test_a_page_shows_shorter_sequences_when_tables_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = with_encoding(untrained("sortedness", encoding="none"), Everywhere)
-    assert export_run(trained)["task"]["longest"] == 256
+    assert export_run(trained).to_json()["task"]["longest"] == 256
     monkeypatch.setattr(encoding_tables, "MOST_CELLS", 3 * 130**2)
-    assert export_run(trained)["task"]["longest"] == 128
+    assert export_run(trained).to_json()["task"]["longest"] == 128
     monkeypatch.setattr(encoding_tables, "MOST_CELLS", 10)
     with pytest.raises(
         InputError, match=r"encoding 'none' needs tables over the 6 tokens of its training that are too"
@@ -384,7 +383,7 @@ def test_numbers_past_half_precision_are_kept_in_full() -> None:
     pack = Pack("fp16")
     pack.add("small", np.array([[1.5, -2.0]], dtype=np.float32))
     pack.add("large", np.array([[1.5, 70_000.0]], dtype=np.float32))
-    packed = pack.to_json()
+    packed = write(pack.packed())
     assert [packed["index"][name]["type"] for name in ("small", "large")] == ["fp16", "fp32"]
     assert unpack(packed, "large").tolist() == [[1.5, 70_000.0]]
     assert unpack(packed, "small").tolist() == [[1.5, -2.0]]
@@ -449,7 +448,7 @@ def test_several_runs_share_a_page_and_a_notebook_shows_it(run: Path) -> None:
     assert "<img" not in shown
     both = hw.explore(run, load(run))
     assert both.runs == (run.name, run.name)
-    assert both.to_json() == {"runs": both.runs, "page": None, "bytes": both.bytes, "warnings": ()}
+    assert both.to_json() == {"runs": list(both.runs), "page": None, "bytes": both.bytes, "warnings": []}
 
 
 def test_a_directory_is_no_place_for_a_page(run: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ Each table is made by calling the hook and checked against it. An encoding that 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +18,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headway.errors import InputError
+from headway.explorer.document import BiasTable, Tables
 from headway.explorer.packing import Pack
 from headway.model.encodings.base import Encoding
 from headway.model.transformer import Inputs, Transformer
 from headway.tasks import Task
 from headway.tasks.base import PositionKind
+from headway.tasks.descriptions import PositionRule
 
 MOST_CELLS = 1 << 20
 """Largest number of cells in one table: 2 MB in half precision."""
@@ -60,7 +61,7 @@ class Rows:
     """Whether the answer's positions continue those of the source."""
 
 
-def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[str, Any]:
+def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> Tables:
     """Add all tables to the pack; returns their description."""
     rows = find_rows(task, model, span)
     position = torch.from_numpy(rows.positions)[None]
@@ -75,18 +76,18 @@ def add_tables(pack: Pack, task: Task, model: Transformer, span: Span) -> dict[s
     if turned is not None:
         pack.add("turned", turned)
     kinds = [kind for kind in model.kinds if any(site.kind == kind for site in model.sites)]
-    return {
-        "positions": position_rule(task, model, span),
-        "moved": rows.placement is not None,
-        "shift": rows.shift,
-        "bias": {kind: found for kind in kinds if (found := _add_bias(pack, model, kind, position))},
-    }
+    return Tables(
+        positions=position_rule(task, model, span),
+        moved=rows.placement is not None,
+        shift=rows.shift,
+        bias={kind: found for kind in kinds if (found := _add_bias(pack, model, kind, position))},
+    )
 
 
-def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
+def position_rule(task: Task, model: Transformer, span: Span) -> PositionRule:
     """How the task assigns positions: by index, from a fixed list, or by the digits of each number."""
     kind = model.encoding.position_kind
-    rule = dict(task.position_rule(kind))
+    rule = task.position_rule(kind)
     if rule["by"] == "digits":
         return rule
     rows = _fixed_rows(task, kind, span) if rule["by"] == "place" else [range(span.longest), range(span.answer)]
@@ -95,7 +96,7 @@ def position_rule(task: Task, model: Transformer, span: Span) -> dict[str, Any]:
         raise InputError(
             f"the page cannot compute the {kind} positions of task {task.name!r}: they depend on more than the index"
         )
-    return rule | ({"source": fixed[0].tolist(), "prefix": fixed[1].tolist()} if rule["by"] == "place" else {})
+    return {**rule, "source": fixed[0].tolist(), "prefix": fixed[1].tolist()} if rule["by"] == "place" else rule
 
 
 def _fixed_rows(task: Task, kind: PositionKind, span: Span) -> list[list[int]]:
@@ -208,7 +209,7 @@ def _turned(model: Transformer, position: Int[Tensor, "1 row"]) -> Float[np.ndar
 
 
 @torch.inference_mode()
-def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "1 row"]) -> dict[str, Any] | None:
+def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "1 row"]) -> BiasTable | None:
     """Add the bias of one kind of attention to the pack; by distance if it depends on nothing else."""
     first = model.encoding.bias(position[:, :1], position[:, :1], kind)
     if first is None:
@@ -216,13 +217,13 @@ def _add_bias(pack: Pack, model: Transformer, kind: str, position: Int[Tensor, "
     by_offset = _by_offset(model, kind, position)
     if by_offset is not None:
         pack.add(f"bias.{kind}", by_offset, "fp32")
-        return {"by": "offset", "least": -(by_offset.shape[1] // 2)}
+        return BiasTable(by="offset", least=-(by_offset.shape[1] // 2))
     if first.shape[1] * position.shape[1] ** 2 > MOST_CELLS:
         raise TooLarge
     found = model.encoding.bias(position, position, kind)
     assert found is not None
     pack.add(f"bias.{kind}", found[0].numpy())
-    return {"by": "rows"}
+    return BiasTable(by="rows")
 
 
 def _by_offset(

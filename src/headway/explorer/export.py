@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +9,23 @@ import torch
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained, evaluate_examples
+from headway.explorer.document import (
+    Counted,
+    ExampleOfPage,
+    ModelOfPage,
+    PairOfPage,
+    RunDocument,
+    SiteOfPage,
+    Tables,
+    TaskOfPage,
+)
 from headway.explorer.encoding_tables import Span, TooLarge, add_tables
 from headway.explorer.findings import Warn, head_findings, ignore, length_findings
 from headway.explorer.packing import PRECISIONS, Pack
 from headway.head_analysis.analysis import EXAMPLES as ANALYSED
 from headway.head_analysis.partial_forward import PartialForward
 from headway.head_analysis.variants import means
+from headway.model.poolings.base import PoolingPage
 from headway.model.transformer import Transformer, count_parameters
 from headway.randomness import generator
 from headway.tasks import Contrast, Examples, Task
@@ -37,7 +47,7 @@ FEATURES = ("mean", "max", "min", "first", "last", "smallest step", "mean step",
 """Features that `Pooling.PAGE` may name; page/engine-passes.js has a function for each."""
 
 
-def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore) -> dict[str, Any]:
+def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore) -> RunDocument:
     """The document of one run. Raises for parts that the page cannot compute, and warns of omitted parts."""
     if precision not in PRECISIONS:
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
@@ -50,22 +60,22 @@ def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore
     examples = choose_examples(trained, test, span)
     _add_means(packed, trained, test.take(slice(0, ANALYSED)))
     heads = [str(head) for site in trained.model.sites for head in site.heads]
-    return {
-        "name": trained.directory.path.resolve().name,  # a path such as . has no name
-        "seed": trained.config.seed,
-        "step": trained.step,
-        "task": _task(trained.task, span),
-        "vocabulary": asdict(trained.task.vocabulary),
-        "settings": _settings(trained),
-        "model": {**_model(trained.model), "pooling": pooling, "tables": tables},
-        "sites": _sites(trained.model),
-        "examples": [_example(trained.task, examples, row) for row in range(len(examples))],
-        "accuracy": _accuracy(trained, examples),
-        "contrasts": _contrasts(trained),
-        "analysis": head_findings(trained.directory, trained.step, heads, warn),
-        "lengths": length_findings(trained.directory, trained.step, warn),
-        "weights": packed.to_json(),
-    }
+    return RunDocument(
+        name=trained.directory.path.resolve().name,  # a path such as . has no name of its own
+        seed=trained.config.seed,
+        step=trained.step,
+        task=_task(trained.task, span),
+        vocabulary=trained.task.vocabulary,
+        settings=_settings(trained),
+        model=_model(trained.model, pooling, tables),
+        sites=_sites(trained.model),
+        examples=[_example(trained.task, examples, row) for row in range(len(examples))],
+        accuracy=_accuracy(trained, examples),
+        contrasts=_contrasts(trained),
+        analysis=head_findings(trained.directory, trained.step, heads, warn),
+        lengths=length_findings(trained.directory, trained.step, warn),
+        weights=packed.packed(),
+    )
 
 
 def _check_size(model: Transformer) -> None:
@@ -76,11 +86,12 @@ def _check_size(model: Transformer) -> None:
         )
 
 
-def _pooling(model: Transformer) -> dict[str, Any] | None:
+def _pooling(model: Transformer) -> PoolingPage | None:
     if model.config.pooling is None:
         return None
     cls = type(model.pooling)
-    found = vars(cls).get("PAGE")  # not inherited: a derived class may compute something else
+    # Of the class itself: one that derives from it may compute something else.
+    found: PoolingPage | None = vars(cls).get("PAGE")
     if found is None:
         name = model.config.pooling.name
         raise InputError(f"the page cannot compute pooling {name!r}: class {cls.__name__} defines no PAGE")
@@ -92,13 +103,13 @@ def _pooling(model: Transformer) -> dict[str, Any] | None:
         raise InputError(
             f"PAGE of {cls.__name__} has the feature {strange[0]!r}; known features: {', '.join(FEATURES)}"
         )
-    return dict(found)
+    return found
 
 
 # Limits of the page
 
 
-def _pack_what_fits(trained: Trained, precision: str) -> tuple[Pack, Span, dict[str, Any]]:
+def _pack_what_fits(trained: Trained, precision: str) -> tuple[Pack, Span, Tables]:
     """Weights and tables for the longest sources whose tables fit into a page."""
     task, model = trained.task, trained.model
     within = reach(task)
@@ -164,71 +175,76 @@ def _add_means(packed: Pack, trained: Trained, found: Examples) -> None:
         packed.add(f"mean.{site}", values.float().numpy(), "fp32")
 
 
-def _task(task: Task, span: Span) -> dict[str, Any]:
-    return {
-        "name": task.name,
-        "kind": task.kind,
-        "page": checked_page(task),
-        "options": asdict(task.options),
-        "classes": task.n_classes,
-        "parts": list(task.PARTS),
-        "class_names": list(task.class_names()),
-        "answer_names": task.answer_names(span.answer),
-        "token_names": task.token_names(span.longest),
-        "shortest": span.shortest,
-        "longest": span.longest,
-        "trained": list(reach(task).trained),
-        "longest_answer": span.answer,
-        "longest_answers": [task.longest_answer(length) for length in range(span.shortest, span.longest + 1)],
-    }
+def _task(task: Task, span: Span) -> TaskOfPage:
+    return TaskOfPage(
+        name=task.name,
+        kind=task.kind,
+        page=checked_page(task),
+        options=asdict(task.options),
+        classes=task.n_classes,
+        parts=list(task.PARTS),
+        class_names=list(task.class_names()),
+        answer_names=task.answer_names(span.answer),
+        token_names=task.token_names(span.longest),
+        shortest=span.shortest,
+        longest=span.longest,
+        trained=reach(task).trained,
+        longest_answer=span.answer,
+        longest_answers=[task.longest_answer(length) for length in range(span.shortest, span.longest + 1)],
+    )
 
 
-def _settings(trained: Trained) -> list[list[Any]]:
+def _settings(trained: Trained) -> list[tuple[str, str | int]]:
     """The settings of the model, in the order of the page."""
     model = trained.model.config
-    rows: list[list[Any]] = [
-        ["task", trained.task.name],
-        ["shape", model.shape],
-        ["encoding", model.encoding.name],
-        ["pooling", model.pooling.name if model.pooling else None],
-        ["width", model.d_model],
-        ["heads", sum(len(site.kept) for site in trained.model.sites)],
-        ["encoder layers", model.encoder_layers or None],
-        ["decoder layers", model.decoder_layers or None],
-        ["parameters", count_parameters(trained.model)],
-        ["steps of training", trained.step],
-        ["seed", trained.config.seed],
+    rows: list[tuple[str, str | int | None]] = [
+        ("task", trained.task.name),
+        ("shape", model.shape),
+        ("encoding", model.encoding.name),
+        ("pooling", model.pooling.name if model.pooling else None),
+        ("width", model.d_model),
+        ("heads", sum(len(site.kept) for site in trained.model.sites)),
+        ("encoder layers", model.encoder_layers or None),
+        ("decoder layers", model.decoder_layers or None),
+        ("parameters", count_parameters(trained.model)),
+        ("steps of training", trained.step),
+        ("seed", trained.config.seed),
     ]
-    return [row for row in rows if row[1] is not None]
+    return [(name, value) for name, value in rows if value is not None]
 
 
-def _model(model: Transformer) -> dict[str, Any]:
+def _model(model: Transformer, pooling: PoolingPage | None, tables: Tables) -> ModelOfPage:
     config = model.config
     names = ("shape", "d_model", "n_heads", "d_head", "d_ff", "encoder_layers", "decoder_layers", "norm", "activation")
-    kept = {name: getattr(config, name) for name in (*names, "log_length_scale")}
-    return {**kept, "epsilon": torch.nn.LayerNorm(1).eps, "position_kind": model.encoding.position_kind}
+    return ModelOfPage(
+        **{name: getattr(config, name) for name in (*names, "log_length_scale")},
+        epsilon=torch.nn.LayerNorm(1).eps,
+        position_kind=model.encoding.position_kind,
+        pooling=pooling,
+        tables=tables,
+    )
 
 
-def _sites(model: Transformer) -> list[dict[str, Any]]:
+def _sites(model: Transformer) -> list[SiteOfPage]:
     return [
-        {
-            "name": site.name,
-            "side": site.side,
-            "layer": site.layer,
-            "kind": site.kind,
-            "causal": model.kinds[site.kind],
-            "window": model.config.window_of(site.kind),
-            "kept": list(site.kept),
-            "heads": [str(head) for head in site.heads],
-        }
+        SiteOfPage(
+            name=site.name,
+            side=site.side,
+            layer=site.layer,
+            kind=site.kind,
+            causal=model.kinds[site.kind],
+            window=model.config.window_of(site.kind),
+            kept=list(site.kept),
+            heads=[str(head) for head in site.heads],
+        )
         for site in model.sites
     ]
 
 
-def _example(task: Task, examples: Examples, row: int) -> dict[str, Any]:
+def _example(task: Task, examples: Examples, row: int) -> ExampleOfPage:
     pad, target = task.vocabulary.pad, examples.target[row]
     answer = int(target) if task.kind == "class" else target[target != pad].tolist()
-    return {"source": _without(examples.source[row], pad), "target": answer}
+    return ExampleOfPage(source=_without(examples.source[row], pad), target=answer)
 
 
 def _without(tokens: np.ndarray, pad: int) -> list[int]:
@@ -236,15 +252,15 @@ def _without(tokens: np.ndarray, pad: int) -> list[int]:
     return found
 
 
-def _accuracy(trained: Trained, examples: Examples) -> dict[str, Any]:
+def _accuracy(trained: Trained, examples: Examples) -> Counted:
     """The accuracy of the full model on the page's examples."""
     if not len(examples):
-        return {"n": 0, "right": 0}
+        return Counted(n=0, right=0)
     found = evaluate_examples(trained, "explored", iter([examples]), len(examples), decoded=0, shown=0)
-    return {"n": found.n, "right": found.n - found.wrong}
+    return Counted(n=found.n, right=found.n - found.wrong)
 
 
-def _contrasts(trained: Trained) -> list[dict[str, Any]]:
+def _contrasts(trained: Trained) -> list[PairOfPage]:
     """Pairs that differ in one property, for activation patching."""
     task = trained.task
     if max(task.widths()[1:], default=0) > WIDEST_CONTRASTED:
@@ -253,14 +269,10 @@ def _contrasts(trained: Trained) -> list[dict[str, Any]]:
     return [_pair(task, contrast, row) for contrast in found for row in range(len(contrast.base))]
 
 
-def _pair(task: Task, contrast: Contrast, row: int) -> dict[str, Any]:
+def _pair(task: Task, contrast: Contrast, row: int) -> PairOfPage:
     base, patch_source = (
         _without(one.source[row], task.vocabulary.pad) for one in (contrast.base, contrast.patch_source)
     )
-    return {
-        "name": contrast.name,
-        "about": contrast.about,
-        "token": contrast.token,
-        "base": base,
-        "patch_source": patch_source,
-    }
+    return PairOfPage(
+        name=contrast.name, about=contrast.about, token=contrast.token, base=base, patch_source=patch_source
+    )

@@ -1,15 +1,21 @@
 """The results of earlier commands about a run, reduced to those that the page shows."""
 
 from collections.abc import Callable
-from typing import Any
 
 from headway.errors import InputError
+from headway.explorer.document import (
+    BaselineOfPage,
+    DropOfPage,
+    HeadFindings,
+    HeadOfPage,
+    LengthFindings,
+    LengthPoint,
+)
 from headway.origin import OtherOrigin
 from headway.results.heads import Drop, Head, HeadAnalysis, read_heads
 from headway.results.lengths import Lengths
 from headway.runs import RunDirectory
 
-Document = dict[str, Any]
 Warn = Callable[[str], None]
 
 
@@ -17,7 +23,7 @@ def ignore(warning: str) -> None:
     """Ignore warnings."""
 
 
-def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore) -> Document | None:
+def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore) -> HeadFindings | None:
     """Verdicts, roles and scores from heads.json; None without one, or with a warning if it is of another model."""
     try:
         found = read_heads(directory, step)
@@ -39,7 +45,7 @@ def head_findings(directory: RunDirectory, step: int, heads: list[str], warn: Wa
     return None
 
 
-def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> Document | None:
+def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> LengthFindings | None:
     """Accuracy against length from lengths.json; None without one, or with a warning if it is of another step."""
     try:
         found = directory.read_result(Lengths, "lengths", step)
@@ -53,22 +59,16 @@ def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> 
     if found.checkpoint.step != step:
         warn(_left_out(directory, "lengths", f"step {found.checkpoint.step}, not of step {step}"))
         return None
-    return {
-        "unit": found.unit,
-        "trained": [found.training.shortest, found.training.longest],
-        "threshold": found.threshold,
-        "held": found.length_held,
-        "rows": [
-            {
-                "set": row.set_name,
-                "length": row.length,
-                "n": row.n,
-                "accuracy": row.accuracy,
-                "interval": list(row.interval),
-            }
+    return LengthFindings(
+        unit=found.unit,
+        trained=(found.training.shortest, found.training.longest),
+        threshold=found.threshold,
+        held=found.length_held,
+        rows=[
+            LengthPoint(set_name=row.set_name, length=row.length, n=row.n, accuracy=row.accuracy, interval=row.interval)
             for row in found.rows
         ],
-    }
+    )
 
 
 def _left_out(directory: RunDirectory, name: str, of: str) -> str:
@@ -78,38 +78,24 @@ def _left_out(directory: RunDirectory, name: str, of: str) -> str:
 # Heads
 
 
-def _heads(found: HeadAnalysis) -> Document:
-    baseline = found.baseline
-    return {
-        "n": found.n,
-        "split": found.split,
-        "baseline": {
-            "n": baseline.n,
-            "wrong": baseline.wrong,
-            "exact_match": baseline.accuracy,
-            "interval": baseline.interval,
-        },
-        "definitions": dict(found.definitions),
-        "heads": {head.name: _head(head) for head in found.heads},
-        **{
-            name: shown
-            for finding in found.findings
-            if (view := finding.view())
-            for name, shown in view.to_json().items()
-        },
-    }
+def _heads(found: HeadAnalysis) -> HeadFindings:
+    baseline, views = found.baseline, [finding.view() for finding in found.findings]
+    return HeadFindings(
+        n=found.n,
+        split=found.split,
+        baseline=BaselineOfPage(
+            n=baseline.n, wrong=baseline.wrong, exact_match=baseline.accuracy, interval=baseline.interval
+        ),
+        definitions=found.definitions,
+        heads={head.name: _head(head) for head in found.heads},
+        views={name: shown for view in views if view is not None for name, shown in view.to_json().items()},
+    )
 
 
-def _head(head: Head) -> Document:
+def _head(head: Head) -> HeadOfPage:
     drops = {kind: _drop(drop) for kind, drop in head.ablation.items()}
-    return {"verdict": head.verdict, "role": head.role, "scores": dict(head.scores), "drops": drops}
+    return HeadOfPage(verdict=head.verdict, role=head.role, scores=head.scores, drops=drops)
 
 
-def _drop(drop: Drop) -> Document:
-    return {
-        "drop": drop.drop,
-        "interval": drop.interval,
-        "n": drop.n,
-        "verdict": drop.verdict,
-        "exact_match": drop.accuracy,
-    }
+def _drop(drop: Drop) -> DropOfPage:
+    return DropOfPage(drop=drop.drop, interval=drop.interval, n=drop.n, verdict=drop.verdict, exact_match=drop.accuracy)

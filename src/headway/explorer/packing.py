@@ -2,12 +2,12 @@
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 
 from headway.errors import InputError
+from headway.explorer.document import PackedTensor, PackedWeights
 
 PRECISIONS = ("fp16", "fp32")
 TYPES = {"fp16": "<f2", "fp32": "<f4", "u16": "<u2"}
@@ -21,7 +21,7 @@ class Pack:
     """Tensors in sequence; matrices in the chosen precision, vectors always in fp32."""
 
     precision: str
-    index: dict[str, dict[str, Any]] = field(default_factory=dict)
+    index: dict[str, PackedTensor] = field(default_factory=dict)
     content: bytearray = field(default_factory=bytearray)
 
     def add(self, name: str, values: Shaped[np.ndarray, "..."], kind: str | None = None) -> None:
@@ -32,16 +32,8 @@ class Pack:
         if kind == "fp16" and np.abs(values).max(initial=0) > LARGEST_HALF:
             kind = "fp32"  # out of the range of half precision
         self.content += bytes(-len(self.content) % ALIGNMENT)
-        self.index[name] = {"type": kind, "shape": list(values.shape), "at": len(self.content)}
+        self.index[name] = PackedTensor(type=kind, shape=list(values.shape), at=len(self.content))
         self.content += np.ascontiguousarray(values).astype(TYPES[kind]).tobytes()
 
-    def to_json(self) -> dict[str, Any]:
-        return {"index": self.index, "data": base64.b64encode(bytes(self.content)).decode()}
-
-
-def unpack(packed: dict[str, Any], name: str) -> Shaped[np.ndarray, "..."]:
-    """A tensor of a pack, as the page reads it."""
-    entry = packed["index"][name]
-    kind, count = np.dtype(TYPES[entry["type"]]), int(np.prod(entry["shape"], dtype=np.int64))
-    content = base64.b64decode(packed["data"])
-    return np.frombuffer(content, kind, count, entry["at"]).reshape(entry["shape"])
+    def packed(self) -> PackedWeights:
+        return PackedWeights(index=self.index, data=base64.b64encode(bytes(self.content)).decode())

@@ -3,11 +3,11 @@
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
@@ -15,12 +15,15 @@ from markupsafe import Markup
 from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
+from headway.json_values import JsonObject
+from headway.results.schema import Document
 from headway.runs import check_outputs
 from headway.self_contained_html import policy, script_json
 from headway.storage import replace_file
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
+    from headway.explorer.document import RunDocument
 
 FORM = 1
 ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "pool")
@@ -33,7 +36,7 @@ FRAME_HEIGHT = 900
 
 
 @dataclass(frozen=True)
-class Exploration:
+class Exploration(Document):
     """A page, with its file if it was written; a notebook displays it."""
 
     runs: tuple[str, ...]
@@ -42,9 +45,9 @@ class Exploration:
     warnings: tuple[str, ...]
     text: str = field(repr=False)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The fields without the page's text."""
-        return {key: value for key, value in asdict(self).items() if key != "text"}
+        return {key: value for key, value in super().to_json().items() if key != "text"}
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the page atomically. A file that headway did not write is replaced only with `force`."""
@@ -79,9 +82,10 @@ def explore(
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
     if out is not None:
         checked_place(out, force=force)  # before the work, which may take a while
-    documents, warnings = _export(runs, precision, progress) if runs else (shipped(), [])
+    exported, warnings = _export(runs, precision, progress) if runs else ([], [])
+    documents = [one.to_json() for one in exported] if runs else shipped()
     text = render(documents)
-    names = tuple(document["name"] for document in documents)
+    names = tuple(str(document["name"]) for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
     return made if out is None else replace(made, page=str(made.save(out, force=force)))
 
@@ -105,7 +109,7 @@ def default_place(names: Sequence[str]) -> Path:
 
 def _export(
     runs: "Sequence[Trained | str | Path]", precision: str, progress: OnProgress
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> "tuple[list[RunDocument], list[str]]":
     """The documents of the runs, and warnings."""
     from headway.evaluation import Trained, load
     from headway.explorer.export import export_run
@@ -113,7 +117,7 @@ def _export(
     empty = [run for run in runs if isinstance(run, str) and not run.strip()]
     if empty:
         raise InputError(f"RUN {empty[0]!r} is empty; a run directory or the name of a run under ./runs needed")
-    documents: list[dict[str, Any]] = []
+    documents: list[RunDocument] = []
     warnings: list[str] = []
     for index, run in enumerate(runs):
         trained = run if isinstance(run, Trained) else load(run, device="cpu")
@@ -123,7 +127,7 @@ def _export(
     return documents, warnings
 
 
-def shipped() -> list[dict[str, Any]]:
+def shipped() -> list[JsonObject]:
     """The documents of the trained models that come with headway."""
     folder = files("headway.explorer") / "model"
     packed = sorted((path for path in folder.iterdir() if path.name.endswith(".json.gz")), key=lambda path: path.name)
@@ -133,7 +137,8 @@ def shipped() -> list[dict[str, Any]]:
 def ship(run: str | Path, path: Path) -> int:
     """Write the document of a run that ships with headway; returns its size in bytes."""
     documents, _ = _export([run], "fp16", lambda done, total: None)
-    content = gzip.compress(json.dumps(documents[0], separators=(",", ":"), allow_nan=False).encode(), 9, mtime=0)
+    text = json.dumps(documents[0].to_json(), separators=(",", ":"), allow_nan=False)
+    content = gzip.compress(text.encode(), 9, mtime=0)
     replace_file(path, content)
     return len(content)
 
@@ -141,7 +146,7 @@ def ship(run: str | Path, path: Path) -> int:
 # The file
 
 
-def render(documents: Sequence[dict[str, Any]]) -> str:
+def render(documents: Sequence[JsonObject]) -> str:
     """The page's text. Its content security policy allows only its own scripts and styles, by hash."""
     from headway import __version__
 
@@ -154,7 +159,7 @@ def render(documents: Sequence[dict[str, Any]]) -> str:
     )
     content = {"form": FORM, "made_by": f"headway {__version__}", "runs": list(documents)}
     page = environment.from_string(text["index.html"]).render(
-        title=", ".join(document["name"] for document in documents),
+        title=", ".join(str(document["name"]) for document in documents),
         style=Markup(text["style.css"]),
         engine=Markup(engine),
         scripts=[Markup(script) for script in scripts],

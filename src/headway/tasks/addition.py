@@ -4,10 +4,10 @@
 507 + 159  ->  source 5 0 7 + 1 5 9, target 0 6 6 6 EOS   (the sum is padded to n + 1 digits)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, sources_of
 from headway.tasks.base import (
     Answer,
@@ -40,6 +41,7 @@ from headway.tasks.columns import (
     written_columns,
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
+from headway.tasks.descriptions import PageDescription, whole_numbers
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.sum_families import SumFamilies
 from headway.tasks.sum_rules import other_operands, sum_rules
@@ -246,7 +248,7 @@ class Addition(Task):
     def with_other_parts(self, source: Rows) -> dict[str, Rows]:
         return other_operands(source, self.base)
 
-    def page(self) -> Mapping[str, Any]:
+    def page(self) -> PageDescription:
         return {
             "view": "sum",
             "base": self.base,
@@ -262,11 +264,11 @@ class Addition(Task):
             return text
         return f"{text} -> {' '.join(self.written(target))}"
 
-    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> JsonObject:
         return {"input": source.tolist(), "target": target[:-1].tolist()}
 
-    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
-        source, target = (self._tokens(record, key) for key in ("input", "target"))
+    def from_record(self, record: JsonObject) -> tuple[list[int], list[int] | int]:
+        source, target = (whole_numbers(record[key], key) for key in ("input", "target"))
         self.check_source(source)
         if source[self.digits] != self.plus:
             raise InputError(f"input[{self.digits}] is {source[self.digits]}; {self.plus} (+) needed")
@@ -286,12 +288,6 @@ class Addition(Task):
     def completed(self, answer: list[int]) -> list[int]:
         zeros = [0] * (self.digits + 1 - len(answer) if answer else 0)
         return zeros + answer if self.falling else answer + zeros
-
-    def _tokens(self, record: dict[str, Any], key: str) -> list[int]:
-        value = record[key]
-        if not isinstance(value, list) or not all(type(token) is int for token in value):
-            raise InputError(f"{key} is {value!r:.60}; a list of whole numbers needed")
-        return value
 
     def _check_digits(self, key: str, digits: list[int]) -> None:
         for digit in digits:

@@ -9,9 +9,8 @@ Two n-digit numbers make 2n + 6 characters: 13 digits at 32, 29 at 64, 61 at 128
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, sources_of
 from headway.tasks.base import (
     Answer,
@@ -49,6 +49,7 @@ from headway.tasks.columns import (
     written_columns,
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
+from headway.tasks.descriptions import PageDescription, PositionRule
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.ripples import FAMILIES
 from headway.tasks.sum_families import SumFamilies
@@ -282,7 +283,7 @@ class AdditionText(Task):
     def with_other_parts(self, source: Rows) -> dict[str, Rows]:
         return other_operands(source, 10)
 
-    def page(self) -> Mapping[str, Any]:
+    def page(self) -> PageDescription:
         """Numbers vary in length, so there is no fixed number of digits."""
         return {
             "view": "sum",
@@ -293,7 +294,7 @@ class AdditionText(Task):
             "leading_zeros": False,
         }
 
-    def position_rule(self, kind: PositionKind) -> Mapping[str, Any]:
+    def position_rule(self, kind: PositionKind) -> PositionRule:
         if kind == "index":
             return super().position_rule(kind)
         from_left = kind == "abacus" or not self.operands_falling
@@ -306,25 +307,27 @@ class AdditionText(Task):
     def _text(self, tokens: np.ndarray) -> str:
         return "".join(CHARACTERS[token] for token in tokens if token < len(CHARACTERS))
 
-    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> JsonObject:
         return {"input": self._text(source), "target": self._text(target)}
 
-    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
-        for key in ("input", "target"):
-            if not isinstance(record[key], str):
-                raise InputError(f"{key} is {record[key]!r:.60}; a text needed")
-        match = INPUT.fullmatch(record["input"])
+    def from_record(self, record: JsonObject) -> tuple[list[int], list[int] | int]:
+        text, target = record["input"], record["target"]
+        if not isinstance(text, str):
+            raise InputError(f"input is {text!r:.60}; a text needed")
+        if not isinstance(target, str):
+            raise InputError(f"target is {target!r:.60}; a text needed")
+        match = INPUT.fullmatch(text)
         if match is None:
-            raise InputError(f"input is {record['input']!r:.60}; it must read like '123 + 456 = '")
+            raise InputError(f"input is {text!r:.60}; it must read like '123 + 456 = '")
         for number in match.groups():
             if not NUMBER.fullmatch(number if self.operands_falling else number[::-1]):
                 end = "begins" if self.operands_falling else "is written least significant digit first and ends"
                 raise InputError(f"operand {number:.60} {end} with 0")
-        source = [CHARACTERS.index(character) for character in record["input"]]
+        source = [CHARACTERS.index(character) for character in text]
         answer = self.answer(np.array([source]))[0].tolist()
         right = self._text(np.array(answer))
-        if record["target"] != right:
-            raise InputError(f"target {record['target']!r:.60} is not the sum, which is {right!r:.60}")
+        if target != right:
+            raise InputError(f"target {target!r:.60} is not the sum, which is {right!r:.60}")
         return source, answer
 
 

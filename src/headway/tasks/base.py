@@ -11,7 +11,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headway.errors import InputError, suggestion
+from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, default_families, readable
+from headway.tasks.descriptions import PageDescription, PositionRule
 
 Rows = Int[np.ndarray, "batch width"]
 Keys = Int[np.ndarray, "batch key"]
@@ -335,7 +337,7 @@ class Task(ABC):
         """The names of the classes, such as `not sorted` and `sorted`; by default their numbers."""
         return tuple(map(str, range(self.n_classes)))
 
-    def page(self) -> Mapping[str, Any]:
+    def page(self) -> PageDescription:
         """How the explorer shows the task, as plain values.
 
         `view` is how an example is drawn: its `tokens`; `bars` of the elements' values, which can be dragged; or a
@@ -346,7 +348,7 @@ class Task(ABC):
         """
         return {"view": "tokens"}
 
-    def position_rule(self, kind: PositionKind) -> Mapping[str, Any]:
+    def position_rule(self, kind: PositionKind) -> PositionRule:
         """How the page finds positions of this kind: by the `index`, from a fixed row (`place`), or by `digits`."""
         return {"by": "index" if kind == "index" else "place"}
 
@@ -397,9 +399,9 @@ class Task(ABC):
         """One example as text."""
 
     @abstractmethod
-    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> JsonObject:
         """One example as a JSON record."""
 
     @abstractmethod
-    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
+    def from_record(self, record: JsonObject) -> tuple[list[int], list[int] | int]:
         """Source and target tokens of a JSON record; raises `InputError` if it is invalid."""

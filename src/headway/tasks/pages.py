@@ -1,10 +1,10 @@
 """The views and rules that a task's page can name (`Task.page`)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from headway.errors import InputError
 from headway.tasks.base import Task
+from headway.tasks.descriptions import PageDescription
 
 VIEWS = ("tokens", "bars", "sum")
 RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
@@ -16,9 +16,9 @@ RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
 """The answer to a source, without EOS, by each rule; explorer/page/app-tasks.js has the same functions."""
 
 
-def checked_page(task: Task) -> dict[str, Any]:
+def checked_page(task: Task) -> PageDescription:
     """The task's page; raises for unknown views and rules."""
-    page = dict(task.page())
+    page = task.page()
     if page.get("view") not in VIEWS:
         raise InputError(f"task {task.name!r} names the view {page.get('view')!r}; the page has: {', '.join(VIEWS)}")
     numbers = tuple(map(str, range(page.get("values", 0))))

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks.attack_families import AttackFamily, Families, ListedFamily, holds_values, sets_of_lengths
 from headway.tasks.base import (
     Answer,
@@ -25,6 +26,7 @@ from headway.tasks.base import (
     check_set,
     seen_by_all,
 )
+from headway.tasks.descriptions import PageDescription, whole_numbers
 
 Family = Callable[[np.random.Generator, int, int, int], Rows]
 """Draws `n` sequences of one length over a number of values: (random, n, length, values)."""
@@ -200,9 +202,10 @@ class SequenceTask(Task):
     def longest_answer(self, source_width: int) -> int:
         return 0 if self.kind == "class" else source_width + 1
 
-    def page(self) -> Mapping[str, Any]:
+    def page(self) -> PageDescription:
         """Sequences can be typed; `RULE` names how the page answers them, if it can."""
-        return {"view": "tokens", "values": self.values} | ({"rule": self.RULE} if self.RULE else {})
+        page: PageDescription = {"view": "tokens", "values": self.values}
+        return {**page, "rule": self.RULE} if self.RULE else page
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(str(value) for value in source if value != self.vocabulary.pad)
@@ -210,20 +213,21 @@ class SequenceTask(Task):
             return text
         return f"{text} -> {int(target) if self.kind == 'class' else ' '.join(self.written(target))}"
 
-    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
-        if self.kind == "class":
-            return {"input": _elements(source, self.values), "target": int(target)}
-        return {"input": _elements(source, self.values), "target": _elements(target, self.values)}
+    def to_record(self, source: np.ndarray, target: Answer) -> JsonObject:
+        return {"input": _elements(source, self.values), "target": self._recorded(target)}
 
-    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
-        source = record["input"]
-        if not isinstance(source, list) or not source or not all(type(value) is int for value in source):
-            raise InputError(f"input is {source!r:.60}; a list of whole numbers needed")
+    def _recorded(self, target: Answer) -> list[int] | int:
+        return int(target) if self.kind == "class" else _elements(target, self.values)
+
+    def from_record(self, record: JsonObject) -> tuple[list[int], list[int] | int]:
+        source = whole_numbers(record["input"], "input")
+        if not source:
+            raise InputError("input is []; a list of whole numbers needed")
         self.check_source(source)
-        right = self.to_record(np.array(source), self.answer(np.array([source]))[0])["target"]
+        right = self._recorded(self.answer(np.array([source]))[0])
         if record["target"] != right or isinstance(record["target"], bool):
             raise InputError(f"target is {record['target']!r:.60}; {right!r:.60} is right")
-        return source, right if self.kind == "class" else [*right, self.end]
+        return source, right if isinstance(right, int) else [*right, self.end]
 
     def check_source(self, source: list[int]) -> None:
         for value in source:

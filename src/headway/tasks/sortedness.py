@@ -6,13 +6,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from headway.config import setting
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, holds_values, sources_of
 from headway.tasks.base import (
     Answer,
@@ -29,6 +30,7 @@ from headway.tasks.base import (
     check_set,
     seen_by_all,
 )
+from headway.tasks.descriptions import PageDescription, whole_numbers
 from headway.tasks.order_families import order_families
 
 MOST_TRAINED_LENGTHS = 16
@@ -257,21 +259,20 @@ class Sortedness(Task):
     def class_names(self) -> tuple[str, ...]:
         return ("not sorted", "sorted")
 
-    def page(self) -> Mapping[str, Any]:
+    def page(self) -> PageDescription:
         return {"view": "bars", "values": self.options.values, "rule": "is ascending"}
 
     def show(self, source: np.ndarray, target: Answer | None = None) -> str:
         text = " ".join(str(value) for value in source if value != self.vocabulary.pad)
         return text if target is None else f"{text} -> {int(target)}"
 
-    def to_record(self, source: np.ndarray, target: Answer) -> dict[str, Any]:
+    def to_record(self, source: np.ndarray, target: Answer) -> JsonObject:
         sequence = source[source != self.vocabulary.pad].tolist()
         return {"sequence": sequence, "is_sorted": int(target), "length": len(sequence)}
 
-    def from_record(self, record: dict[str, Any]) -> tuple[list[int], list[int] | int]:
-        sequence, label, length = (record[key] for key in ("sequence", "is_sorted", "length"))
-        if not isinstance(sequence, list) or not all(type(value) is int for value in sequence):
-            raise InputError(f"sequence is {sequence!r:.60}; a list of whole numbers needed")
+    def from_record(self, record: JsonObject) -> tuple[list[int], list[int] | int]:
+        sequence = whole_numbers(record["sequence"], "sequence")
+        label, length = record["is_sorted"], record["length"]
         if not sequence:
             raise InputError("sequence is empty")
         self.check_source(sequence)

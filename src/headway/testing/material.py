@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks.base import Examples, Task
 
 Check = Callable[[Task], None]
@@ -37,7 +37,7 @@ def drawn(task: Task, n: int = 40, seed: int = 12) -> Examples:
     return task.draw(np.random.default_rng(seed), n)
 
 
-def records(task: Task, examples: Examples) -> list[dict[str, Any]]:
+def records(task: Task, examples: Examples) -> list[JsonObject]:
     return [task.to_record(s, t) for s, t in zip(examples.source, examples.target, strict=True)]
 
 

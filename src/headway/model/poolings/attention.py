@@ -1,19 +1,18 @@
 """Attention pooling: one trained query looks at the whole sequence."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from headway.model.poolings.base import Pooling
+from headway.model.poolings.base import Pooling, PoolingPage
 
 
 class AttentionPooling(Pooling):
     """weight = softmax over visible positions of (score . hidden); the pooled vector is the weighted mean."""
 
-    PAGE: ClassVar[Mapping[str, Any]] = {"score": "pooling.score", "features": ["weighted"]}
+    PAGE: ClassVar[PoolingPage] = {"score": "pooling.score", "features": ["weighted"]}
 
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)

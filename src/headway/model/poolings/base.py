@@ -1,7 +1,6 @@
 """The interface of a pooling."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -9,11 +8,20 @@ from torch import Tensor, nn
 from headway.model.encodings.base import NoOptions
 
 
+class PoolingPage(TypedDict, total=False):
+    """What the explorer's page computes instead of a pooling; see `Pooling.PAGE`."""
+
+    features: list[str]
+    read: str
+    score: str
+    project: str
+
+
 class Pooling(nn.Module):
     """`forward(hidden, visible)` -> one vector per example; every row has at least one visible position."""
 
     Options: ClassVar[type] = NoOptions
-    PAGE: ClassVar[Mapping[str, Any] | None] = None
+    PAGE: ClassVar[PoolingPage | None] = None
     """The explorer's description of `forward`. It applies to this class, not to subclasses.
 
     `features` are taken over the sequence and put side by side: `mean`, `max`, `min`, `first`, `last`, `smallest step`,

@@ -1,6 +1,5 @@
 """Detector pooling: a linear projection of every position, then the maximum over positions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -8,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from headway.config import setting
-from headway.model.poolings.base import Pooling
+from headway.model.poolings.base import Pooling, PoolingPage
 from headway.model.poolings.simple import highest
 
 
@@ -29,7 +28,7 @@ class Detector(Pooling):
     """
 
     Options = DetectorOptions
-    PAGE: ClassVar[Mapping[str, Any]] = {"read": "pooling.detect", "features": ["max"], "project": "pooling.project"}
+    PAGE: ClassVar[PoolingPage] = {"read": "pooling.detect", "features": ["max"], "project": "pooling.project"}
 
     def __init__(self, options: Any, d_model: int):
         super().__init__(options, d_model)

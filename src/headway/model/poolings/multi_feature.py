@@ -1,13 +1,12 @@
 """The multi-feature pooling of one course report: statistics that reveal order."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from headway.model.poolings.base import Pooling
+from headway.model.poolings.base import Pooling, PoolingPage
 from headway.model.poolings.simple import last, lowest, mean
 
 
@@ -17,7 +16,7 @@ class MultiFeature(Pooling):
     A sequence of one element has no differences; 0 is used for them.
     """
 
-    PAGE: ClassVar[Mapping[str, Any]] = {
+    PAGE: ClassVar[PoolingPage] = {
         "features": ["min", "smallest step", "mean step", "first", "last"],
         "project": "pooling.project",
     }

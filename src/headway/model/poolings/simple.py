@@ -1,14 +1,13 @@
 """Poolings without parameters."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headway.model.poolings.base import Pooling
+from headway.model.poolings.base import Pooling, PoolingPage
 
 Hidden = Float[Tensor, "batch position d_model"]
 Visible = Bool[Tensor, "batch position"]
@@ -39,35 +38,35 @@ def last(hidden: Hidden, visible: Visible) -> Pooled:
 
 
 class Mean(Pooling):
-    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["mean"]}
+    PAGE: ClassVar[PoolingPage] = {"features": ["mean"]}
 
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return mean(hidden, visible)
 
 
 class Max(Pooling):
-    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["max"]}
+    PAGE: ClassVar[PoolingPage] = {"features": ["max"]}
 
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return highest(hidden, visible)
 
 
 class Min(Pooling):
-    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["min"]}
+    PAGE: ClassVar[PoolingPage] = {"features": ["min"]}
 
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return lowest(hidden, visible)
 
 
 class First(Pooling):
-    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["first"]}
+    PAGE: ClassVar[PoolingPage] = {"features": ["first"]}
 
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return hidden[:, 0]
 
 
 class Last(Pooling):
-    PAGE: ClassVar[Mapping[str, Any]] = {"features": ["last"]}
+    PAGE: ClassVar[PoolingPage] = {"features": ["last"]}
 
     def forward(self, hidden: Hidden, visible: Visible) -> Pooled:
         return last(hidden, visible)

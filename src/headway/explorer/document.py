@@ -1,0 +1,211 @@
+"""The document of one run, as the page reads it: page/engine-*.js and page/app-*.js use these names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.json_values import JsonObject, JsonValue
+from headway.model.poolings.base import PoolingPage
+from headway.results.schema import Document, Interval, fact
+from headway.tasks import Vocabulary
+from headway.tasks.descriptions import PageDescription, PositionRule
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedTensor:
+    """A tensor of `PackedWeights`: its number type, its shape, and the byte at which it begins."""
+
+    type: str
+    shape: list[int]
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedWeights:
+    """All tensors as one base64 text, and where each one lies."""
+
+    index: Mapping[str, PackedTensor]
+    data: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOfPage:
+    """The task: its names, and the lengths that the page can show."""
+
+    name: str
+    kind: str
+    page: PageDescription
+    options: JsonObject
+    classes: int
+    parts: list[str]
+    class_names: list[str]
+    answer_names: list[str]
+    token_names: list[str]
+    shortest: int
+    longest: int
+    trained: tuple[int, int]
+    longest_answer: int
+    longest_answers: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasTable:
+    """How a bias is stored: by offset, from the `least` one on, or by pairs of rows."""
+
+    by: str
+    least: int | None = fact("smallest offset", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The tables of the positional encoding that are among the weights."""
+
+    positions: PositionRule
+    moved: bool
+    shift: bool
+    bias: Mapping[str, BiasTable]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOfPage:
+    """The sizes and choices that the page's forward pass needs."""
+
+    shape: str
+    d_model: int
+    n_heads: int
+    d_head: int
+    d_ff: int
+    encoder_layers: int
+    decoder_layers: int
+    norm: str
+    activation: str
+    log_length_scale: bool
+    epsilon: float
+    position_kind: str
+    pooling: PoolingPage | None
+    tables: Tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOfPage:
+    """An attention module and its heads."""
+
+    name: str
+    side: str
+    layer: int
+    kind: str
+    causal: bool
+    window: int | None
+    kept: list[int]
+    heads: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOfPage:
+    """The tokens of an example, without padding, and its right answer or class."""
+
+    source: list[int]
+    target: list[int] | int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """How many of the page's examples the whole model gets right."""
+
+    n: int
+    right: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOfPage:
+    """Two sources that differ in one thing."""
+
+    name: str
+    about: str
+    token: int
+    base: list[int]
+    patch_source: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineOfPage:
+    """The whole model on the examples of the analysis."""
+
+    n: int
+    wrong: int
+    exact_match: float
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropOfPage:
+    """What is lost without a head, by one kind of ablation."""
+
+    drop: float
+    interval: Interval
+    n: int
+    verdict: str
+    exact_match: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadOfPage:
+    """What was found about one head."""
+
+    verdict: str
+    role: str
+    scores: Mapping[str, float | None]
+    drops: Mapping[str, DropOfPage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadFindings:
+    """heads.json, cut down to what the page shows beside its heads; `views` are of its other findings."""
+
+    n: int
+    split: str
+    baseline: BaselineOfPage
+    definitions: Mapping[str, str]
+    heads: Mapping[str, HeadOfPage]
+    views: Mapping[str, JsonValue] = fact("views of the findings, beside the other fields", further=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthPoint:
+    """Accuracy on one set at one length."""
+
+    set_name: str = fact("set of examples", key="set")
+    length: int
+    n: int
+    accuracy: float
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthFindings:
+    """lengths.json, cut down to the accuracy against length."""
+
+    unit: str
+    trained: tuple[int, int]
+    threshold: float
+    held: int
+    rows: list[LengthPoint]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDocument(Document):
+    """Everything that the page needs to compute with one run."""
+
+    name: str
+    seed: int
+    step: int
+    task: TaskOfPage
+    vocabulary: Vocabulary
+    settings: list[tuple[str, str | int]]
+    model: ModelOfPage
+    sites: list[SiteOfPage]
+    examples: list[ExampleOfPage]
+    accuracy: Counted
+    contrasts: list[PairOfPage]
+    analysis: HeadFindings | None
+    lengths: LengthFindings | None
+    weights: PackedWeights
