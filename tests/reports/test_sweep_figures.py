@@ -10,6 +10,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
+from headway.errors import InputError
 from headway.reports.grid import cell_lines, grid
 from headway.reports.settings import short_value, text_of, varying
 from headway.reports.sweep import draw_sweep, learning, read_curves, search, sweep_figures
@@ -177,14 +178,22 @@ def test_curves_that_were_done_again_are_drawn_once(tmp_path: Path) -> None:
     assert [step for step, _ in read_curves(found.rows[0], directory)[0]] == [0, 100, 200, 300]
 
 
-def test_metrics_of_another_form_are_no_curve(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"validation": 3}, "validation is 3; an object needed"),
+        ({"step": 4, "validation": {"loss": 1, "accuracy": "x"}}, "validation.accuracy at step 4 is 'x'"),
+    ],
+)
+def test_metrics_of_another_form_are_no_curve(tmp_path: Path, record, message: str) -> None:
     found, directory = document(tmp_path, "seeds alone")
     run = directory.trial(found.rows[0].trials[0])
     run.path.mkdir(parents=True)
-    for record in ({"validation": 3}, {"validation": {"accuracy": 0.5}}, {"step": 4, "validation": {"accuracy": "x"}}):
-        run.append_metrics(record)
-    run.append_metrics({"step": 5, "validation": {"accuracy": 0.5}})
+    run.append_metrics({"step": 5, "validation": {"loss": 1.0, "accuracy": 0.5}})
     assert read_curves(found.rows[0], directory)[0] == [(5, 0.5)]
+    run.append_metrics(record)
+    with pytest.raises(InputError, match=message):
+        read_curves(found.rows[0], directory)
 
 
 def test_colour_alone_still_says_what_hatching_means(tmp_path: Path) -> None:

@@ -62,11 +62,7 @@ def read_curves(row: Row, directory: SweepDirectory) -> list[Curve]:
 
 def read_curve(run: RunDirectory) -> Curve:
     """Validation accuracy against step; empty for a trial without validations."""
-    points: list[tuple[Any, Any]] = []
-    for record in run.metrics():
-        if isinstance(found := record.get("validation"), dict):
-            points.append((record.get("step"), found.get("accuracy")))
-    return [(step, accuracy) for step, accuracy in points if is_number(step) and is_number(accuracy)]
+    return [(row["step"], row["validation"]["accuracy"]) for row in run.metrics() if "validation" in row]
 
 
 # One setting: every seed
