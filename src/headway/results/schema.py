@@ -188,6 +188,8 @@ def _read(kind: Hint, value: Any, where: str) -> Any:
         return value
     if origin is tuple:
         return _read_tuple(kind, value, where)
+    if origin is list:
+        return list(_read_tuple(tuple[inner[0], ...], value, where))
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             _refuse(kind, value, where)
