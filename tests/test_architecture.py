@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "narration": {"results", "statistics"},
     "storage": {"errors", "json_values"},
     "results": {"errors", "json_values", "registry"},
+    "conversion": BASE | {"storage"},
     "origin": {"errors", "json_values"},
     "processes": set(),
     "runs": BASE | {"config", "origin", "results", "storage"},
@@ -70,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": BASE
     | {
         "api",
+        "conversion",
         "config",
         "batches",
         "tasks",
@@ -89,6 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "api",
         "attachment",
         "attacks",
+        "conversion",
         "diagnosis",
         "evaluation",
         "explorer",

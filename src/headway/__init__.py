@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headway.attachment.contexts import ablated, captured, patched
     from headway.attachment.pruned_files import load_pruned
     from headway.attacks.attack import attack
+    from headway.conversion import convert
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
@@ -55,6 +56,7 @@ _PUBLIC = {
     "report": "headway.reports.writing:report",
     "explore": "headway.explorer.writing:explore",
     "sweep": "headway.api:sweep",
+    "convert": "headway.conversion:convert",
     "compare": "headway.sweeps.compare:compare",
     "study": "headway.studies.study:study",
     "verify": "headway.runs.verify:verify",
@@ -68,6 +70,7 @@ __all__ = [
     "attack",
     "captured",
     "compare",
+    "convert",
     "doctor",
     "evaluate",
     "explore",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from headway.cli.main import app, run
@@ -35,12 +36,13 @@ ARGUMENTS = {
     "lengths": ["run", "--at", "7", "--n", "20"],
     "data": ["sortedness", "--set", "data.train=20", "--set", "data.validation=20", "--set", "data.test=20"],
     "prune": ["run", "--keep", "enc0.self.h0"],
+    "convert": ["weights.pth"],
     "study": ["sortedness", "--preset", "quick"],
     "sweep": ["tiny.toml"],
     "train": ["tiny.toml"],
 }
-ONLY_NEW = ("data", "prune", "study", "sweep", "train")
-"""Commands whose output is a directory of its own, which they never share: refused without a way to force it."""
+ONLY_NEW = ("convert", "data", "prune", "study", "sweep", "train")
+"""Commands whose output is a new directory or file of its own: refused without a way to force it."""
 
 
 def commands_with_an_output() -> dict[str, set[str]]:
@@ -60,6 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     train(config(SORTEDNESS, train={"steps": 2}), folder / "run", device="cpu")
     write_recipe(folder)
+    torch.save({"weight": torch.zeros(2, 3)}, folder / "weights.pth")
     return folder
 
 

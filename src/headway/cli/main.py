@@ -8,6 +8,7 @@ import typer
 from headway import __version__
 from headway.cli.attack import attack
 from headway.cli.compare import compare
+from headway.cli.convert import convert
 from headway.cli.data import data
 from headway.cli.doctor import doctor
 from headway.cli.evaluate import evaluate
@@ -53,6 +54,7 @@ for command in (
     data,
     runs,
     verify,
+    convert,
     new,
 ):
     app.command()(command)

@@ -5,6 +5,7 @@ from inspect import getdoc
 
 from headway.results.attack import Attack
 from headway.results.comparison import Comparison, Outcome
+from headway.results.conversion import Conversion
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, StudyHealth
 from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
@@ -25,6 +26,7 @@ FILES: dict[str, type] = {
     "runs/NAME/analysis/doctor.json": Diagnosis,
     "headway doctor RUN RUN --json": Diagnoses,
     "headway verify RUN --json": Integrity,
+    "headway convert FILE --json": Conversion,
     "headway doctor --specimens --json": Exhibit,
     "studies/NAME/analysis/heads.json": HeadsStudy,
     "studies/NAME/analysis/lengths.json": LengthStudy,
