@@ -110,7 +110,7 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     assert "addition-seed0: failed, the loss is not finite at step 3" in printed.out
     assert "sums of two numbers of 2 digits, 8,100 in all\n" in printed.out
     assert "seed 1: trained 4 steps in " in printed.out
-    for title in ("2 of 5 evaluate and heads: 2 of 2", "3 of 5 doctor: 1 of 1", "4 of 5 report: "):
+    for title in ("2 of 5 evaluate and heads: 2 of 2", "3 of 5 doctor: 1 of 1", "5 of 5 report: "):
         assert title in printed.err
     assert "heads of addition-seed1 (n = 24) are not analysed further: the doctor finds " in printed.out
     assert "the doctor examined 1 run: 0 errors, " in printed.out
@@ -118,6 +118,10 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
     assert f"the models compute in {place}/report/explorer.html" in printed.out
     assert "addition-seed1" in Path(f"{place}/report/explorer.html").read_text()
+    assert '<a id="report" href="index.html">' in Path(f"{place}/report/explorer.html").read_text()
+    report = Path(f"{place}/report/index.html").read_text()
+    assert 'class="live" href="explorer.html"' in report
+    assert 'class="head" href="explorer.html#run=' in report
     assert f"the study is in {place}, its summary in {place}/analysis/summary.json" in printed.out
     runs = list_runs(Path(place) / "runs")
     assert [found.name for found in runs] == ["addition-seed0", "addition-seed1"]
@@ -148,7 +152,7 @@ def test_only_what_is_missing_is_done_again(capsys: pytest.CaptureFixture[str]) 
         found = json.loads(capsys.readouterr().out)
         assert (found["failed"], found["report"]["page"]) == ({}, "page")
         assert [one["run"] for one in found["doctor"]["runs"]] == ["hard-seed3"]
-        assert list(found["seconds"]) == ["train", "lengths and heads", "doctor", "report", "explorer"]
+        assert list(found["seconds"]) == ["train", "lengths and heads", "doctor", "explorer", "report"]
 
 
 @pytest.mark.usefixtures("no_report")
@@ -269,10 +273,10 @@ STOPS = {
     "done before it: train",
     "headway.studies.jobs.Diagnosis.do": "stopped in stage 3 of 5, doctor (0 of 1 analyses are done); "
     "done before it: train, lengths and heads",
-    "headway.reports.writing.report": "stopped in stage 4 of 5, report; "
+    "headway.explorer.writing.explore": "stopped in stage 4 of 5, explorer; "
     "done before it: train, lengths and heads, doctor",
-    "headway.explorer.writing.explore": "stopped in stage 5 of 5, explorer; "
-    "done before it: train, lengths and heads, doctor, report",
+    "headway.reports.writing.report": "stopped in stage 5 of 5, report; "
+    "done before it: train, lengths and heads, doctor, explorer",
 }
 
 
@@ -314,7 +318,7 @@ def test_python_does_what_the_command_does_and_is_told_every_stage(capsys: pytes
     found = hw.study("sortedness", preset="tiny", arms=["hard"], figures=False, on_event=events.append)
     assert capsys.readouterr() == ("", ""), "only the command line shows anything"
     stages = [(event["number"], event["stage"]) for event in events if event["event"] == "stage"]
-    names = ["train", "lengths and heads", "doctor", "report", "explorer"]
+    names = ["train", "lengths and heads", "doctor", "explorer", "report"]
     assert stages == list(enumerate(names, start=1))
     assert {event["event"] for event in events} >= {"stage", "training", "progress"}
     assert found.lengths is not None and found.accuracy is None and not found.unsound
@@ -335,7 +339,7 @@ def test_a_study_attacks_the_runs_that_hold_past_training(
     assert run(["study", "sortedness", "--preset", "tiny", "--arms", "hard", "--no-figures", "--json"]) == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert list(found["seconds"]) == ["train", "lengths and heads", "attack", "doctor", "report", "explorer"]
+    assert list(found["seconds"]) == ["train", "lengths and heads", "attack", "doctor", "explorer", "report"]
     kept = read("studies/sortedness-tiny/runs/hard-seed3/analysis/attack.json")
     assert found["attacks"]["hard-seed3"]["tried"] == kept["tried"] > 0
     before = stamps("studies/sortedness-tiny/runs/hard-seed3/analysis")

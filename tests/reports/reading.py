@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = re.compile(r"−?\d[\d,]*(?:\.\d+)?(?:e[−-]?\d+)?")
-SILENT = {"script", "style", "title"}
+SILENT = {"script", "style", "title", "svg"}
+"""Not read: a drawing is a picture, whose numbers have no place of their own."""
 METHOD = {"confidence": 0.95, "critical_above": 10, "important_above": 1, "enough_seeds": 6, "moves_above": 0.05}
 
 

@@ -72,9 +72,10 @@ def test_a_verdict_has_a_colour_and_a_hatch_of_its_own() -> None:
     assert len(set(VERDICTS.values())) == len(VERDICTS)
     hatches = [hatch for _, hatch in VERDICTS.values() if hatch]
     assert len(set(hatches)) == len(hatches) == len(VERDICTS) - 2, "two are plain: one dark, one almost white"
+    overall = {head["head"]: head["verdict"] for head in FOUND["heads"]}
     for axes in shown(importance).axes:
         for name, bar in zip(names(axes), axes.patches, strict=True):
-            colour, hatch = VERDICTS[DROPS[name]["verdict"]]
+            colour, hatch = VERDICTS[overall[name]]
             assert to_hex(bar.get_facecolor()) == colour
             assert (bar.get_hatch() or "") == hatch
 
@@ -82,10 +83,11 @@ def test_a_verdict_has_a_colour_and_a_hatch_of_its_own() -> None:
 def test_the_legend_counts_each_verdict_and_keeps_one_it_does_not_know() -> None:
     found = make_document(n_layers=1, n_heads=2)
     for head, verdict in zip(found["heads"], ["critical"] * 4 + ["harmful", "new"], strict=True):
-        head["ablation"]["zero"]["verdict"] = verdict
+        head |= {"verdict": verdict}
+        head["ablation"]["zero"]["verdict"] = "undecided"
     (legend,) = importance(found).legends
     assert sorted(text.get_text() for text in legend.get_texts()) == ["critical (4)", "harmful (1)", "new (1)"]
-    assert legend.get_title().get_text() == "verdicts by zero ablation alone"
+    assert legend.get_title().get_text().startswith("verdicts over zero, mean")
 
 
 @pytest.mark.parametrize("scale", [0.001, 1.0])

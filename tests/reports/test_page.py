@@ -17,7 +17,6 @@ from headway.length_analysis.seed_summary import together
 from headway.narration import method
 from headway.narration.tables import Table
 from headway.reports import page, writing
-from headway.reports.blocks import Figure
 from headway.reports.documents import gather
 from headway.reports.page import blocks_of
 from headway.results.heads_study import HeadsStudy
@@ -123,13 +122,13 @@ def test_the_answer_comes_first_in_three_sentences(report: writing.Written) -> N
         "1 point, while the 3 that cost less alone cost 5.0 points together."
     )
     assert report.answer[2] == (
-        "This is one run: another seed may differ; the doctor: 1 error (first-token-never-predicted) and 1 warning; "
-        "1 check finds nothing wrong."
+        "This is one run: another seed may differ; the doctor finds 1 error (first-token-never-predicted) and "
+        "1 warning; 1 check finds nothing wrong."
     )
 
 
 def test_sections_stand_in_the_order_of_the_page(report: writing.Written, html: str) -> None:
-    names = ["doctor", "setup", "training", "accuracy", "heads", "lengths", "evidence", "methods", "provenance"]
+    names = ["heads", "lengths", "accuracy", "evidence", "doctor", "setup", "training", "methods", "provenance"]
     assert report.sections == names
     places = [html.index(f'<section id="{name}"') for name in ["answer", *names]]
     assert places == sorted(places)
@@ -220,7 +219,7 @@ def test_runs_side_by_side_have_a_row_each_and_no_pooled_number(tmp_path: Path) 
     wrong = [row[titles.index("wrong")].number for row in table.cells]
     assert wrong == [0, 1, 2]
     assert "3 seeds: a description, not a test" in str(told.answer[-1])
-    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    text = page.render(told, page.without_drawings(told))
     assert complaints(text, Files(*(run.path for run in runs))) == []
     assert str(found.place.path) == "reports/seed0-and-2-more"
     names = [figure.name for figure in (*page.figures_of(told), *page.stills_of(told))]
@@ -248,7 +247,7 @@ def test_a_study_is_told_in_its_own_words(tmp_path: Path) -> None:
     assert "Medians over seeds: random swaps" in captions
     assert f"headway study sortedness --preset quick --out {study}" in str(told.sections[-1])
     assert found.place.path == study / "report"
-    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    text = page.render(told, page.without_drawings(told))
     assert complaints(text, Files(made.path, study=study)) == []
     assert mechanism_document()["words"][0] in Page(text).text
     assert all(number in text for number in ("80 %", "25 %", "95 %")), "the median and its interval"
@@ -267,7 +266,7 @@ def test_seeds_of_a_study_are_put_together_as_the_analysis_did(tmp_path: Path) -
     (study / "analysis" / "doctor.json").write_text(json.dumps({"runs": [], "together": [FINDINGS[1]]}))
     found = gather([study])
     told = writing.compose(found.documents, found.name)
-    text = page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    text = page.render(told, page.without_drawings(told))
     assert complaints(text, Files(*(run.path for run in runs), study=study)) == []
     words = " ".join(Page(text).text.split())
     assert "heads that are redundant" in words
@@ -283,7 +282,7 @@ def doctor_of_many(tmp_path: Path, findings: list[dict[str, Any]]) -> str:
         run.replace_analysis("doctor", {**(run.read_analysis("doctor") or {}), "findings": findings})
     (study / "study.json").write_text(json.dumps({"experiment": "addition", "preset": "quick"}))
     told = writing.compose(gather([study]).documents, "many")
-    return page.render(told, {figure.name: page.Picture("", 1, 1) for figure in page.figures_of(told)})
+    return page.render(told, page.without_drawings(told))
 
 
 def test_the_findings_of_many_runs_are_told_once_and_can_be_unfolded(tmp_path: Path) -> None:
@@ -318,7 +317,7 @@ def test_a_warning_of_the_study_stands_beside_the_findings_of_its_one_run(tmp_pa
     found = gather([study])
     told = writing.compose(found.documents, found.name)
     answer = " ".join(str(line) for line in told.answer)
-    assert "; of the study: 1 warning." in answer
+    assert "; of the study as a whole, 1 warning." in answer
 
 
 def put_together_small(heads: list[Any]) -> dict[str, Any]:
@@ -392,11 +391,12 @@ def test_what_does_not_fit_is_left_beside_the_page(
 ) -> None:
     found = gather([run])
     told = writing.compose(found.documents, found.name)
-    sizes = {figure.name: (4.0, 2.0) for figure in page.figures_of(told)}
-    whole = page.render(told, page.without_sources(sizes))
+    files = {figure.name: found.place.figures / f"{figure.name}.svg" for figure in page.figures_of(told)}
+    svgs = {name: page.Drawn(path.read_text(), (400, 200)) for name, path in files.items()}
+    whole = page.render(told, page.without_drawings(told))
     monkeypatch.setattr(page, "LARGEST", len(whole.encode()) + 60_000)
-    drawn = page.pictures(told, sizes, found.place.figures)
-    left = [name for name, picture in drawn.items() if not picture.source]
+    drawn = page.pictures(told, svgs, {}, found.place.figures)
+    left = [name for name, picture in drawn.items() if not picture.drawing]
     text = page.render(told, drawn)
     assert 0 < len(left) < len(drawn)
     assert len(text.encode()) <= page.LARGEST
@@ -423,7 +423,7 @@ def test_the_page_works_in_a_browser(browser: Any, report: writing.Written, widt
     address = Path(report.page).resolve().as_uri()
     tab.goto(address)
     assert tab.evaluate("document.documentElement.scrollWidth") == width, "nothing is wider than the window"
-    assert all(tab.evaluate("[...document.images].map(image => image.complete && image.naturalWidth > 0)"))
+    assert tab.evaluate("[...document.querySelectorAll('figure.drawing svg')].length") > 5
     check_heat_maps(tab)
     check_sorting(tab)
     check_colours(tab)
@@ -501,6 +501,6 @@ def test_a_figure_that_cannot_be_drawn_is_named() -> None:
     def fail() -> Any:
         raise ValueError("no such axis")
 
-    drawing, problem = writing.drawn_or_named(Figure("curve", "A curve.", fail))
+    drawing, problem = writing.drawn_or_named("curve", fail)
     assert problem == "ValueError: no such axis"
     assert drawing.texts[0].get_text() == "curve could not be drawn"

@@ -93,7 +93,7 @@ def test_a_carry_is_moved_by_heads_that_surely_move_it() -> None:
     )
     assert (
         carry_text(replace(carry, heads=heads[1:]))
-        == "  No single head flips the carry: at most 10 % of 90 pairs (4 % to 20 %)."
+        == "  No single head is shown to flip the carry in more than 5 % of 90 pairs."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.cli.terminal import Entry, Piece
 from headway.errors import InputError
 from headway.narration.doctor import tally
 from headway.results.attack import Attack
@@ -49,7 +50,8 @@ def doctor(
         _show_specimens(as_json=json, quiet=quiet)
         return
     found = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
-    show(found, summary(found, everything=everything), as_json=json)
+    lines = summary(found, everything=everything)
+    show(found, lines, as_json=json, at_terminal=[] if everything else coloured(found))
     if found.errors or found.unexamined:
         raise typer.Exit(1)
 
@@ -139,6 +141,19 @@ def summary(found: Diagnosis | Diagnoses, *, everything: bool = False) -> list[s
     if not found.together:
         return [*lines, "the runs are not seeds of one recipe, so there are no findings over all of them"]
     return [*lines, f"{len(found.runs)} seeds together", *table(found.together, everything=everything)]
+
+
+def coloured(found: Diagnosis | Diagnoses) -> list[Piece]:
+    """The same at a terminal: the level in its colour, and how many checks find nothing in place of their names."""
+    runs = [found] if isinstance(found, Diagnosis) else list(found.runs)
+    parts: list[tuple[str, Sequence[Finding]]] = [(f"{one.run} ({one.task})", one.findings) for one in runs]
+    if isinstance(found, Diagnoses) and found.together:
+        parts.append(("the runs together", found.together))
+    pieces: list[Piece] = []
+    for name, findings in parts:
+        pieces.append(f"{name}: {tally(findings)}")
+        pieces += [Entry(one.level, one.check, one.evidence, one.fix) for one in findings if one.level != "fine"]
+    return [*pieces, "--all lists the checks that find nothing wrong."]
 
 
 def diagnosis_lines(found: Diagnosis, *, everything: bool) -> list[str]:

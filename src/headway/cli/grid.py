@@ -102,7 +102,7 @@ def _live(title: str, standing: Standing) -> Iterator[Show]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[note]}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         whole = bar.add_task(title, note="", total=None)
         rows: dict[str, Any] = {}
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.cli.terminal import Item, Piece
 from headway.narration import head_sets, heads
 from headway.narration.accuracy import hardest, of_baseline
 from headway.narration.numbers import duration, number
@@ -23,6 +24,21 @@ def summary(found: "HeadAnalysis") -> list[str]:
     ]
     table = heads.ablation_table(found).lines()
     return [*map(str, first), "", *table, "", *(str(line) for line in findings(found) if line)]
+
+
+def screen(found: "HeadAnalysis") -> list[Piece]:
+    """The same at a terminal: the heads that cost something, and the findings in a few sentences."""
+    start = text("{} (step {}): {}", found.run, number(found.step), of_baseline(found))
+    table = heads.short_table(found)
+    first, *_ = heads.one_at_a_time(found)
+    told_of: list[Words | None] = [first, heads.costliest(found)]
+    for row in found.joint.removable[:1]:
+        told_of += head_sets.removable(row)
+    told_of += [head_sets.moves(contrast) for contrast in found.interventions.contrasts if contrast.usable]
+    pieces: list[Piece] = [str(start), *(f"warning: {warning}" for warning in found.warnings)]
+    pieces += [table] if table.rows else [str(table.others)]
+    pieces += [Item(words) for words in told_of if words]
+    return [*pieces, "", "--wide prints every ablation and every finding, --json all numbers."]
 
 
 def findings(found: "HeadAnalysis") -> Iterator[Words | None]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headway.cli.evaluate import CHOICES
-from headway.cli.head_lines import definitions_of, summary
+from headway.cli.head_lines import definitions_of, screen, summary
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
-from headway.cli.options import Device, Json, Quiet, progress, say, show
+from headway.cli.options import Device, Json, Quiet, Wide, progress, say, show
+from headway.cli.terminal import Item
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def heads(
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    wide: Wide = False,
     scores: Annotated[bool, typer.Option("--scores", help="Print every score with its definition.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Analyse again, even if the same analysis exists.")] = False,
     device: Device = "auto",
@@ -59,9 +61,10 @@ def heads(
         for document in found:
             print("\n".join([document.run, *definitions_of(document)]))
     if len(found) == 1:
-        show(found[0], summary(found[0]), as_json=json)
+        short = [] if wide else screen(found[0])
+        show(found[0], summary(found[0]), as_json=json, at_terminal=short)
     else:
-        _show_several(found, as_json=json)
+        _show_several(found, as_json=json, wide=wide)
     for document in found:
         for failed in document.doubts():
             say(f"headway: {document.run}: {failed}; these drops are invalid")
@@ -166,12 +169,17 @@ def _draw(document: "HeadAnalysis", folder: Path, *, anew: bool) -> None:
         draw_all(document, folder)
 
 
-def _show_several(found: "list[HeadAnalysis]", *, as_json: bool) -> None:
+def _show_several(found: "list[HeadAnalysis]", *, as_json: bool, wide: bool) -> None:
     from headway.head_analysis.seeds import summarise_seeds
     from headway.narration import heads_study
     from headway.results.heads_study import SeveralHeads
 
     together = summarise_seeds(found)
     lines = [line for document in found for line in [*summary(document), ""]]
-    several = SeveralHeads(runs=tuple(found), together=together)
-    show(several, [*lines, *heads_study.together(together)], as_json=as_json)
+    short = [piece for document in found for piece in [*screen(document)[:-2], ""]]
+    show(
+        SeveralHeads(runs=tuple(found), together=together),
+        [*lines, *heads_study.together(together)],
+        as_json=as_json,
+        at_terminal=[] if wide else [*short, *map(Item, heads_study.together(together))],
+    )

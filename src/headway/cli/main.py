@@ -1,5 +1,6 @@
 """`headway`: the commands, and the conversion of errors into one line and an exit code."""
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -57,7 +58,9 @@ for command in (
     convert,
     new,
 ):
-    app.command()(command)
+    app.command(short_help=(inspect.getdoc(command) or "").partition("\n\n")[0])(
+        command
+    )  # whole, where it would be cut off
 
 
 def show_version(wanted: bool) -> bool:

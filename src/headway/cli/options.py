@@ -6,12 +6,13 @@ import re
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Protocol, TextIO, runtime_checkable
 
 import typer
 
+from headway.cli.terminal import Piece, is_terminal, show_pieces
 from headway.config import LARGEST_WHOLE
 from headway.errors import InputError, RunStopped
 from headway.json_values import JsonObject
@@ -19,6 +20,7 @@ from headway.results.schema import Document
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print everything at a terminal too, as into a pipe.")]
 Force = Annotated[
     bool, typer.Option("--force", help="Also replace files that headway did not write; never a run's own.")
 ]
@@ -58,8 +60,13 @@ def _is_too_large(digits: str) -> bool:
     return len(digits.lstrip("0")) > len(str(LARGEST_WHOLE)) or int(digits) > LARGEST_WHOLE
 
 
-def show(result: Document | JsonObject, lines: list[str], *, as_json: bool) -> None:
-    """Print a result on stdout: the whole document, or a few lines of text."""
+def show(
+    result: Document | JsonObject, lines: Sequence[str], *, as_json: bool, at_terminal: Sequence[Piece] = ()
+) -> None:
+    """A result on stdout: the whole document, or lines of text; at a terminal what was made for one, if anything."""
+    if at_terminal and not as_json and is_terminal():
+        show_pieces(at_terminal)
+        return
     document = result.to_json() if isinstance(result, Document) else result
     try:
         text = json.dumps(document, indent=1, allow_nan=False) if as_json else "\n".join(lines)
@@ -111,7 +118,8 @@ def _bar(title: str) -> Iterator[Meter]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
+    note = TextColumn("{task.fields[note]}")
+    with Progress(*columns, note, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task(title, note="", total=None)
 
         def update(done: float, total: int, note: str = "") -> None:

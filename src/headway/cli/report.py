@@ -1,11 +1,15 @@
 """headway report"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway.cli.options import Force, Json, Quiet, progress, say, show
+from headway.cli.terminal import Panel
+
+if TYPE_CHECKING:
+    from headway.reports.writing import Written
 
 
 def report(
@@ -33,13 +37,19 @@ def report(
     with progress("report", quiet=quiet) as meter:
         written = write_report(*run, out=out, force=force, progress=meter)
     lines = [*written.answer, f"the report is {written.page} ({written.bytes / 1e6:.1f} MB), also {written.markdown}"]
-    show(written, lines, as_json=json)
+    show(written, lines, as_json=json, at_terminal=[panel(Path(run[0]).name, written)])
     if open:
         show_in_browser(Path(written.page))
     for problem in written.problems:
         say(f"headway: the report's {problem}")
     if written.problems:
         raise typer.Exit(1)
+
+
+def panel(title: str, written: "Written", *paths: tuple[str, str]) -> Panel:
+    """The first screen of a report at a terminal."""
+    facts = [(name, value, remark, state) for name, value, remark, state in written.tiles]
+    return Panel(title, written.headline, facts, [("report", written.page), *paths])
 
 
 def show_in_browser(page: Path) -> None:

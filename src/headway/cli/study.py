@@ -11,7 +11,9 @@ import typer
 from headway.callbacks import Event, OnEvent
 from headway.cli.evaluate import summary
 from headway.cli.grid import grid_progress
-from headway.cli.options import Device, Json, Meter, Quiet, parse_seeds, progress, say, show
+from headway.cli.options import Device, Json, Meter, Quiet, Wide, parse_seeds, progress, say, show
+from headway.cli.report import panel
+from headway.cli.terminal import Piece
 from headway.cli.train import show_event
 from headway.narration import study_tables as tables
 from headway.narration.attack import failing, story
@@ -45,6 +47,7 @@ def study(
     device: Device = "auto",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw every arm's figures too.")] = True,
     out: Annotated[Path | None, typer.Option(help="The study's directory.")] = None,
+    wide: Wide = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +72,7 @@ def study(
             command=sys.argv,
             on_event=display,
         )
-    show(found, told(found), as_json=json)
+    show(found, told(found), as_json=json, at_terminal=[] if wide else screen(found))
     if found.unsound:
         raise typer.Exit(1)
 
@@ -107,6 +110,15 @@ class Display:
     def _bar(self, title: str) -> Meter:
         self.meter = self.meter or self.shown.enter_context(progress(title, quiet=self.quiet))
         return self.meter
+
+
+def screen(found: "StudyResult") -> list[Piece]:
+    """The end of a study at a terminal: what the report's first screen says, what failed, and two paths."""
+    if found.report is None or not found.report.tiles:
+        return []
+    explorer = [] if found.explorer is None else [("explorer", found.explorer)]
+    failed = [f"{name}: failed, {why}" for name, why in found.failed.items()]
+    return [*failed, panel(found.directory.name, found.report, *explorer)]
 
 
 def told(found: "StudyResult") -> list[str]:

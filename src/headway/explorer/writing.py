@@ -69,12 +69,13 @@ def explore(
     out: str | Path | None = None,
     precision: str = "fp16",
     force: bool = False,
+    report: str | None = None,
     progress: OnProgress = lambda done, total: None,
 ) -> Exploration:
     """One page in which the models of these runs compute; without a run, the models that come with headway.
 
-    With `out` it is written there; a file that headway did not write is replaced only with `force`. In a notebook the
-    result displays itself.
+    With `out` it is written there; a file that headway did not write is replaced only with `force`. `report` is the
+    address of the runs' report, to which the page then links. In a notebook the result shows itself.
 
     >>> hw.explore("addition-seed0", out="addition.html")   # doctest: +SKIP
     """
@@ -84,7 +85,7 @@ def explore(
         checked_place(out, force=force)  # before the work, which may take a while
     exported, warnings = _export(runs, precision, progress) if runs else ([], [])
     documents = [one.to_json() for one in exported] if runs else shipped()
-    text = render(documents)
+    text = render(documents, report)
     names = tuple(str(document["name"]) for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
     return made if out is None else replace(made, page=str(made.save(out, force=force)))
@@ -146,7 +147,7 @@ def ship(run: str | Path, path: Path) -> int:
 # The file
 
 
-def render(documents: Sequence[JsonObject]) -> str:
+def render(documents: Sequence[JsonObject], report: str | None = None) -> str:
     """The page's text. Its content security policy allows only its own scripts and styles, by hash."""
     from headway import __version__
 
@@ -160,6 +161,7 @@ def render(documents: Sequence[JsonObject]) -> str:
     content = {"form": FORM, "made_by": f"headway {__version__}", "runs": list(documents)}
     page = environment.from_string(text["index.html"]).render(
         title=", ".join(str(document["name"]) for document in documents),
+        report=report,
         style=Markup(text["style.css"]),
         engine=Markup(engine),
         scripts=[Markup(script) for script in scripts],

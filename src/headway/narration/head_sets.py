@@ -11,6 +11,8 @@ from headway.results.joint_ablation import JointAblation, Pair, Pairs, Removable
 from headway.results.patching import Contrast, ControlRow, Rate, Strongest
 
 MOST_NAMED = 3
+STILL = "not moved"
+"""The reading of a control whose heads move nothing."""
 
 
 def going(
@@ -127,9 +129,8 @@ def of_movers(name: str, movers: Sequence[tuple[str, Rate | Mover]], pairs: Text
     if not movers:
         return None
     if not surely:
-        most = max((one for _, one in movers), key=lambda one: one.rate)
-        at_most, ends = number(most.rate, percent), interval(most.interval)
-        return text("No single head flips the {}: at most {} of {} ({}).", quote(name), at_most, pairs, ends)
+        limit = number(METHOD.moves_above, percent)
+        return text("No single head is shown to flip the {} in more than {} of {}.", quote(name), limit, pairs)
     (head, best), *others = surely
     more = [text("; {} in {}", code(one), with_interval(row.rate, row.interval)) for one, row in others]
     return text(
@@ -170,7 +171,10 @@ def control_table(contrasts: Sequence[Contrast]) -> Table | None:
         *words("reading"),
     ]
     title = "Heads of one kind patched together, against controls with the same carry"
-    return Table(title, columns, rows) if rows else None
+    still = [row for row in rows if str(row[-1]) == STILL]
+    first = [row for row in rows if row not in still]
+    others = "The other kinds flip nothing." if still else ""
+    return Table(title, columns, [*first, *still], len(first), others) if rows else None
 
 
 def control_row(contrast: Contrast, control: ControlRow) -> list[list[Words]]:

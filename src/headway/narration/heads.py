@@ -9,6 +9,7 @@ from headway.narration.numbers import (
     Form,
     count,
     decimal,
+    highest,
     interval,
     number,
     percent,
@@ -20,7 +21,7 @@ from headway.narration.numbers import (
     with_interval,
 )
 from headway.narration.tables import Column, Table, words
-from headway.narration.text import Missing, Strong, Text, Words, code, listed, quote, text
+from headway.narration.text import Aside, Missing, Strong, Text, Words, code, listed, quote, text
 from headway.results.heads import Drop, Head, HeadAnalysis
 from headway.results.heads_study import OverSeeds
 from headway.results.schema import Interval
@@ -68,6 +69,12 @@ def ranked(found: HeadAnalysis) -> tuple[Head, str, bool] | None:
     best = max(found.heads, key=lambda head: head.ablation[kind].drop)
     others = [head.ablation[kind].interval[1] for head in found.heads if head is not best]
     return best, kind, best.ablation[kind].interval[0] > max(others, default=-100.0)
+
+
+def ranked_heads(found: HeadAnalysis) -> tuple[list[Head], str]:
+    """Every head, the largest drop by the first kind of ablation first, and that kind."""
+    kind = next(iter(found.heads[0].ablation))
+    return sorted(found.heads, key=lambda head: -head.ablation[kind].drop), kind
 
 
 def costliest(found: HeadAnalysis) -> Text | None:
@@ -166,24 +173,64 @@ def checked(found: HeadAnalysis) -> Text:
 
 
 def ablation_table(found: HeadAnalysis) -> Table:
-    """One row per head: verdict, role, the drop by each kind of ablation, and the change of margin and loss."""
+    """A row a head, the largest drop first: verdict, role, the drop of each ablation, changes of margin and loss.
+
+    Redundant heads, and those whose interval holds no point either way, are told in a sentence.
+    """
     kinds = list(dict.fromkeys(kind for head in found.heads for kind in head.ablation))
     first = kinds[0]
     with_margin = any(head.ablation[first].margin_change is not None for head in found.heads)
     to_decide = any(head.ablation[first].n_to_decide for head in found.heads)
     rows: list[list[Words]] = []
-    for head in found.heads:
+    heads = sorted(ranked_heads(found)[0], key=says_little)
+    for head in heads:
         drop = head.ablation[first]
+        most = max(kinds, key=lambda kind: head.ablation[kind].drop)
+        largest = text("{} {}", number(head.ablation[most].drop, points), Aside(text("{}", most)))
         cells: list[Words] = [code(head.name), quote(head.verdict), quote(head.role)]
-        cells += [with_interval(head.ablation[kind].drop, head.ablation[kind].interval, points) for kind in kinds]
+        cells += [with_interval(drop.drop, drop.interval, points), largest]
+        cells += [with_interval(head.ablation[kind].drop, head.ablation[kind].interval, points) for kind in kinds[1:]]
         cells += [margin_change(drop)] * with_margin
         cells.append(NONE if drop.loss_change is None else number(drop.loss_change, signed(decimal)))
         cells += [number(drop.n_to_decide) if drop.n_to_decide else NONE] * to_decide
         rows.append(cells)
-    columns = [*words("head", "verdict", "looks at"), *(Column(f"drop, {kind}") for kind in kinds)]
-    columns += [Column(f"change of the margin, {first}")] * with_margin + [Column(f"change of the loss, {first} (%)")]
-    columns += [Column("examples that would decide")] * to_decide
-    return Table("Every head by itself: points of accuracy lost without it, and the interval", columns, rows)
+    columns = [*words("head", "verdict", "looks at")]
+    columns += [Column(f"drop, {first}"), Column("largest drop")]
+    columns += [Column(f"drop, {kind}", detail=True) for kind in kinds[1:]]
+    columns += [Column(f"change of the margin, {first}", detail=True)] * with_margin
+    columns.append(Column(f"change of the loss, {first} (%)", detail=True))
+    columns += [Column("examples that would decide", detail=True)] * to_decide
+    title = "Every head by itself: points of accuracy lost without it, and the interval"
+    quiet = [head for head in heads if says_little(head)]
+    return Table(title, columns, rows, len(rows) - len(quiet), quiet_heads(quiet, first))
+
+
+def short_table(found: HeadAnalysis) -> Table:
+    """The heads that cost something certain, the largest drop first, in as few columns as say it."""
+    heads, kind = ranked_heads(found)
+    telling = [head for head in heads if not says_little(head)]
+    rows: list[list[Words]] = []
+    for head in telling:
+        drop = head.ablation[kind]
+        ends = interval(drop.interval, points)
+        rows.append([code(head.name), head.verdict, number(drop.drop, points), ends, head.role])
+    columns = [*words("head", "verdict"), Column("drop", bar=True), Column("95 % interval"), *words("looks at")]
+    others = quiet_heads([head for head in heads if says_little(head)], kind)
+    return Table(f"Points of accuracy lost without a head ({kind} ablation)", columns, rows, others=others)
+
+
+def says_little(head: Head) -> bool:
+    """Whether a head has no verdict but redundant or undecided, and no ablation of it costs a point that is certain."""
+    certain = any(drop.interval[0] > METHOD.important_above for drop in head.ablation.values())
+    return head.verdict in ("redundant", "undecided") and not certain
+
+
+def quiet_heads(heads: list[Head], kind: str) -> Words:
+    """What is said in place of the rows of heads that cost nothing certain."""
+    if not heads:
+        return ""
+    most = highest([head.ablation[kind].drop for head in heads], points)
+    return text("The other heads cost at most {} points each ({} ablation), which decides nothing.", most, kind)
 
 
 def margin_change(drop: Drop) -> Words:
@@ -202,7 +249,7 @@ def score_table(found: HeadAnalysis) -> Table:
         for head in found.heads
     ]
     columns = [*words("head"), *(Column(name.replace("_", " ")) for name in found.definitions)]
-    return Table("Scores of every head; the methods below say what each means", columns, rows)
+    return Table("Scores of every head; the methods below say what each means", columns, rows, first=0)
 
 
 def definitions(found: Mapping[str, str]) -> list[tuple[Text, Text]]:

@@ -133,9 +133,14 @@ def in_short(found: Lengths) -> Text:
     )
 
 
+def weakest_set(found: Lengths) -> str:
+    """The set with the smallest length held; of several the strictest."""
+    return min(found.held, key=lambda one: (found.held[one], one != STRICTEST))
+
+
 def decline(found: Lengths) -> Text:
     """Accuracy at the longest training length and the longest tested one, on the set with the smallest length held."""
-    name = min(found.held, key=lambda one: (found.held[one], one != STRICTEST))
+    name = weakest_set(found)
     rows = list(found.of_set(name).values())
     trained = [row for row in rows if row.trained]
     if not trained or trained[-1] is rows[-1]:

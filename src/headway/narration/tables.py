@@ -10,20 +10,40 @@ from headway.narration.text import Text, Words, as_text, markdown
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `numeric` columns are right-aligned."""
+    """A column; `numeric` ones are set to the right, and a terminal can draw a `bar` beside their numbers.
+
+    A page shows a column of `detail` only when asked to.
+    """
 
     title: Words
     numeric: bool = True
+    detail: bool = False
+    bar: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells with a caption. On a page it can be sorted by any column."""
+    """Rows of cells under a caption. In a page a reader can sort it by any column.
+
+    `first` is how many rows tell something; a page shows the others only when asked to, and says with `others` what
+    they are.
+    """
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Words]]
+    first: int | None = None
+    others: Words = ""
     kind: str = "table"
+
+    @property
+    def n_first(self) -> int:
+        return len(self.rows) if self.first is None else self.first
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left out at first."""
+        return self.n_first >= len(self.rows) and not any(column.detail for column in self.columns)
 
     @property
     def cells(self) -> list[list[Text]]:

@@ -7,7 +7,9 @@ number or a quotation keeps its place in the document, which a page shows.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -17,6 +19,28 @@ from headway.narration.places import place_of
 
 class Missing(Exception):
     """The documents lack a value that a sentence needs; the message names it."""
+
+
+Linked = Callable[[str, str], str | None]
+"""Where a name leads, from the name and its place in the documents; None where it leads nowhere."""
+
+
+def no_link(name: str, place: str) -> str | None:
+    """Names lead nowhere."""
+    return None
+
+
+_linked: ContextVar[Linked] = ContextVar("linked", default=no_link)
+
+
+@contextmanager
+def linking(linked: Linked) -> Iterator[None]:
+    """Inside, HTML shows a name as a link where `linked` has an address for it."""
+    token = _linked.set(linked)
+    try:
+        yield
+    finally:
+        _linked.reset(token)
 
 
 @dataclass(frozen=True)
@@ -51,7 +75,9 @@ class Code:
         return self.words
 
     def __html__(self) -> Markup:
-        return element("code", self.words, self.place)
+        shown = element("code", self.words, self.place)
+        address = _linked.get()(self.words, self.place) if self.place else None
+        return shown if address is None else Markup('<a class="head" href="{}">{}</a>').format(address, shown)
 
     def markdown(self) -> str:
         return as_code(self.words)

@@ -17,6 +17,7 @@ from headway.reports.documents import Documents, RunDocuments
 from headway.reports.failed import failures
 from headway.reports.sections.accuracy import trained_on
 from headway.reports.sections.setup import differing
+from headway.results.doctor import Finding
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.results.study import LengthStudy
@@ -243,12 +244,26 @@ def sureness(documents: Documents) -> Text:
         damaged = any("doctor" in run.damaged for run in documents.runs)
         heard = "the doctor's findings cannot be read" if damaged else "the doctor was not run"
         return text("{}, and {}.", base, heard)
-    study = text("; of the study: {}", findings_tally(documents.together)) if documents.together else ""
     if len(documents.runs) == 1:
-        return text("{}; the doctor: {}{}.", base, findings_tally(examined[0].findings), study)
+        return text("{}; the doctor finds {}.", base, with_study(examined[0].findings, documents.together))
     ill = [run for run in examined if run.errors]
-    if not ill:
-        return text("{}; the doctor finds no error in the runs it examined{}.", base, study)
     more = " and others" if len(ill) > MOST_NAMED else ""
-    names = listed([code(run.name) for run in ill[:MOST_NAMED]])
-    return text("{}; the doctor finds errors in {}{}{}.", base, names, more, study)
+    names = text("errors in {}{}", listed([code(run.name) for run in ill[:MOST_NAMED]]), more)
+    found = [names if ill else text("no error in the runs it examined"), *of_together(documents.together)]
+    return text("{}; the doctor finds {}.", base, join("; ", found))
+
+
+def with_study(findings: Sequence[Finding], together: Sequence[Finding]) -> Text:
+    """What the doctor finds in the one run of a study, and of the study as such: each level is spoken of once."""
+    of_study = of_together(together)
+    first = text("no error") if of_study and not not_fine(findings) else findings_tally(findings)
+    return join("; ", [first, *of_study])
+
+
+def of_together(together: Sequence[Finding]) -> list[Text]:
+    """Errors and warnings that are about the study and not about a run."""
+    return [text("of the study as a whole, {}", findings_tally(together))] if not_fine(together) else []
+
+
+def not_fine(findings: Sequence[Finding]) -> list[Finding]:
+    return [one for one in findings if one.level != "fine"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from matplotlib.figure import Figure as Drawing
 
 from headway.narration.tables import Table
-from headway.narration.text import Text, Words, join
+from headway.narration.text import Linked, Text, Words, join, no_link
 from headway.results.doctor import Finding
 
 
@@ -42,13 +42,16 @@ class Terms:
 class Figure:
     """A drawing, its description for readers who cannot see it, and its file name without a suffix.
 
-    `colours` marks a figure whose colours are values (a heat map), so that a dark page must not invert them.
+    `narrow` draws the same for a page as narrow as a telephone. `run` is the place of the run whose heads it names,
+    such as `runs/0`. A `folded` drawing is closed until a reader opens it.
     """
 
     name: str
     alt: str
     draw: Callable[[], Drawing]
-    colours: bool = False
+    narrow: Callable[[], Drawing] | None = None
+    run: str = ""
+    folded: bool = False
     kind: str = "figure"
 
 
@@ -111,14 +114,37 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """One fact of the first screen: a few letters, what they are, a remark, and the section that says more.
+
+    `state` is fine, warning, error, or empty for a fact that is neither good nor bad.
+    """
+
+    title: str
+    value: Words
+    remark: Words
+    section: str
+    state: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
-    """A whole report: the question, the answer, and its sections."""
+    """A whole report: what was asked, one sentence, four tiles and a figure; then the answer in full and the sections.
+
+    `explorer` is the address of the interactive page of the same runs, where there is one, and `linked` says where a
+    name leads in it.
+    """
 
     title: Words
     name: str
     asked: Words
+    headline: Words
+    tiles: Sequence[Tile]
+    figure: Figure | None
     answer: Sequence[Text]
     sections: Sequence[Section]
+    explorer: str | None = None
+    linked: Linked = no_link
 
 
 def paragraph(*sentences: Iterable[Words | None]) -> list[Block]:

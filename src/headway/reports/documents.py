@@ -59,9 +59,14 @@ class RunDocuments:
     damaged: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def place(self) -> str:
+        """Where the run stands in the documents: `runs/0`."""
+        return place_of(self.name).removesuffix("/name")
+
+    @property
     def anchor(self) -> str:
-        """The run's anchor in the page's links."""
-        return place_of(self.name).removesuffix("/name").replace("/", "-")
+        """A name for the run in the page's own links."""
+        return self.place.replace("/", "-")
 
     def evaluated(self, split: str) -> SplitEvaluation | None:
         return None if self.evaluation is None else self.evaluation.of(split)

@@ -16,22 +16,25 @@ MOST_NAMES = 60
 
 
 @drawing
-def elimination(found: HeadAnalysis) -> Figure:
-    """The whole curve, and above it an enlargement of the first drops, with the limits of 1 and 5 points as lines."""
+def elimination(found: HeadAnalysis, *, narrow: bool = False) -> Figure:
+    """The whole curve, and above it a close-up of what is lost first: lines at 1 and 5 points are the limits."""
     record = found.joint.elimination
     steps = record.steps
     figure = new_figure(
         f"Removing heads one after another: {record.kind} ablation",
         f"order chosen on {record.n_chosen_on:,} examples, accuracy reported on {record.n_reported_on:,} others",
+        narrow=narrow,
     )
-    width = min(max(5.6, 0.29 * len(steps)), 9.0)
+    width = 1.95 if narrow else min(max(5.6, 0.29 * len(steps)), 9.0)
     close, full = figure.subplots(2, 1, sharex=True, height_ratios=[1.75, 1.9], width_ratios=[width])
     for axes in (close, full):
         curves(axes, steps)
     close_up(close, steps, found.joint.removable)
     full.set_ylim(-0.02, 1.02)
-    name_steps(full, steps)
-    figure.legend(handles=close.get_lines()[:3], loc="outside upper left", ncols=3, columnspacing=1.6, handlelength=2.4)
+    name_steps(full, steps, narrow=narrow)
+    beside = 1 if narrow else 3
+    lines = close.get_lines()[:3]
+    figure.legend(handles=lines, loc="outside upper left", ncols=beside, columnspacing=1.6, handlelength=2.4)
     return figure
 
 
@@ -67,11 +70,12 @@ def close_up(axes: Axes, steps: Sequence[Step], removable: Sequence[Removable]) 
     axes.set_ylim(start - 0.085, min(start + 0.015, 1.005))
 
 
-def name_steps(axes: Axes, steps: Sequence[Step]) -> None:
-    """Heads left at each step, and the name of the removed head if all fit."""
-    every = 1 + len(steps) // (MOST_NAMES if len(steps) <= 100 else MOST_NAMES // 2)  # three digits are wider
+def name_steps(axes: Axes, steps: Sequence[Step], *, narrow: bool = False) -> None:
+    """Heads left below each step, and the name of the head that was removed for it where all have room."""
+    most = 13 if narrow else MOST_NAMES if len(steps) <= 100 else MOST_NAMES // 2  # three digits are wider
+    every = 1 + len(steps) // most
     axes.set_xticks(range(0, len(steps), every), [str(step.left) for step in steps[::every]])
-    if len(steps) > MOST_NAMES:
+    if narrow or len(steps) > MOST_NAMES:
         axes.set_xlabel("heads left")
         return
     names = axes.secondary_xaxis("bottom")

@@ -33,10 +33,11 @@ ROW = 0.19
 
 
 @drawing
-def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
+def importance(found: HeadAnalysis, kind_of_ablation: str = "zero", *, narrow: bool = False) -> Figure:
     """Bars of the drop without each head, largest first within its kind; whiskers are the 95 % intervals.
 
-    Beside the drop is the change of the right answer's margin, if the document has it.
+    A bar has the colour of the head's verdict over all kinds of ablation, which is the one of the text. Beside the drop
+    stands the change of the right answer's margin, where the document has it.
     """
     drops = drops_of(found, kind_of_ablation)
     groups = grouped(found, {name: drop.drop for name, drop in drops.items()})
@@ -45,28 +46,37 @@ def importance(found: HeadAnalysis, kind_of_ablation: str = "zero") -> Figure:
         f"What is lost without each head: {kind_of_ablation} ablation",
         f"from {percent(baseline.accuracy)} right of {baseline.n:,} examples of {where_from(found)}",
         f"whiskers are 95 % intervals{own_margin(baseline)}",
+        narrow=narrow,
     )
-    ((*panels,),) = rows_of_heads(figure, groups, [4.3])
+    ((*panels,),) = rows_of_heads(figure, groups, [1.25 if narrow else 4.3])
     rows = [[drops[name] for name in names] for names in groups.values()]
-    for axes, some in zip(panels, rows, strict=True):
-        drop_bars(axes, some, drop_limits(drops.values()))
-    for limit, text in ((1, "1 point"), (10, "10 points")):
+    verdicts = [[found.verdicts[name] for name in names] for names in groups.values()]
+    for axes, some, own in zip(panels, rows, verdicts, strict=True):
+        drop_bars(axes, some, own, drop_limits(drops.values()))
+    for limit, text in ((1, "1" if narrow else "1 point"), (10, "10" if narrow else "10 points")):
         note(panels[0], text, (limit, 1), (0, 3), panels[0].get_xaxis_transform(), ha="center")
-    margins = any(drop.margin_change is not None for drop in drops.values())
+    margins = not narrow and any(drop.margin_change is not None for drop in drops.values())
     write_columns(
         panels,
         [[points(drop.drop) for drop in some] for some in rows],
-        [[between(drop.interval) for drop in some] for some in rows],
+        *([] if narrow else [[[between(drop.interval) for drop in some] for some in rows]]),
         *([[[points(drop.margin_change or 0.0) for drop in some] for some in rows]] if margins else []),
         *([[[between(drop.margin_change_interval) for drop in some] for some in rows]] if margins else []),
-        [[drop.verdict for drop in some] for some in rows],
+        *([] if narrow else [verdicts]),
         names=["drop", "", "margin"] if margins else [],
     )
-    panels[-1].set_xlabel("drop in points (linear up to 1, logarithmic beyond)")
-    verdicts = [drop.verdict for drop in drops.values()]
-    faces = VERDICTS | {verdict: OTHER_VERDICT for verdict in verdicts if verdict not in VERDICTS}
-    count_legend(figure, faces, verdicts, f"verdicts by {kind_of_ablation} ablation alone")
+    panels[-1].set_xlabel("drop in points" if narrow else "drop in points (linear up to 1, logarithmic beyond)")
+    verdict_legend(figure, found)
     return figure
+
+
+def verdict_legend(figure: Figure, found: HeadAnalysis) -> None:
+    """How many heads have each verdict, over all kinds of ablation: the counts of the text."""
+    verdicts = list(found.verdicts.values())
+    faces = VERDICTS | {verdict: OTHER_VERDICT for verdict in verdicts if verdict not in VERDICTS}
+    kinds = dict.fromkeys(kind for head in found.heads for kind in head.ablation)
+    title = f"verdicts over {', '.join(kinds)} ablation" if len(kinds) > 1 else ""
+    count_legend(figure, faces, verdicts, title)
 
 
 def own_margin(baseline: Baseline) -> str:
@@ -123,8 +133,8 @@ def drop_limits(drops: Iterable[Drop]) -> tuple[float, float]:
     return min(-0.15, min(ends) * 1.25), max(14.0, max(ends) * 1.1)
 
 
-def drop_bars(axes: Axes, drops: Sequence[Drop], limits: tuple[float, float]) -> None:
-    """Bars and whiskers, linear within 1 point and logarithmic outside, so that 0.02 and 99 points are both visible."""
+def drop_bars(axes: Axes, drops: Sequence[Drop], verdicts: Sequence[str], limits: tuple[float, float]) -> None:
+    """Bars and whiskers, linear within 1 point and logarithmic outside: 0.02 and 99 points are both seen."""
     axes.set_xscale("symlog", linthresh=1, linscale=1)
     axes.set_xlim(*limits)
     axes.xaxis.set_major_locator(FixedLocator([one for one in (-100, -10, -1, 0, 1, 10, 100) if limits[0] <= one]))
@@ -132,8 +142,8 @@ def drop_bars(axes: Axes, drops: Sequence[Drop], limits: tuple[float, float]) ->
     axes.axvline(0, color=GREY, linewidth=0.6, zorder=0)
     for limit in (1, 10):
         axes.axvline(limit, color=GREY, linewidth=0.8, linestyle=DASHED, zorder=0)
-    for row, drop in enumerate(drops):
-        axes.barh(row, drop.drop, height=0.68, **patch(VERDICTS.get(drop.verdict, OTHER_VERDICT)))
+    for row, (drop, verdict) in enumerate(zip(drops, verdicts, strict=True)):
+        axes.barh(row, drop.drop, height=0.68, **patch(VERDICTS.get(verdict, OTHER_VERDICT)))
     whiskers(axes, range(len(drops)), [drop.interval for drop in drops])
 
 

@@ -9,6 +9,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from headway.errors import InputError, suggestion
+from headway.narration.method import METHOD
+from headway.narration.numbers import percent
 from headway.reports.panels import (
     colour_bar,
     drawing,
@@ -32,19 +34,23 @@ SIGNS = {"carry alone": "●", "carry and digits": "○", "unspecific": "×", "u
 
 
 @drawing
-def interventions(found: HeadAnalysis, about: str) -> Figure:
-    """Flip rate of every head in every contrast about one property, grouped by site, with the rate in each cell.
+def interventions(found: HeadAnalysis, about: str, *, moving: bool = False) -> Figure:
+    """Flip rate of every head in every contrast about one thing, grouped by site, the rate written in each cell.
 
-    If the contrasts have controls, a sign in each cell shows what the patch is shown to flip.
+    Where the contrasts have controls, a sign in each cell says what the patch is shown to move. With `moving`, rows
+    are left out that surely move nothing: whose every interval ends below the limit of a finding.
     """
     contrasts = contrasts_about(found, about)
-    sites = rows_by_site(found, contrasts)
+    every = rows_by_site(found, contrasts)
+    sites = rows_that_move(every, contrasts) if moving else every
+    left_out = sum(map(len, every)) - sum(map(len, sites))
     narrow = len(contrasts) > MOST_INTERVALS
     keys = [f"{SIGNS[one]} {one}".replace(" ", "\N{NO-BREAK SPACE}") for one in signs_in(contrasts)]
     figure = new_figure(
         f"Interventions on the {about}",
         "share of pairs whose answer becomes the source's" + ("" if narrow else ", with 95 % intervals"),
         f"against sources with the same {about}: {'  '.join(keys)}" if keys else "",
+        f"not shown: {left_out} rows that surely stay under {percent(METHOD.moves_above)}" if left_out else "",
     )
     cell = (0.55 if narrow else 0.98) + (0.12 if keys else 0.0)
     heights = [ROW * len(rows) for rows in sites]
@@ -77,6 +83,16 @@ def rows_by_site(found: HeadAnalysis, contrasts: Sequence[Contrast]) -> list[lis
         groups.setdefault(site if site in site_of.values() else "", []).append(name)
     larger = groups.pop("", [])
     return [*groups.values(), larger] if larger else list(groups.values())
+
+
+def rows_that_move(sites: Sequence[Sequence[str]], contrasts: Sequence[Contrast]) -> list[list[str]]:
+    """The rows whose interval reaches the limit of a finding in some contrast; all of them where none does."""
+    cells = {who: [contrast.row(who) for contrast in contrasts] for rows in sites for who in rows}
+    moving = {
+        who: any(one is not None and one.interval[1] > METHOD.moves_above for one in row) for who, row in cells.items()
+    }
+    kept = [[who for who in rows if moving[who]] for rows in sites]
+    return [rows for rows in kept if rows] or [list(rows) for rows in sites]
 
 
 def row_name(found: HeadAnalysis, who: str) -> str:

@@ -2,7 +2,8 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,19 @@ import jinja2
 import matplotlib
 from markupsafe import Markup
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure as Drawing
 
-from headway.narration.text import code, html, quote
+from headway.narration.text import code, html, linking, quote
 from headway.reports.blocks import Block, Figure, HeatMaps, Report, Section
+from headway.reports.inline_svg import inline_svg
 from headway.self_contained_html import policy, script_json
 
 LARGEST = 6_000_000
 """Largest size of a page in bytes; figures that do not fit stay in files beside it."""
 FOR_MAPS = 1_500_000
-"""Bytes for heat maps: every run's first example, then its second, until they are used up."""
-LARGEST_SVG = 250_000
-"""Size in bytes from which a drawing is embedded as PNG instead of SVG."""
+"""Bytes of the heat maps: every run's first example, then its second, as far as they fit."""
+LARGEST_SVG = 600_000
+"""Bytes of a file from which on a drawing is put in as a picture of pixels; inside the page it takes about half."""
 PIXELS_PER_INCH = 105
 """Display size of a drawing."""
 SHADES = 64
@@ -30,12 +33,25 @@ LONGEST_TABLE = 40
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A drawing in the page; an empty source means that it was left out for its size."""
+class Drawn:
+    """A drawing as the text of an SVG, and how large it is shown."""
 
-    source: str
+    svg: str
+    pixels: tuple[int, int]
+
+    @classmethod
+    def of(cls, drawing: Drawing, svg: str) -> "Drawn":
+        width, height = drawing.get_size_inches().tolist()
+        return cls(svg, (round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH)))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure inside the page, wide and where there is one narrow; without a drawing it was left out for its size."""
+
+    drawing: Markup
     width: int
-    height: int
+    narrow: Markup = field(default_factory=Markup)
 
 
 def blocks_of(sections: Sequence[Section]) -> Iterator[Block]:
@@ -46,8 +62,9 @@ def blocks_of(sections: Sequence[Section]) -> Iterator[Block]:
 
 
 def figures_of(report: Report) -> list[Figure]:
-    """The figures of the page; heat maps are drawn by its script."""
-    return [block for block in blocks_of(report.sections) if isinstance(block, Figure)]
+    """The figures that the page shows; heat maps are drawn by its script."""
+    first = [] if report.figure is None else [report.figure]
+    return [*first, *(block for block in blocks_of(report.sections) if isinstance(block, Figure))]
 
 
 def stills_of(report: Report) -> list[Figure]:
@@ -55,30 +72,40 @@ def stills_of(report: Report) -> list[Figure]:
     return [still for block in blocks_of(report.sections) if isinstance(block, HeatMaps) for still in block.still]
 
 
-def without_sources(sizes: Mapping[str, tuple[float, float]]) -> dict[str, Picture]:
-    """The pictures without sources, by their sizes in inches."""
-    return {
-        name: Picture("", round(width * PIXELS_PER_INCH), round(height * PIXELS_PER_INCH))
-        for name, (width, height) in sizes.items()
-    }
+def without_drawings(report: Report) -> dict[str, Picture]:
+    """Places of figures in the page."""
+    return {figure.name: Picture(Markup(""), 0) for figure in figures_of(report)}
 
 
-def pictures(report: Report, sizes: Mapping[str, tuple[float, float]], folder: Path) -> dict[str, Picture]:
-    """The drawings of a folder as image sources, as many as fit beside the report's text."""
-    found = without_sources(sizes)
+def pictures(
+    report: Report, drawn: Mapping[str, Drawn], narrow: Mapping[str, Drawn], folder: Path
+) -> dict[str, Picture]:
+    """The figures as elements of the page, as many as fit beside its text; very many shapes as a picture of pixels."""
+    found = without_drawings(report)
     left = LARGEST - len(render(report, found).encode())
-    for name, place in found.items():
-        source = as_source(folder / f"{name}.svg", folder / f"{name}.png")
-        if len(source) <= left:
-            left -= len(source)
-            found[name] = replace(place, source=source)
+    for index, figure in enumerate(figures_of(report)):
+        link = partial(link_of, report, figure) if figure.run else None
+        wide = drawn[figure.name]
+        if len(wide.svg) > LARGEST_SVG:
+            shown = in_pixels(folder / f"{figure.name}.png", wide, figure.alt)
+        else:
+            shown = inline_svg(wide.svg, figure.alt, f"f{index}-", wide.pixels, link)
+        small = narrow.get(figure.name)
+        more = Markup("") if small is None else inline_svg(small.svg, figure.alt, f"f{index}n-", small.pixels, link)
+        if len(shown) + len(more) <= left:
+            left -= len(shown) + len(more)
+            found[figure.name] = Picture(shown, wide.pixels[0], more)
     return found
 
 
-def as_source(svg: Path, png: Path) -> str:
-    small = svg.stat().st_size <= LARGEST_SVG
-    kind, path = ("svg+xml", svg) if small else ("png", png)
-    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+def link_of(report: Report, figure: Figure, words: str) -> str | None:
+    """Where a text of a figure leads: only names of heads lead anywhere."""
+    return report.linked(words, f"{figure.run}/heads/")
+
+
+def in_pixels(path: Path, drawn: Drawn, alt: str) -> Markup:
+    source = f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return Markup('<img src="{}" width="{}" height="{}" alt="{}">').format(source, *drawn.pixels, alt)
 
 
 def render(report: Report, drawn: Mapping[str, Picture]) -> str:
@@ -92,17 +119,18 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
     template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
     maps = [block for block in blocks_of(report.sections) if isinstance(block, HeatMaps)]
     data = data_of(maps)
-    text = template.render(
-        report=report,
-        pictures=drawn,
-        maps=maps,
-        fits=[bool(run["examples"]) for run in data],
-        longest_table=LONGEST_TABLE,
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(script_json({"scale": shades(), "runs": data})),
-        policy=policy(style, [script]),
-    )
+    with linking(report.linked):
+        text = template.render(
+            report=report,
+            pictures=drawn,
+            maps=maps,
+            fits=[bool(run["examples"]) for run in data],
+            longest_table=LONGEST_TABLE,
+            style=Markup(style),
+            script=Markup(script),
+            data=Markup(script_json({"scale": shades(), "runs": data})),
+            policy=policy(style, [script]),
+        )
     return text.lstrip() + "\n"
 
 

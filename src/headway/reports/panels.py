@@ -21,11 +21,13 @@ from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import Bbox
 
 from headway.narration.numbers import short_percent
-from headway.reports.style import GREY, INK, PALE, SHADE, SMALL, TITLE, style
+from headway.reports.style import GREY, INK, ON_DARK, ON_LIGHT, PALE, SHADE, SMALL, TITLE, style
 
 P = ParamSpec("P")
 EDGE, BETWEEN, NARROWEST = 0.12, 0.05, 4.6
-"""Margins around the figure and around each panel, and the smallest width of a figure, in inches."""
+"""Inches left free around everything and around each panel, and the least width of a figure that is not narrow."""
+NARROW = "narrow"
+"""The label of a figure for a page as narrow as a telephone."""
 MOST_SHAPES = 1_500
 """Largest number of cells for which a heat map in an SVG consists of shapes; a larger one is rasterized."""
 
@@ -46,10 +48,11 @@ def drawing(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def new_figure(title: str, *remarks: str) -> Figure:
-    """A figure with a heading and no panels; the ratios of its grid are panel sizes in inches."""
+def new_figure(title: str, *remarks: str, narrow: bool = False) -> Figure:
+    """A figure with a heading and no panels; their grid gives their sizes in inches, as its ratios."""
     figure = Figure(layout=ConstrainedLayoutEngine(w_pad=BETWEEN, h_pad=1.2 * BETWEEN, wspace=0, hspace=0))
-    FigureCanvasAgg(figure)  # keeps the renderer that measures text, which is otherwise made for every text
+    figure.set_label(NARROW if narrow else "")
+    FigureCanvasAgg(figure)  # keeps what measures text; without it that is made anew for every text
     figure.text(0, 0, title, size=TITLE, weight="bold", va="top")
     figure.text(0, 0, "; ".join(filter(None, remarks)), color=GREY, va="top", linespacing=1.3)
     return figure
@@ -93,8 +96,9 @@ def frame(figure: Figure, content: np.ndarray) -> tuple[float, float, float, flo
     """Resize the figure to its content (in inches) and heading; returns the rectangle of the content."""
     loose = [text for axes in figure.axes for text in axes.texts if not text.get_in_layout()]
     needed = [inches(legend)[0] for legend in figure.legends]
-    needed += [text.get_window_extent().x1 / figure.dpi for text in loose]  # these are in the first column
-    width = max(content[0], NARROWEST, *needed) + 2 * EDGE
+    needed += [text.get_window_extent().x1 / figure.dpi for text in loose]  # these stand in the first column
+    least = 0.0 if figure.get_label() == NARROW else NARROWEST
+    width = max(content[0], least, *needed) + 2 * EDGE
     heading = [text for text in figure.texts[:2] if text.get_text()]
     heights = [fold(text, width - 2 * EDGE) + 0.06 for text in heading]
     width, height = round(width, 3), round(content[1] + sum(heights) + BETWEEN + 2 * EDGE, 3)
@@ -250,7 +254,10 @@ def count_legend(figure: Figure, faces: dict[str, tuple[str, str]], found: Seque
     handles = [
         Patch(**patch(face, label=f"{name} ({found.count(name)})")) for name, face in faces.items() if name in found
     ]
-    legend = figure.legend(handles=handles, loc="outside lower left", ncols=min(4, len(handles)), columnspacing=1.4)
+    beside = 2 if figure.get_label() == NARROW else 4
+    legend = figure.legend(
+        handles=handles, loc="outside lower left", ncols=min(beside, len(handles)), columnspacing=1.4
+    )
     legend.set_title(title, prop=FontProperties(size=SMALL))
     legend.set_alignment("left")
 
@@ -264,7 +271,7 @@ def share_scale() -> ScalarMappable:
 
 
 def colour_scale(low: float, high: float, colours: str = "viridis") -> ScalarMappable:
-    return ScalarMappable(Normalize(low, high), matplotlib.colormaps[colours].with_extremes(bad="white"))
+    return ScalarMappable(Normalize(low, high), matplotlib.colormaps[colours].with_extremes(bad=(1, 1, 1, 0)))
 
 
 def heat_map(axes: Axes, values: Any, scale: ScalarMappable, gap: float = 0.8, percents: bool = False) -> None:
@@ -298,7 +305,7 @@ def write_cell(axes: Axes, row: int, column: int, text: str, ink: str, across: f
 def ink_on(scale: ScalarMappable, value: float | None) -> str:
     """Dark text on light cells, light text on dark cells."""
     red, green, blue, _ = (1, 1, 1, 1) if value is None else scale.to_rgba(np.asarray([value]))[0]
-    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+    return ON_LIGHT if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else ON_DARK
 
 
 def colour_bar(panels: Sequence[Axes], scale: ScalarMappable, label: str = "", height: float = 1.4, **how: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ Document = Mapping[str, Any]
 
 KINDS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 INK, GREY, PALE, SHADE, BLUE, RED = "#222222", "#6b6b6b", "#d9d9d9", "#eeeeee", "#0072b2", "#d55e00"
-"""`SHADE` is the background of training lengths."""
+"""`SHADE` lies behind the lengths that training saw. A dark page has colours of its own in place of these."""
+ON_LIGHT, ON_DARK = "#1c1c1c", "#fcfcfc"
+"""Letters on the cells of a heat map, whose colours stay in a dark page."""
 TITLE, LABEL, SMALL = 10.0, 7.5, 6.5
 """Font sizes in points: the heading, labels, and remarks."""
 DASHED, DOTTED = (0, (4, 2)), (0, (1, 1.5))
@@ -106,6 +109,13 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         for path, (ending, metadata) in zip(paths, METADATA.items(), strict=True):
             figure.savefig(path, format=ending, metadata=metadata)
     return paths
+
+
+def svg_of(figure: Figure) -> str:
+    """The same as the text of an SVG, without a file."""
+    with style(), StringIO() as text:
+        figure.savefig(text, format="svg", metadata=METADATA["svg"])
+        return text.getvalue()
 
 
 def set_style(index: int) -> dict[str, Any]:

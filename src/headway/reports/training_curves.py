@@ -15,10 +15,13 @@ MOST_POINTS = 400
 
 
 @drawing
-def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]]) -> Figure:
-    """Left: the loss, thin in training and thick in validation. Right: validation accuracy."""
-    figure = new_figure("Training", "thin: each training batch · thick: validation")
-    loss, right = figure.subplots(1, 2, width_ratios=[3.1, 3.1], height_ratios=[1.7])
+def training_curves(names: Sequence[str], metrics: Sequence[Mapping[str, Any]], *, narrow: bool = False) -> Figure:
+    """Left the loss, thin in training and thick in validation; right the accuracy in validation."""
+    figure = new_figure("Training", "thin: each training batch · thick: validation", narrow=narrow)
+    if narrow:
+        loss, right = figure.subplots(2, 1, width_ratios=[2.4], height_ratios=[1.4, 1.4])
+    else:
+        loss, right = figure.subplots(1, 2, width_ratios=[3.1, 3.1], height_ratios=[1.7])
     lines = []
     for index, one in enumerate(metrics):
         look = {**set_style(index), "marker": "", "linewidth": 1.3}

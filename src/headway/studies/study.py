@@ -94,8 +94,8 @@ def study(
         summary = work.keep("lengths", lengths)
         attacks = attacks_of(work, lengths)
     heads, health = work.heads(), work.doctor()
+    page = work.explore([one.run for one in heads.runs])  # before the report, which links to it
     written = work.report(lengths if figures else None)
-    page = work.explore([one.run for one in heads.runs])
     return StudyResult(
         directory=directory.path,
         summary=summary,

@@ -34,7 +34,7 @@ def stages_of(study: Study) -> list[str]:
     measured = "evaluate" if study.measured == "accuracy" else "lengths"
     why = ["why"] if study.measured == "lengths" and study.mechanism != "none" else []
     attack = ["attack"] if study.measured == "lengths" and study.attack else []
-    return ["train", f"{measured} and heads", *why, *attack, "doctor", "report", "explorer"]
+    return ["train", f"{measured} and heads", *why, *attack, "doctor", "explorer", "report"]
 
 
 @dataclass
@@ -231,7 +231,13 @@ class Work:
             try:
                 if not runs:
                     return None
-                return explore(*runs, out=self.directory.explorer, force=True, progress=self.progress).page
+                return explore(
+                    *runs,
+                    out=self.directory.explorer,
+                    force=True,
+                    report=self.directory.report.page.name,
+                    progress=self.progress,
+                ).page
             except Exception as problem:
                 self.note_failure("the explorer", in_one_line(problem))
         return None

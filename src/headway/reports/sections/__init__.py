@@ -21,14 +21,14 @@ from headway.reports.sections import (
 
 Write = Callable[[Documents], Section | None]
 SECTIONS: tuple[Write, ...] = (
+    heads.section,
+    lengths.section,
+    accuracy.section,
+    evidence.section,
+    seeds.section,
     doctor.section,
     setup.section,
     training.section,
-    accuracy.section,
-    heads.section,
-    lengths.section,
-    evidence.section,
-    seeds.section,
     methods.section,
     provenance.section,
 )

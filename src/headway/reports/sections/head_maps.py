@@ -30,7 +30,7 @@ def heat_maps(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> H
     examples = [(example_name(found, example), maps_of(found, example)) for example in chosen]
     first = chosen[0]
     name = figure_name(documents, run, "heads-mean" if first is None else f"heads-example-{first}")
-    return HeatMaps(run.name, examples, [Figure(name, ALT, partial(head_sheet, found, first), colours=True)])
+    return HeatMaps(run.name, examples, [Figure(name, ALT, partial(head_sheet, found, first))])
 
 
 def maps_of(found: HeadAnalysis, example: int | None) -> list[HeatMap]:

@@ -22,10 +22,12 @@ def together(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> li
     blocks = paragraph(*map(removable, rows))
     if found.joint.elimination.steps:
         name = figure_name(documents, run, "elimination")
-        blocks.append(Figure(name, ELIMINATION, partial(elimination, found)))
+        drawn = partial(elimination, found)
+        blocks.append(Figure(name, ELIMINATION, drawn, narrow=partial(drawn, narrow=True), run=run.place))
     blocks += paragraph([sufficient(found.joint), redundant_pairs(found.joint.pairs)])
     if found.joint.shapley:
-        blocks.append(Figure(figure_name(documents, run, "shapley"), SHAPLEY, partial(shapley, found)))
+        name = figure_name(documents, run, "shapley")
+        blocks.append(Figure(name, SHAPLEY, partial(shapley, found), run=run.place, folded=True))
     return blocks
 
 
@@ -39,5 +41,6 @@ def brings(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list
     for about in found.interventions.subjects:
         alt = f"How often patching a head's output from another example flips the answer ({about})."
         name = figure_name(documents, run, f"interventions-{about}")
-        blocks.append(Figure(name, alt, partial(interventions, found, about), colours=True))
+        draw = partial(interventions, found, about, moving=True)
+        blocks.append(Figure(name, alt, draw, run=run.place, folded=about != found.interventions.subjects[0]))
     return blocks

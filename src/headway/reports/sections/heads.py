@@ -57,7 +57,8 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
     if kind is not None:
         alt = f"Bars of the accuracy lost without each head ({kind} ablation), with intervals, by kind of attention."
         name = figure_name(documents, run, f"importance-{kind}")
-        blocks.append(Figure(name, alt, partial(importance, found, kind)))
+        draw = partial(importance, found, kind)
+        blocks.append(Figure(name, alt, draw, narrow=partial(draw, narrow=True), run=run.place))
         blocks += losses(documents, run, found, kind)
         blocks.append(ablation_table(found))
     parts = [
@@ -78,7 +79,8 @@ def further(documents: Documents, run: RunDocuments, name: str, part: Finding) -
     blocks = paragraph(cast(list[Words], list(part.sentences())))
     if shown := part.figure():
         alt = f"Bars with intervals, in {shown.unit}: {shown.title}."
-        blocks.append(Figure(figure_name(documents, run, name), alt, partial(bars, shown)))
+        drawn = Figure(figure_name(documents, run, name), alt, partial(bars, shown), run=run.place, folded=True)
+        blocks.append(drawn)
     return blocks
 
 
@@ -87,7 +89,8 @@ def losses(documents: Documents, run: RunDocuments, found: HeadAnalysis, kind: s
     if not has_losses(found, kind):
         return []
     alt = f"Bars of the change of the mean loss in per cent without each head ({kind} ablation), largest first."
-    figure = Figure(figure_name(documents, run, f"loss-{kind}"), alt, partial(loss_changes, found, kind))
+    name = figure_name(documents, run, f"loss-{kind}")
+    figure = Figure(name, alt, partial(loss_changes, found, kind), run=run.place, folded=True)
     return [*paragraph(told(lambda: by_loss(found, kind)) if run.unlearned is None else []), figure]
 
 

@@ -1,6 +1,6 @@
 """The section on length generalization, and the mechanism of failures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from headway.narration.lengths import constant, held, mastery_table, measured, table_of_cells, table_of_runs
@@ -8,7 +8,8 @@ from headway.narration.tables import Table
 from headway.narration.text import Words, code, quote, text
 from headway.reports.blocks import Block, Figure, Listing, Section, paragraph
 from headway.reports.documents import Documents, RunDocuments
-from headway.reports.length_groups import groups_of
+from headway.reports.length_groups import Group, groups_of
+from headway.reports.length_overview import overview_of_lengths
 from headway.reports.lengths import length_figures
 from headway.reports.mechanism import draw_mechanism
 from headway.reports.sections.accuracy import figure_name
@@ -29,18 +30,6 @@ ALT = {
     "mechanism": "What changes in each head as sequences grow.",
 }
 OTHER = "Accuracy by what makes an example hard."
-COLOURED = (
-    "lengths-map",
-    "lengths-gap",
-    "lengths-longest-ripple",
-    "lengths-longest-unstarted-ripple",
-    "lengths-longest-chain",
-    "positions-table",
-    "mechanism",
-)
-"""Figures whose colours are values."""
-
-Measured = Sequence[tuple[RunDocuments, Lengths]]
 
 
 def section(documents: Documents) -> Section | None:
@@ -56,7 +45,7 @@ def section(documents: Documents) -> Section | None:
         tables += [table_of_cells(documents.cells, name), table_of_runs(named, name)]
     blocks += [table for table in tables if table is not None]
     parts = [mechanism(documents, run, found) for run, found in runs if found.mechanism is not None]
-    return Section("lengths", "Past the training lengths", [*blocks, *figures(documents, runs)], parts)
+    return Section("lengths", "Past the training lengths", [*blocks, *figures(documents)], parts)
 
 
 def sentences(run: RunDocuments, found: Lengths) -> Iterable[Words | None]:
@@ -69,18 +58,26 @@ def sentences(run: RunDocuments, found: Lengths) -> Iterable[Words | None]:
     ]
 
 
-def figures(documents: Documents, runs: Measured) -> list[Block]:
-    """All figures of lengths; the runs of one cell of a study form a group."""
+def groups(documents: Documents) -> list[Group]:
+    """All runs; those of one cell of a study are one group."""
+    runs = documents.with_lengths
     cells = {run.name: (cell.cell, run.mastery) for cell in documents.cells for run in cell.runs}
     known = [cells.get(run.name, (None, None)) for run, _ in runs]
     judged = [MeasuredRun.of(found, one[1]) for (_, found), one in zip(runs, known, strict=True)]
     names = [name for name, _ in known if name is not None]
-    groups = groups_of(judged, names if len(names) == len(runs) else None)
-    return [
-        Figure(name, alt_of(name), draw, colours=name.startswith(COLOURED))
-        for name, draw in length_figures(groups)
-        if not name.startswith("mechanism")
-    ]
+    return groups_of(judged, names if len(names) == len(runs) else None)
+
+
+def leading_figure(documents: Documents) -> Figure:
+    """The figure of the first screen."""
+    draw = partial(overview_of_lengths, groups(documents))
+    return Figure("overview", ALT["lengths-curves"], draw, narrow=partial(draw, narrow=True))
+
+
+def figures(documents: Documents) -> list[Block]:
+    """Every figure of lengths, of all runs at once; those after the first are closed."""
+    named = [one for one in length_figures(groups(documents)) if not one[0].startswith("mechanism")]
+    return [Figure(name, alt_of(name), draw, folded=place > 0) for place, (name, draw) in enumerate(named)]
 
 
 def alt_of(name: str) -> str:
@@ -91,6 +88,6 @@ def mechanism(documents: Documents, run: RunDocuments, found: Lengths) -> Sectio
     """The mechanism of a run's failure, in sentences."""
     assert found.mechanism is not None
     name = figure_name(documents, run, "mechanism")
-    drawn = Figure(name, ALT["mechanism"], partial(draw_mechanism, found.mechanism), colours=True)
+    drawn = Figure(name, ALT["mechanism"], partial(draw_mechanism, found.mechanism), run=run.place)
     title = text("Heads against length: {}", code(run.name))
     return Section(f"mechanism-{run.anchor}", title, [Listing([quote(one) for one in found.mechanism.words]), drawn])

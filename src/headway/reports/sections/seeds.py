@@ -54,7 +54,8 @@ def table(documents: Documents) -> Table:
         ]
         for place, run in enumerate(documents.runs)
     ]
-    return Table("Every run", [*words("run"), *map(Column, there)], rows)
+    columns = [Column(title, detail=title in DETAILS) for title in there]
+    return Table("Every run", [*words("run"), *columns], rows)
 
 
 def evaluated(write: Callable[[SplitEvaluation], Words]) -> Write:
@@ -79,6 +80,8 @@ def level(name: str) -> Write:
     return lambda run: None if run.doctor is None else count(run.findings, "level", name)
 
 
+DETAILS = ("seed", "examples", "their cost on other examples", "cost together of all heads under the limit alone")
+"""Columns that are shown when a reader asks for all."""
 COLUMNS: dict[str, Write] = {
     "seed": lambda run: number(run.config["seed"]) if "seed" in run.config else None,
     "examples": evaluated(lambda found: number(found.n)),

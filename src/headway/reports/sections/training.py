@@ -21,7 +21,7 @@ def section(documents: Documents) -> Section | None:
         return None
     blocks: list[Block] = paragraph(sentences(runs[0])) if len(runs) == 1 else [table(runs)]
     draw = partial(training_curves, [run.name for run in runs], [run.metrics for run in runs])
-    return Section("training", "Training", [*blocks, Figure("training", ALT, draw)])
+    return Section("training", "Training", [*blocks, Figure("training", ALT, draw, narrow=partial(draw, narrow=True))])
 
 
 def sentences(run: RunDocuments) -> list[Text]:

@@ -7,7 +7,7 @@
   theme.addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : systemIsDark();
     root.dataset.theme = dark ? "light" : "dark";
-    theme.setAttribute("aria-label", "Colours: " + root.dataset.theme);
+    theme.setAttribute("aria-pressed", String(root.dataset.theme === "dark"));
     viewers.forEach((viewer) => viewer.draw());
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => viewers.forEach((viewer) => viewer.draw()));
@@ -42,6 +42,42 @@
       body.append(...there.map((one) => one.row), ...rows.filter((one) => one.key === null).map((one) => one.row));
     });
   });
+
+  // Short tables: rows that say little and further columns are shown when a reader asks for them.
+  root.classList.add("scripted");
+  document.querySelectorAll(".more .whole").forEach((button) => {
+    button.addEventListener("click", () => {
+      const short = button.closest("figure").querySelector("table").classList.toggle("short");
+      button.setAttribute("aria-expanded", String(!short));
+      button.textContent = short ? "Show all rows and columns" : "Show less";
+      cues();
+    });
+  });
+
+  // What is wider than its place says so, in words and by a shadow on the side where there is more.
+  const cue = (place) => {
+    const hidden = place.scrollWidth - place.clientWidth;
+    const said = place.nextElementSibling?.classList.contains("cue") ? place.nextElementSibling : null;
+    if (hidden < 2) {
+      delete place.dataset.more;
+      said?.remove();
+      return;
+    }
+    const [left, right] = [place.scrollLeft > 1, place.scrollLeft < hidden - 1];
+    place.dataset.more = left && right ? "both" : left ? "left" : "right";
+    place.tabIndex = 0;
+    if (said) return;
+    const words = document.createElement("p");
+    words.className = "cue";
+    words.textContent = "Scroll sideways for the rest →";
+    place.after(words);
+  };
+  const places = [...document.querySelectorAll(".scroll")];
+  const cues = () => places.forEach(cue);
+  places.forEach((place) => place.addEventListener("scroll", () => cue(place), { passive: true }));
+  document.querySelectorAll("details").forEach((one) => one.addEventListener("toggle", cues));
+  window.addEventListener("resize", cues);
+  cues();
 
   // Heat maps.
   const { scale, runs } = JSON.parse(document.getElementById("maps").textContent);
