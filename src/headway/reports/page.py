@@ -24,7 +24,7 @@ LARGEST = 6_000_000
 FOR_MAPS = 1_500_000
 """Bytes of the heat maps: every run's first example, then its second, as far as they fit."""
 LARGEST_SVG = 600_000
-"""Bytes of a file from which on a drawing is put in as a picture of pixels; inside the page it takes about half."""
+"""Size in bytes from which a drawing is embedded as PNG instead of SVG; inside the page an SVG takes about half."""
 PIXELS_PER_INCH = 105
 """Display size of a drawing."""
 SHADES = 64
