@@ -188,8 +188,8 @@ def _read(kind: Hint, value: Any, where: str) -> Any:
         return value
     if origin is tuple:
         return _read_tuple(kind, value, where)
-    if origin is list:
-        return list(_read_tuple(tuple[inner[0], ...], value, where))
+    if origin is list and isinstance(value, list):
+        return [_read(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value)]
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             _refuse(kind, value, where)
@@ -199,7 +199,7 @@ def _read(kind: Hint, value: Any, where: str) -> Any:
         }
     if kind is float and is_number(value):
         return float(value)
-    if kind is float or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if origin is list or kind is float or not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         _refuse(kind, value, where)
     return value
 
