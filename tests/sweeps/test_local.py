@@ -143,7 +143,7 @@ def test_kills_of_workers_that_start_are_forgiven_more_often(tmp_path: Path, mon
     broken.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(broken))
     plan = plan_grid(write_recipe(tmp_path), [], [], [0])
-    with pytest.raises(RunStopped, match=r"20 workers ended .* the last: its worker was ended by SIGKILL"):
+    with pytest.raises(RunStopped, match=r"20 workers in a row ended .* the last: its worker was ended by SIGKILL"):
         run_sweep(plan, SweepDirectory(tmp_path / "sweep"), LocalExecutor(1, HOW))
     assert (tmp_path / "starts").read_text().count("x") == 20
 
