@@ -150,7 +150,7 @@ def test_weights_inside_fused_attention_are_those_of_the_softmax() -> None:
 
 
 def test_an_edit_in_a_place_that_is_no_output_projection_is_refused() -> None:
-    with pytest.raises(InstrumentError, match=r"did not fire"):
+    with pytest.raises(InstrumentError, match=r"never calls the output projection of enc0.self \(layers.0.attn.W_o\)"):
         hw.attach(seeded(Silent()), sites="layers.*.attn.W_o", n_heads=HEADS, example=TOKENS)
 
 

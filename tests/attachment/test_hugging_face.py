@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import headway as hw
 from headway.attachment.attached import Attached
 from headway.errors import InputError, InstrumentError
-from tests.attachment.small_models import ANSWER, ARCHITECTURES, BATCH, LENGTH, PADDED, made
+from tests.attachment.small_models import ANSWER, ARCHITECTURES, BATCH, LENGTH, LLAMA, PADDED, decoder_only, made
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:transformers", "ignore::DeprecationWarning")
 
@@ -399,3 +399,16 @@ def test_what_cannot_be_pruned_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(InputError, match="is not JSON"):
         hw.load_pruned(tmp_path)
+
+
+def test_fused_grouped_query_heads_and_biases_for_a_fixed_number_of_heads_are_found_and_not_pruned() -> None:
+    phi3, batch = decoder_only("phi3", **LLAMA)
+    attached = hw.attach(phi3, example=batch)
+    assert [(site.n_heads, site.n_kv_heads) for site in attached.sites] == [(4, 2), (4, 2)]
+    with pytest.raises(InputError, match="qkv_proj fuses grouped-query heads, whose layout headway does not know"):
+        hw.prune(attached, ["dec0.self.h0", "dec0.self.h1"], example=batch)
+    bloom, batch = decoder_only("bloom", hidden_size=24, n_layer=2, n_head=3)
+    attached = hw.attach(bloom, example=batch)
+    assert [site.name for site in attached.sites] == ["dec0.self", "dec1.self"]
+    with pytest.raises(InputError, match="BloomForCausalLM does not run with fewer heads, so it is not pruned"):
+        hw.prune(attached, ["dec0.self.h0"], example=batch)

@@ -54,6 +54,8 @@ def _cut_inputs(attention: nn.Module, site: AttachedSite, places: Sequence[int])
         if hasattr(attention, "num_key_value_groups"):
             attention.num_key_value_groups = len(places) // len(groups)  # type: ignore[assignment]
         return
+    if site.n_kv_heads != site.n_heads:
+        raise InputError(f"{site.attention}.{names[0]} fuses grouped-query heads, whose layout headway does not know")
     if names[0] in BY_HEAD:
         _keep_output(attention.get_submodule(names[0]), _columns(places, 3 * site.d_head))
         return

@@ -162,11 +162,15 @@ def describe(
 
 
 def key_value_heads(attention: nn.Module | None, n_heads: int, d_head: int) -> int:
-    """The number of key-value heads by the projection of keys; as many as heads if it is not apart."""
+    """The number of key-value heads by the width of their projection; as many as heads if there is none."""
     names = None if attention is None else input_projections(attention)
-    if attention is None or names is None or len(names) < 3:
+    if attention is None or names is None:
         return n_heads
-    return max(1, rows_of(attention.get_submodule(names[1])) // d_head)
+    if len(names) == 3:
+        return max(1, rows_of(attention.get_submodule(names[1])) // d_head)
+    if "q_attn" in attention._modules:  # GPT-2's cross-attention: keys and values alone
+        return n_heads
+    return max(1, (rows_of(attention.get_submodule(names[0])) // d_head - n_heads) // 2)
 
 
 def rows_of(module: nn.Module) -> int:
@@ -203,8 +207,10 @@ def kind_of(path: str, modules: dict[str, nn.Module]) -> str:
         return "decoder"
     if any(isinstance(above, nn.TransformerDecoderLayer) for above in _ancestors(path, modules)):
         return "decoder"
-    bridge = getattr(modules[""], "cfg", None)  # TransformerBridge says so for the whole model
-    return "decoder" if getattr(bridge, "attention_dir", None) == "causal" else "encoder"
+    root = modules[""]
+    bridge = getattr(root, "cfg", None)  # TransformerBridge says so for the whole model, transformers by its class
+    causal = getattr(bridge, "attention_dir", None) == "causal"
+    return "decoder" if causal or type(root).__name__.endswith(("ForCausalLM", "LMHeadModel")) else "encoder"
 
 
 def _ancestors(path: str, modules: dict[str, nn.Module]) -> Iterator[nn.Module]:

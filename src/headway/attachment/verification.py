@@ -39,8 +39,7 @@ def verify(attached: "Attached", batch: Any) -> Verification:
     attached.check_mode()
     with without_fast_path(), attached.uncompiled():
         plain = attached.read(call(attached.model, batch))
-    with attached.intervene({site.name: lambda heads: heads for site in attached.sites}):
-        kept = attached.run(batch)
+    kept = _all_kept(attached, batch)
     if not torch.equal(plain, kept):
         by = float((plain - kept).abs().max())
         raise InstrumentError(f"the logits with every head kept differ from the model's own by {by:.3g}")
@@ -53,6 +52,26 @@ def verify(attached: "Attached", batch: Any) -> Verification:
     if all(torch.equal(plain, _zeroed(attached, batch, [site], {site.name: None})) for site in attached.sites):
         raise InstrumentError("no logit changes when every head of a site is set to zero: the heads are not in use")
     return Verification(len(attached.sites), len(attached.heads), apart)
+
+
+def _all_kept(attached: "Attached", batch: Any) -> Tensor:
+    """The logits with every head kept; a site that is silent is named with its module."""
+    fired: set[str] = set()
+
+    def edit_at(name: str) -> Any:
+        def edit(heads: Tensor) -> Tensor:
+            fired.add(name)
+            return heads
+
+        return edit
+
+    try:
+        with attached.intervene({site.name: edit_at(site.name) for site in attached.sites}):
+            return attached.run(batch)
+    except InstrumentError:
+        silent = ", ".join(f"{site.name} ({site.path})" for site in attached.sites if site.name not in fired)
+        why = "fused attention uses its weight as a function, and such heads cannot be reached"
+        raise InstrumentError(f"the model never calls the output projection of {silent}: {why}") from None
 
 
 def _apart(
