@@ -15,6 +15,7 @@ hw.study("addition", preset="quick")         # train, measure, analyse and repor
 run.explore()                                # the model itself on a page, in a notebook
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,10 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {', '.join(sorted(_PUBLIC))}")
     module, function = _PUBLIC[name].split(":")
-    return getattr(import_module(module), function)
+    found = getattr(import_module(module), function)
+    if "ipykernel" not in sys.modules:
+        return found
+    return import_module("headway.notebook_progress").with_bars(found)  # in a notebook, with a progress bar
 
 
 def __dir__() -> list[str]:

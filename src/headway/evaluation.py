@@ -52,7 +52,7 @@ DIVISIBLE = 840
 """Large batches have a multiple of this many rows, so that attention can pack any number up to 8 of them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained:
     """A run opened for reading: its task, and its model at one checkpoint."""
 
@@ -70,6 +70,10 @@ class Trained:
     def examples(self, split: Split) -> Examples:
         """The examples of a split, as in training."""
         return split_examples(self.task, self.config, self.directory)[split]
+
+    def __repr__(self) -> str:
+        heads = sum(len(site.heads) for site in self.model.sites)
+        return f"Trained({str(self.directory.path)!r}, {self.config.task.name}, step {self.step:,}, {heads} heads)"
 
     def explore(self, **options: Any) -> Any:
         """The explorer of this run, which displays itself in a notebook; `options` are those of `hw.explore`."""

@@ -210,7 +210,7 @@ def test_heads_that_surely_move_a_carry_are_named_with_their_controls() -> None:
     )
     strongest.pop("cross")
     assert str(head_sets.moves(patching(contrast))) == (
-        "No single head is shown to flip the carry in more than 5 % of 40 pairs that it was not chosen on."
+        "No single head is shown to flip the carry in more than 5 % of 40 pairs not used for the choice."
     )
 
 

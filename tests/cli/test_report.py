@@ -24,7 +24,7 @@ def test_the_report_is_told_and_its_place_named(bare: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     assert "it answers 83.3 % of validation right" in printed.out
     assert f"the report is {bare / 'report' / 'index.html'} (" in printed.out
-    assert "report: 1 of 1" in printed.err
+    assert "report: 2 of 2" in printed.err, "the overview and training"
 
 
 def test_json_is_one_document_and_needs_no_torch(bare: Path) -> None:

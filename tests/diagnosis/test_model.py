@@ -328,7 +328,7 @@ def test_seeds_that_disagree_on_the_kind_of_the_top_head_support_no_ranking() ->
 def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
     diagnosis = hw.doctor(run("addition")[0])
     assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
-    assert "<td>split-overlap</td>" in diagnosis._repr_html_()
+    assert "<code>split-overlap</code>" in (diagnosis._repr_html_() or "")
     with pytest.raises(InputError, match=r"doctor.json: form is 9; 1 needed"):
         Diagnosis.from_json({**diagnosis.to_json(), "form": 9})
     bad = {"check": "x", "level": "bad", "about": "data", "evidence": ""}

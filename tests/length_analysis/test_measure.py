@@ -204,7 +204,8 @@ def test_the_document_round_trips_says_what_it_is_of_and_shows_itself() -> None:
         "n": 20,
     }
     assert (document["training"], document["threshold"]) == ({"shortest": 4, "longest": 6}, 0.99)
-    assert "<th>9</th>" in found._repr_html_() and "matched" in found._repr_html_()
+    shown = found._repr_html_() or ""
+    assert "<th>9</th>" in shown and "gaps as in training" in shown
 
 
 def test_heads_are_compared_across_lengths_when_asked() -> None:

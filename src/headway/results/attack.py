@@ -1,7 +1,6 @@
 """attack.json of a run: the inputs tried by an attack, and the failures that it found."""
 
 from dataclasses import dataclass
-from html import escape
 from typing import Literal
 
 from headway.json_values import JsonObject
@@ -86,11 +85,3 @@ class Attack(Document):
     def breaks_at(self, length: int) -> list[FailingInput]:
         """The failing inputs that were found at this length or a shorter one."""
         return [one for one in self.counterexamples if one.length is not None and one.length <= length]
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(one.input)}</td><td>{escape(one.expected)}</td><td>{escape(one.answered)}</td></tr>"
-            for one in self.counterexamples
-        )
-        said = f"{self.tried:,} inputs tried, {self.found:,} fail"
-        return f"<p>{said}</p><table><tr><th>input</th><th>right</th><th>answered</th></tr>{rows}</table>"

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -72,14 +71,6 @@ class Diagnosis(Document):
     def unexamined(self) -> list[Finding]:
         """The findings that report that an input could not be examined."""
         return [finding for finding in self.findings if finding.check in UNEXAMINED]
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(one.level)}</td><td>{escape(one.check)}</td><td>{escape(one.evidence)}</td>"
-            f"<td>{escape(one.fix)}</td></tr>"
-            for one in self.findings
-        )
-        return f"<table><tr><th>level</th><th>check</th><th>evidence</th><th>fix</th></tr>{rows}</table>"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ Drops are in points of whole-answer accuracy (100 = everything). The parts about
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -250,16 +249,6 @@ class HeadAnalysis(Document):
         if form != FORM:
             raise OtherForm(f"form is {form!r}; this version reads {FORM}")
         return document
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(head.name)}</td><td>{escape(head.verdict)}</td>"
-            + "".join(f"<td>{drop.drop:.2f}</td>" for drop in head.ablation.values())
-            + "</tr>"
-            for head in self.heads
-        )
-        kinds = "".join(f"<th>{escape(kind)}</th>" for kind in self.heads[0].ablation)
-        return f"<table><tr><th>head</th><th>verdict</th>{kinds}</tr>{rows}</table>"
 
 
 @runtime_checkable

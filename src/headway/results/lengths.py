@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Literal
 
 from headway.errors import InputError
@@ -143,16 +142,6 @@ class Lengths(Document):
     def disagrees(self) -> bool:
         """Whether decoding differs from the teacher-forced pass by more than rounding, so that no accuracy is valid."""
         return any(row.decoded is not None and row.decoded.real_disagreements > 0 for row in self.rows)
-
-    def _repr_html_(self) -> str:
-        tested = sorted({row.length for row in self.rows})
-        lines = []
-        for name, reached in self.held.items():
-            found = {length: f"{row.accuracy:.3f}" for length, row in self.of_set(name).items()}
-            cells = "".join(f"<td>{found.get(length, '')}</td>" for length in tested)
-            lines.append(f"<tr><td>{escape(name)}</td>{cells}<td>{reached}</td></tr>")
-        header = "".join(f"<th>{length}</th>" for length in tested)
-        return f"<table><tr><th>set</th>{header}<th>length held</th></tr>{''.join(lines)}</table>"
 
 
 # Several seeds of one recipe

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -117,6 +118,12 @@ class Document:
     @classmethod
     def from_json(cls: type[R], document: JsonObject, file: str = "the document") -> R:
         return read(cls, document, file)
+
+    def _repr_html_(self) -> str | None:
+        """The result in a notebook; None where it has no display of its own."""
+        # Imported by name, because reports may import results but not the reverse.
+        shown: str | None = import_module("headway.reports.notebook").display(self)
+        return shown
 
 
 def write(value: Any) -> JsonValue:
