@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-GLANCE = 0.2
+POLL_SECONDS = 0.2
 """Seconds between checks whether the parent is alive."""
 LAST_BYTES = 4096
 """Bytes at the end of a child's output that are searched for its last line."""
@@ -61,7 +61,7 @@ class Child:
             return messages, True
         return messages, False
 
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """The last line it printed."""
         self.printed.seek(max(0, self.printed.seek(0, os.SEEK_END) - LAST_BYTES))
         lines = self.printed.read().decode(errors="replace").split("\n")
@@ -111,7 +111,7 @@ def end_with_parent() -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(GLANCE)
+            time.sleep(POLL_SECONDS)
         os._exit(3)
 
     threading.Thread(target=watch, daemon=True).start()

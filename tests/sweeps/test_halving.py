@@ -28,7 +28,7 @@ from headway.sweeps.driver import next_stage, run_sweep
 from headway.sweeps.halving import count_steps, make_rungs, plan_rungs
 from headway.sweeps.local import LocalExecutor
 from headway.sweeps.plan import Rung, SweepPlan, Trial
-from headway.sweeps.ray_task import run_away_from_home
+from headway.sweeps.ray_task import run_in_ray
 from headway.sweeps.search import plan_search
 from headway.sweeps.tables import heading, table_of
 from headway.sweeps.trial import Job, JobOptions, run_job
@@ -220,7 +220,7 @@ def test_a_job_takes_its_step_along_to_other_processes_and_machines(tmp_path: Pa
     job = Job((halving(tmp_path).trials[0],), (tmp_path / "run",), until=6, how=WITHOUT_SPLIT)
     sent = pickle.loads(pickle.dumps(job))
     assert sent == job
-    ended, _ = run_away_from_home(sent, None, b"")
+    ended, _ = run_in_ray(sent, None, b"")
     assert [one.state for one in ended["outcomes"]] == ["stopped"]
     assert RunDirectory(tmp_path / "run").checkpoint_steps()[-1] == 6
 

@@ -29,7 +29,7 @@ from headway.sweeps.executors import make_executor
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.plan import SweepPlan, plan_grid
 from headway.sweeps.ray import RayExecutor
-from headway.sweeps.ray_processes import children_of, end_session, in_session, look_at
+from headway.sweeps.ray_processes import children_of, end_session, in_session, process_state
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
 from headway.sweeps.trial import DiskFull, JobOptions
 from headway.training import train
@@ -172,7 +172,7 @@ def test_a_killed_worker_and_a_killed_node_change_nothing_and_a_trial_that_fails
         while not warnings_in(events, "its Ray worker is gone"):
             wait_until(lambda: has_begun(run) or warnings_in(events, "its Ray worker is gone"), "a trial runs")
             holder = holder_of(run)
-            if holder is not None and look_at(holder).session == sessions[0]:
+            if holder is not None and process_state(holder).session == sessions[0]:
                 kill(holder)
         wait_until(lambda: any(event["event"] == "ended" for event in events), "a trial ends")
         (raylet,) = [process.pid for process in in_session(sessions[0]) if process.name == "raylet"]
@@ -342,7 +342,7 @@ def test_a_node_that_dies_costs_a_retry_and_a_run_that_was_begun_goes_on(
         worker = holder_of(far_run(away))
         assert worker is not None
         raylet = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
-        assert look_at(raylet).name == "raylet"
+        assert process_state(raylet).name == "raylet"
         for pid in [raylet, *children_of(raylet)]:
             kill(pid)
 

@@ -41,14 +41,14 @@ class Deaths:
         return None
 
 
-def describe_end(code: int, last_words: str) -> str:
+def describe_end(code: int, last_line: str) -> str:
     """Describe how a worker ended, from its exit code and the last line that it printed.
 
     >>> describe_end(-11, "")
     'its worker was ended by SIGSEGV'
     """
     if code >= 0:
-        return f"its worker ended with exit code {code} ({last_words or 'it printed nothing'})"
+        return f"its worker ended with exit code {code} ({last_line or 'it printed nothing'})"
     try:
         return f"its worker was ended by {signal.Signals(-code).name}"
     except ValueError:

@@ -18,7 +18,7 @@ from headway.processes import Child, counting_signals
 from headway.sweeps.deaths import FROM_OUTSIDE, MOST_KILLS, Deaths, count_out_of_memory, describe_end
 
 MOST_FALSE_STARTS = 5
-GLANCE = 0.1
+POLL_SECONDS = 0.1
 """Seconds between checks for Ctrl-C."""
 SAVING = 60.0
 """Seconds that workers have for saving when the pool is stopped."""
@@ -68,14 +68,14 @@ def run_in_workers(
     are errors of `done` and `on_event`; running jobs are then stopped and saved if possible.
     """
     with counting_signals() as signals:
-        crew = _Crew(min(workers, len(jobs)), threads, jobs, done, on_event)
+        pool = _WorkerPool(min(workers, len(jobs)), threads, jobs, done, on_event)
         try:
-            crew.work(signals)
+            pool.work(signals)
         except BaseException:
-            crew.save(signals)
+            pool.save(signals)
             raise
         finally:
-            crew.end()
+            pool.end()
 
 
 class _Worker(Child):
@@ -97,7 +97,7 @@ class _Worker(Child):
         self.tell(("job", job))
 
 
-class _Crew:
+class _WorkerPool:
     """The workers and the waiting jobs."""
 
     def __init__(
@@ -140,7 +140,7 @@ class _Crew:
 
     def _listen(self, take: Callable[[_Worker, str, Any], None], gone: Callable[[_Worker], Any]) -> None:
         """Wait briefly for messages of workers; `gone` is called for workers that ended."""
-        ready = wait([worker.pipe for worker in self.workers], GLANCE)
+        ready = wait([worker.pipe for worker in self.workers], POLL_SECONDS)
         for worker in [worker for worker in self.workers if worker.pipe in ready]:
             messages, ended = worker.hear()
             for kind, content in messages:
@@ -190,9 +190,9 @@ class _Crew:
 
     def _replace(self, worker: _Worker) -> None:
         """A worker has ended: its job waits again, unless it was tried too often."""
-        last_words = worker.last_words()
+        last_line = worker.last_line()
         code = self._dismiss(worker)
-        end = describe_end(code, last_words)
+        end = describe_end(code, last_line)
         if not worker.ready:
             self._count_false_start(code, end)
         if worker.job is not None:

@@ -29,7 +29,7 @@ CONNECTING = 90.0
 """Seconds for Ray to start; on a busy machine it takes ten."""
 SAVING = 60.0
 """Seconds for a session to save its jobs and end."""
-GLANCE = 0.1
+POLL_SECONDS = 0.1
 """Seconds between checks for Ctrl-C."""
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """Terminal colour codes in Ray's output."""
@@ -88,7 +88,7 @@ def _pause(losses: int, signals: list[int]) -> None:
     """Wait longer after each loss, for clusters that fail at once."""
     end = time.monotonic() + losses
     while time.monotonic() < end and not signals:
-        time.sleep(GLANCE)
+        time.sleep(POLL_SECONDS)
 
 
 class _Session(Child):
@@ -101,9 +101,9 @@ class _Session(Child):
         super().__init__("headway.sweeps.ray_session", threads, **settings)
         self.tell(request)
 
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """The last line that it printed, without Ray's time, thread and source line."""
-        last = COLOUR.sub("", super().last_words()) or "it printed nothing"
+        last = COLOUR.sub("", super().last_line()) or "it printed nothing"
         return shorten(re.sub(r"^\[.*?\] \S+: ", "", last), 160)
 
     def save(self, signals: list[int]) -> None:
@@ -111,7 +111,7 @@ class _Session(Child):
         before, end = len(signals), time.monotonic() + SAVING
         self.tell("stop")
         while len(signals) == before and time.monotonic() < end:
-            if self.hear(GLANCE)[1]:
+            if self.hear(POLL_SECONDS)[1]:
                 return
 
     def end(self) -> int:
@@ -150,13 +150,13 @@ class _Follower:
         while self.left and self.lost is None:
             if signals:
                 raise Interrupted(signal.Signals(signals[0]).name)
-            messages, gone = self.session.hear(GLANCE)
+            messages, gone = self.session.hear(POLL_SECONDS)
             for kind, content in messages:
                 self._take(kind, content)
             if gone:
-                self.lost = self.lost or self.session.last_words()
+                self.lost = self.lost or self.session.last_line()
             elif not self.connected and time.monotonic() > deadline:
-                self.lost = f"it did not start within {CONNECTING:g} seconds: {self.session.last_words()}"
+                self.lost = f"it did not start within {CONNECTING:g} seconds: {self.session.last_line()}"
         return self.lost or ""
 
     def _take(self, kind: str, content: Any) -> None:

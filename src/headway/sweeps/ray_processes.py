@@ -21,7 +21,7 @@ class Process(NamedTuple):
         return self.state in ("Z", "X", "")
 
 
-def look_at(pid: int) -> Process:
+def process_state(pid: int) -> Process:
     """The current state of a process; an ended one has no name and no state."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -34,7 +34,7 @@ def look_at(pid: int) -> Process:
 
 def in_session(session: int) -> list[Process]:
     """The running processes of a session. Ray's processes stay in the session in which they were started."""
-    everything = (look_at(int(path.name)) for path in Path("/proc").glob("[0-9]*"))
+    everything = (process_state(int(path.name)) for path in Path("/proc").glob("[0-9]*"))
     return [process for process in everything if process.session == session and not process.ended]
 
 

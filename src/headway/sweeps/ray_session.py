@@ -26,14 +26,14 @@ from typing import Any
 from headway.errors import InputError, RunStopped
 from headway.processes import parent_pipe
 from headway.sweeps.packing import pack, unpack
-from headway.sweeps.ray_processes import children_of, end_session, look_at
-from headway.sweeps.ray_task import run_away_from_home
+from headway.sweeps.ray_processes import children_of, end_session, process_state
+from headway.sweeps.ray_task import run_in_ray
 from headway.sweeps.trial import DiskFull, Job, in_one_line, stopping_when_full
 
 MOST_DEATHS = 20
 """Deaths of its worker that a job survives."""
 MOST_OUT_OF_MEMORY = 2
-GLANCE = 0.2
+POLL_SECONDS = 0.2
 """Seconds between checks for the driver's stop."""
 CENSUS_EVERY = 2.0
 """Seconds between two counts of the cluster's nodes."""
@@ -74,7 +74,7 @@ class Shift:
         self.deaths: dict[int, list[str]] = {}
         # Ray's own retries are silent and endless if a job needs more memory than a node has.
         amounts: dict[str, Any] = {"num_cpus": request.cpus, "num_gpus": request.gpus}
-        self.task: Any = ray.remote(max_retries=0, num_returns=2, **amounts)(run_away_from_home)
+        self.task: Any = ray.remote(max_retries=0, num_returns=2, **amounts)(run_in_ray)
         self.slots, self.counted = 0, 0.0
 
     def work(self, stop: threading.Event) -> None:
@@ -117,7 +117,7 @@ class Shift:
         """Take one finished job, if any; the next is submitted before its runs are fetched."""
         import ray
 
-        ready, _ = ray.wait(list(self.running), num_returns=1, timeout=GLANCE, fetch_local=False)
+        ready, _ = ray.wait(list(self.running), num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
         for reference in ready:
             number, content = self.running.pop(reference)
             self._submit()
@@ -246,9 +246,9 @@ def check_address(address: str) -> None:
 
 def watch_own_ray() -> None:
     """End this process when a vital process of the local Ray that it started ends."""
-    parts = [pid for pid in children_of(os.getpid()) if look_at(pid).name in ("raylet", "gcs_server")]
-    while not any(look_at(pid).ended for pid in parts):
-        time.sleep(GLANCE)
+    parts = [pid for pid in children_of(os.getpid()) if process_state(pid).name in ("raylet", "gcs_server")]
+    while not any(process_state(pid).ended for pid in parts):
+        time.sleep(POLL_SECONDS)
     os._exit(3)
 
 

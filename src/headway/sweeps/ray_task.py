@@ -13,7 +13,7 @@ from headway.sweeps.packing import pack, unpack
 from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 
-def run_away_from_home(job: Job, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
+def run_in_ray(job: Job, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
     """Run a job in its directories or in a local folder; returns its outcome and its runs as bytes."""
     import torch
 
