@@ -329,7 +329,7 @@ def test_findings_and_diagnoses_survive_json_and_show_in_a_notebook() -> None:
     diagnosis = hw.doctor(run("addition")[0])
     assert Diagnosis.from_json(diagnosis.to_json()) == diagnosis
     assert "<code>split-overlap</code>" in (diagnosis._repr_html_() or "")
-    with pytest.raises(InputError, match=r"doctor.json: form is 9; 1 needed"):
+    with pytest.raises(InputError, match=r"form is 9; 1 needed"):
         Diagnosis.from_json({**diagnosis.to_json(), "form": 9})
     bad = {"check": "x", "level": "bad", "about": "data", "evidence": ""}
     with pytest.raises(InputError, match=r'findings\[0\].level is "bad"; "error" or "warning" or "fine" needed'):
