@@ -1,7 +1,9 @@
 """`hw.attach` on PyTorch's modules, on hand-written ones and on headway's own model; wrong uses."""
 
 import math
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -162,6 +164,47 @@ class Silent(Course):
         for layer in self.layers:
             x = x + nn.functional.linear(x, layer["attn"].W_o.weight)
         return self.readout(x)
+
+
+class Chance(Course):
+    """Drops at random in evaluation mode too, by a call that no mode turns off."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return nn.functional.dropout(super().forward(tokens), 0.5, training=True)
+
+
+class Shared(Course):
+    """Computes its first layer twice."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        return self.readout(self.layers[0]["attn"](x + self.layers[0]["attn"](x)))
+
+
+class Overflow(Course):
+    """Rules tokens out by a logit of minus infinity."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return super().forward(tokens).index_fill(-1, torch.tensor([2]), -math.inf)
+
+
+def test_randomness_shared_layers_and_infinite_logits_are_seen_for_what_they_are() -> None:
+    with pytest.raises(InstrumentError, match=r"two passes on the same batch differ by .*: dropout, or another source"):
+        hw.attach(seeded(Chance()), example=TOKENS)
+    shared = hw.attach(seeded(Shared(1)), example=TOKENS)
+    for ask in (shared.head_outputs, shared.attention):
+        with pytest.raises(
+            InputError, match=r"enc0.self is computed more than once in a pass: its layers share weights"
+        ):
+            ask(TOKENS)
+    assert hw.attach(seeded(Overflow()), example=TOKENS).verified is not None
+
+
+def test_no_module_of_headway_imports_transformers_when_it_is_imported() -> None:
+    """Functions import it when a user's model needs it."""
+    root = Path(hw.__file__).parent
+    foreign = re.compile(r"^(import|from) (transformers|transformer_lens)\b", re.MULTILINE)
+    assert [path for path in root.rglob("*.py") if foreign.search(path.read_text())] == []
 
 
 def test_what_was_found_is_a_table() -> None:

@@ -135,15 +135,18 @@ def generated(model: nn.Module, batch: dict[str, Tensor], **how: object) -> tupl
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-@pytest.mark.parametrize("kind", ["zero", "mean", "resample"])
+@pytest.mark.parametrize("kind", ["zero", "mean", "resample", "patched"])
 def test_generation_under_ablation_is_the_same_with_and_without_cache(name: str, kind: str) -> None:
     """Logits are equal up to the rounding of float32, as those of the whole model are."""
     model, batch = made(name)
     attached = hw.attach(model, example=batch)
     hooks = count_hooks(model)
     heads = [str(attached.sites[-1].heads[1]), str(attached.sites[0].heads[0])]
-    over = None if kind == "zero" else [batch]
-    with hw.ablated(attached, heads, kind=kind, over=over):
+    other = {name: part.roll(1, 0) for name, part in batch.items()}
+    context = hw.patched(attached, heads, source=other)
+    if kind != "patched":
+        context = hw.ablated(attached, heads, kind=kind, over=None if kind == "zero" else [other, batch])
+    with context:
         with_cache, without = (generated(model, batch, use_cache=cache) for cache in (True, False))
     torch.testing.assert_close(with_cache[1], without[1], rtol=1e-4, atol=1e-4)
     assert torch.equal(with_cache[0], without[0])

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import torch
@@ -130,24 +131,20 @@ class Attached:
 
         def keep(name: str) -> Edit:
             def edit(heads: Tensor) -> Tensor:
-                if name in found:
-                    raise InputError(
-                        f"{name} is computed more than once in a pass; its head outputs are not one tensor"
-                    )
-                found[name] = heads.detach().clone()
+                _keep_once(found, name, heads.detach().clone())
                 return heads
 
             return edit
 
         with self.intervene({site.name: keep(site.name) for site in self.sites}):
-            self.logits(batch) if self.verified else self.run(batch)
+            self.run(batch)
         return found
 
     @torch.no_grad()
     def attention(self, batch: Any) -> dict[str, Tensor]:
         """The attention weights of every site, `batch head query key`."""
         found: dict[str, Tensor] = {}
-        with weights.recorded_weights(self.module, self.sites, found.__setitem__):
+        with weights.recorded_weights(self.module, self.sites, partial(_keep_once, found)):
             self.run(batch)
         missing = [site.name for site in self.sites if site.name not in found]
         if missing:
@@ -205,9 +202,20 @@ class Attached:
         )
 
 
+def _keep_once(found: dict[str, Tensor], name: str, value: Tensor) -> None:
+    """Store the value of a site; layers that share their weights compute a site several times in a pass."""
+    if name in found:
+        raise InputError(
+            f"{name} is computed more than once in a pass: its layers share weights, and have no one value"
+        )
+    found[name] = value
+
+
 def _hook(site: AttachedSite, edit: Edit, fired: dict[str, int]) -> Callable[[nn.Module, Any], Any]:
     def hook(module: nn.Module, arguments: Any) -> Any:
         fired[site.name] += 1
+        if not arguments:
+            raise InstrumentError(f"{site.path} is called with keyword arguments alone, which hooks cannot edit")
         heads = site.split(arguments[0])
         edited = edit(heads)
         if not isinstance(edited, Tensor) or edited.shape != heads.shape:

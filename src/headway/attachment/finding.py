@@ -203,7 +203,8 @@ def kind_of(path: str, modules: dict[str, nn.Module]) -> str:
     own = ".".join(part for part in parts[-3:] if not part.isdigit())
     if getattr(module, "is_cross_attention", False) or any(word in own for word in ACROSS):
         return "cross"
-    if getattr(module, "is_causal", False) is True or any(part.startswith("dec") for part in parts):
+    says_causal = getattr(module, "is_causal", False) is True or "causal" in type(module).__name__.lower()
+    if says_causal or any(part.startswith("dec") for part in parts):
         return "decoder"
     if any(isinstance(above, nn.TransformerDecoderLayer) for above in _ancestors(path, modules)):
         return "decoder"

@@ -14,6 +14,7 @@ from headway.attachment.attached import Attached
 from headway.attachment.contexts import ablated, as_attached
 from headway.attachment.cutting import cut_site
 from headway.attachment.finding import Found, kept_of, key_value_heads
+from headway.attachment.verification import distance
 from headway.errors import InputError, InstrumentError
 from headway.model.sites import Head
 
@@ -123,8 +124,8 @@ def _compare(attached: Attached, after: Attached, removed: list[Head], batch: An
     except RuntimeError as problem:
         name, why = type(after.module).__name__, str(problem).splitlines()[0]
         raise InputError(f"{name} does not run with fewer heads, so it is not pruned: {why}") from None
-    apart = float((pruned - masked).abs().max())
-    if not apart <= ROUNDING * torch.finfo(masked.dtype).eps * max(1.0, float(masked.abs().max())):
+    apart = distance(pruned, masked)
+    if not apart <= ROUNDING * torch.finfo(masked.dtype).eps * max(1.0, float(masked.nan_to_num(0, 0, 0).abs().max())):
         raise InstrumentError(f"the pruned model differs from the masked one by {apart:.3g} in its logits")
     return apart
 

@@ -37,11 +37,12 @@ class Verification:
 def verify(attached: "Attached", batch: Any) -> Verification:
     """Raise `InstrumentError` if edits of head outputs would not affect exactly the named heads."""
     attached.check_mode()
-    with without_fast_path(), attached.uncompiled():
-        plain = attached.read(call(attached.model, batch))
+    plain = _library_pass(attached, batch)
     kept = _all_kept(attached, batch)
-    if not torch.equal(plain, kept):
-        by = float((plain - kept).abs().max())
+    if by := distance(plain, kept):
+        if chance := distance(plain, _library_pass(attached, batch)):
+            what = "dropout, or another source of randomness, is on"
+            raise InstrumentError(f"two passes on the same batch differ by {chance:.3g} in their logits: {what}")
         raise InstrumentError(f"the logits with every head kept differ from the model's own by {by:.3g}")
     chosen = {site.name: index % site.n_heads for index, site in enumerate(attached.sites)}
     apart = _apart(attached, batch, attached.sites, chosen, plain)
@@ -52,6 +53,18 @@ def verify(attached: "Attached", batch: Any) -> Verification:
     if all(torch.equal(plain, _zeroed(attached, batch, [site], {site.name: None})) for site in attached.sites):
         raise InstrumentError("no logit changes when every head of a site is set to zero: the heads are not in use")
     return Verification(len(attached.sites), len(attached.heads), apart)
+
+
+def _library_pass(attached: "Attached", batch: Any) -> Tensor:
+    """The logits of the model without any change by headway."""
+    with without_fast_path(), attached.uncompiled():
+        return attached.read(call(attached.model, batch))
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """The largest difference; equal infinities, and two NaN, are no difference."""
+    same = (one == other) | (one.isnan() & other.isnan())
+    return float((one - other).abs().nan_to_num(torch.inf).masked_fill(same, 0).max())
 
 
 def _all_kept(attached: "Attached", batch: Any) -> Tensor:
@@ -88,8 +101,8 @@ def _apart(
         weights[f"{path}.weight"] = weight
     with attached.plain_pass():
         cut = attached.read(functional_call_batch(attached.module, weights, batch))
-    apart = float((handle - cut).abs().max())
-    scale = float(torch.nan_to_num(plain).abs().max()) or 1.0
+    apart = distance(handle, cut)
+    scale = float(plain.nan_to_num(0, 0, 0).abs().max()) or 1.0
     return apart if apart <= ROUNDING * torch.finfo(plain.dtype).eps * scale else None
 
 
