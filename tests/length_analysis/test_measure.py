@@ -205,7 +205,7 @@ def test_the_document_round_trips_says_what_it_is_of_and_shows_itself() -> None:
     }
     assert (document["training"], document["threshold"]) == ({"shortest": 4, "longest": 6}, 0.99)
     shown = found._repr_html_() or ""
-    assert "<th>9</th>" in shown and "gaps as in training" in shown
+    assert "<th>9</th>" in shown and "matched" in shown
 
 
 def test_heads_are_compared_across_lengths_when_asked() -> None:

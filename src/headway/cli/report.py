@@ -20,6 +20,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of the report; default: the run's report/.")
     ] = None,
+    course: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write the course's JSON files and figures there.")
+    ] = None,
     force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     json: Json = False,
@@ -34,16 +37,29 @@ def report(
     """
     from headway.reports.writing import report as write_report
 
+    handed_in = None if course is None else write_course(run, course, force=force)
     with progress("report", quiet=quiet) as meter:
         written = write_report(*run, out=out, force=force, progress=meter)
     lines = [*written.answer, f"the report is {written.page} ({written.bytes / 1e6:.1f} MB), also {written.markdown}"]
-    show(written, lines, as_json=json, at_terminal=[panel(Path(run[0]).name, written)])
+    lines += [] if handed_in is None else [f"the course's files are in {course}: {', '.join(handed_in)}"]
+    paths = [] if handed_in is None else [("course", str(course))]
+    show(written, lines, as_json=json, at_terminal=[panel(Path(run[0]).name, written, *paths)])
     if open:
         show_in_browser(Path(written.page))
     for problem in written.problems:
         say(f"headway: the report's {problem}")
     if written.problems:
         raise typer.Exit(1)
+
+
+def write_course(run: list[str], place: Path, *, force: bool) -> list[str]:
+    """Write the files of the course, and say which are missing; the names of those that are there."""
+    from headway.reports.course import course
+
+    made = course(*run, out=place, force=force)
+    for name, command in made.missing.items():
+        say(f"headway: no {name}: {command} makes what it needs")
+    return [Path(path).name for path in made.files if path.endswith(".json")]
 
 
 def panel(title: str, written: "Written", *paths: tuple[str, str]) -> Panel:

@@ -25,7 +25,7 @@ from headway.reports.weights import head_sheet
 from headway.reports.writing import Written
 from headway.results.attack import Attack
 from headway.results.doctor import Diagnoses, Diagnosis, Finding
-from headway.results.evaluation import Evaluation
+from headway.results.evaluation import ClassEvaluation, SequenceEvaluation, SplitEvaluation
 from headway.results.heads import HeadAnalysis
 from headway.results.lengths import Lengths
 from headway.results.proof import Proof
@@ -74,8 +74,9 @@ def _(found: Diagnoses) -> str:
     return whole([*parts, *(findings("the runs together", found.together) if found.together else [])])
 
 
-@display.register
-def _(found: Evaluation) -> str:
+@display.register(SequenceEvaluation)
+@display.register(ClassEvaluation)
+def _(found: SplitEvaluation) -> str:
     wrong = [accuracy.wrong_answer(one) for one in found.wrong_examples[:MOST_WRONG]]
     return whole([said(accuracy.evaluated(found)), listing(wrong)])
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from headway.storage import MARKDOWN_MARK, replace_file
+from headway.results.schema import Document
+from headway.storage import MARKDOWN_MARK, replace_file, write_json
 
 
 class ReportDirectory:
@@ -32,3 +33,8 @@ class ReportDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         replace_file(self.page, page.encode())
         replace_file(self.markdown, f"{MARKDOWN_MARK}\n\n{markdown}".encode())
+
+    def write_document(self, name: str, document: Document) -> None:
+        """Write a result beside the page, atomically."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / name, document.to_json())
