@@ -1,7 +1,10 @@
 """A wrong type or shape in a call of headway fails the test that makes it."""
 
-from collections.abc import Callable
+import ast
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, Int, TypeCheckError
 from torch import Tensor
 
+import headway
 from headway import statistics
 from headway.config import DataConfig
 from headway.model.transformer import Transformer
@@ -106,3 +110,61 @@ def test_a_size_that_is_the_value_of_an_argument_is_checked() -> None:
     assert written_columns(np.array([1, 2]), 4, False).shape == (2, 4)
     with pytest.raises(TypeCheckError):
         written_columns(np.array([[1, 2]]), 4, False)
+
+
+UNTYPED = re.compile(r"(Mapping|dict|Dict|MutableMapping)\[str, (Any|object)\]")
+BOUNDARIES = {
+    "storage.py": {"write_json"},  # the JSON writer
+    "config/building.py": {"to_table"},  # tables of a recipe
+    "config/recipes.py": {"assign", "read_toml"},
+    "diagnosis/learning.py": {"_nothing_moved"},  # the numbers of a finding, by names of the check's own
+    "reports/documents.py": {"readable"},  # keyword arguments of a dataclass, by its fields
+    "reports/length_curves.py": {"draw_line"},  # keyword arguments of matplotlib
+    "reports/panels.py": {"patch"},
+    "reports/style.py": {"set_style"},
+    "sweeps/trial.py": {"training"},  # keyword arguments of training
+    "model/transformer.py": {"__torch_function__"},  # keyword arguments of torch
+    "attachment/weights.py": {"__torch_function__"},
+    "attachment/contexts.py": {"hook"},  # keyword arguments of a foreign model's forward pass
+    "attachment/cutting.py": {"cut", "first"},
+    "attachment/masks.py": {"arguments_of"},
+    "attachment/verification.py": {"_zeroed"},
+    "attachment/pruned_files.py": {"_config", "_architecture"},  # the config.json of a foreign model
+}
+"""Functions that may take or return a dictionary of anything, by file."""
+MOST_BOUNDARIES = 20
+
+
+def untyped_functions(source: str) -> Iterator[str]:
+    """Functions whose arguments or result are a dictionary of anything."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            hints = [*(one.annotation for one in arguments), node.returns]
+            if any(hint is not None and UNTYPED.search(ast.unparse(hint).replace("'", "")) for hint in hints):
+                yield node.name
+
+
+def test_only_boundaries_take_or_return_a_dictionary_of_anything() -> None:
+    root = Path(headway.__file__).parent
+    found = {
+        str(path.relative_to(root)): names
+        for path in root.rglob("*.py")
+        if (names := set(untyped_functions(path.read_text(encoding="utf-8"))))
+    }
+    assert found == BOUNDARIES
+    assert sum(map(len, BOUNDARIES.values())) <= MOST_BOUNDARIES
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def f(x: dict[str, Any]): ...", ["f"]),
+        ("def f() -> list[dict[str, Any]]: ...", ["f"]),
+        ("def f(*, x: 'Mapping[str, object] | None' = None): ...", ["f"]),
+        ("class C:\n    async def g(self, x: int, /) -> Mapping[str, Any]: ...", ["g"]),
+        ("def f(x: dict[str, int]) -> Result: ...", []),
+    ],
+)
+def test_a_dictionary_of_anything_is_seen(source: str, names: list[str]) -> None:
+    assert list(untyped_functions(source)) == names

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headway.callbacks import OnEvent, OnProgress
 from headway.config import Assignment, RunConfig, load_recipe
 from headway.errors import InputError, Interrupted, suggestion
+from headway.json_values import JsonObject
 
 if TYPE_CHECKING:
     from headway.attachment.pruning import PrunedModel
@@ -53,7 +54,7 @@ def train(
     recipe: str,
     *,
     seed: int | None = None,
-    set: Mapping[str, Any] | None = None,
+    set: JsonObject | None = None,
     out: str | Path | None = None,
     device: str = "auto",
     resume: bool = False,
@@ -116,7 +117,7 @@ def sweep(
     *,
     vary: Mapping[str, Sequence[Any]] | None = None,
     seeds: Sequence[int] | None = None,
-    set: Mapping[str, Any] | None = None,
+    set: JsonObject | None = None,
     out: str | Path | None = None,
     split: str | None = "auto",
     trials: int | None = None,

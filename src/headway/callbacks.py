@@ -18,6 +18,14 @@ class Validation(TypedDict):
     accuracy: float
 
 
+class CurvePoint(TypedDict, total=False):
+    """A step of a training curve, and what was measured there."""
+
+    step: int
+    loss: float
+    accuracy: float
+
+
 class MetricsRow(TypedDict, total=False):
     """A line of metrics.jsonl: a training step, a validation, or the step from which a run was resumed."""
 

@@ -26,6 +26,7 @@ from headway.randomness import generator
 from headway.results.evaluation import (
     ClassEvaluation,
     Disagreement,
+    Evaluation,
     SequenceEvaluation,
     SplitEvaluation,
     WrongExample,
@@ -235,18 +236,18 @@ class Count:
         shown = [(self.task.show(source, target), self.task.show(source, answer)) for source, target, answer in rows]
         return tuple(WrongExample(example=right, answered=said.rpartition("-> ")[2]) for right, said in shown)
 
-    def common(self, name: str) -> dict[str, Any]:
+    def common(self, name: str) -> Evaluation:
         right = self.n - self.wrong
-        return {
-            "split": name,
-            "step": self.trained.step,
-            "n": self.n,
-            "wrong": self.wrong,
-            "accuracy": right / self.n,
-            "interval": wilson_interval(right, self.n),
-            "loss": self.loss / self.counted,
-            "wrong_examples": self.wrong_examples(),
-        }
+        return Evaluation(
+            split=name,
+            step=self.trained.step,
+            n=self.n,
+            wrong=self.wrong,
+            accuracy=right / self.n,
+            interval=wilson_interval(right, self.n),
+            loss=self.loss / self.counted,
+            wrong_examples=self.wrong_examples(),
+        )
 
 
 class ClassCount(Count):
@@ -264,7 +265,7 @@ class ClassCount(Count):
         present = self.table.sum(1) > 0
         recall = self.table.diagonal()[present] / self.table.sum(1)[present]
         shares = {str(label): float(share) for label, share in enumerate(self.table.sum(0) / self.n)}
-        return ClassEvaluation(**self.common(name), balanced_accuracy=float(recall.mean()), answer_shares=shares)
+        return ClassEvaluation(**vars(self.common(name)), balanced_accuracy=float(recall.mean()), answer_shares=shares)
 
 
 class SequenceCount(Count):
@@ -299,7 +300,7 @@ class SequenceCount(Count):
             for part in parts_of(sample, self.trained):
                 self._decode(part, predicted[self.decoded_n : self.decoded_n + len(part)])
         return SequenceEvaluation(
-            **self.common(name),
+            **vars(self.common(name)),
             decoded_n=self.decoded_n,
             decoded_wrong=self.decoded_wrong,
             disagreements=self.disagreements,

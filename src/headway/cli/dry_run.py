@@ -1,20 +1,47 @@
 """Describes what a sweep would do."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from headway.json_values import JsonObject
 from headway.narration.numbers import counted, duration
+from headway.results.schema import Document, fact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import Stage
-    from headway.sweeps.plan import SweepPlan
+    from headway.sweeps.plan import Search, SweepPlan
     from headway.sweeps.trial import JobOptions
 
 
-def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class UnfinishedTrial:
+    """A trial that is left to run, with its estimated time."""
+
+    name: str
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedSweep(Document):
+    """The work of a sweep; `lines` say it to a person and are not printed as JSON."""
+
+    sweep: str
+    device: str
+    workers: int | None
+    search: "Search | None" = fact("how settings are drawn", optional=True)
+    trials: list[UnfinishedTrial]
+    seconds: float
+    lines: list[str]
+
+    def to_json(self) -> JsonObject:
+        return {key: value for key, value in super().to_json().items() if key != "lines"}
+
+
+def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_once: int) -> PlannedSweep:
     """The unfinished trials (of a search: those of its current rung), and the estimated total time."""
     from headway.sweeps.driver import next_stage
     from headway.sweeps.estimate import estimate
@@ -29,15 +56,15 @@ def describe(plan: "SweepPlan", place: "SweepDirectory", how: "JobOptions", at_o
     standing = f"{len(stage.left):,} trials to run, {done:,} already finished"
     lines.append(f"{place.path}: {f'{stage.name}: ' if stage.name else ''}{standing}")
     lines.append(f"about {duration(total)} {_by(how, at_once)} if none stops early")
-    return {
-        "sweep": str(place.path),
-        "device": how.device,
-        "workers": at_once or None,
-        **({} if plan.search is None else {"search": asdict(plan.search)}),
-        "trials": [{"name": name, "steps": steps[name], "seconds": round(seconds[name], 3)} for name in steps],
-        "seconds": round(total, 3),
-        "lines": lines,
-    }
+    return PlannedSweep(
+        sweep=str(place.path),
+        device=how.device,
+        workers=at_once or None,
+        search=plan.search,
+        trials=[UnfinishedTrial(name, steps[name], round(seconds[name], 3)) for name in steps],
+        seconds=round(total, 3),
+        lines=lines,
+    )
 
 
 def _seconds_left(plan: "SweepPlan", stage: "Stage", seconds: "Mapping[str, float]") -> float:

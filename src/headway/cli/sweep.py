@@ -3,19 +3,18 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway.cli.dry_run import describe, drawn_twice
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Quiet, Sets, parse_seeds, say, show
+from headway.json_values import JsonObject
 from headway.narration.numbers import percent
 from headway.narration.sweep import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from headway.runs import SweepDirectory
     from headway.sweeps.driver import Executor, SweepResult
     from headway.sweeps.plan import SweepPlan
@@ -104,7 +103,7 @@ def sweep(
     if dry_run:
         place.check_same(plan.to_json())
         described = describe(plan, place, how, at_once)
-        show(described, described.pop("lines"), as_json=json)
+        show(described, described.lines, as_json=json)
     else:
         carry_out(plan, place, executor, how.stack, as_json=json, quiet=quiet)
 
@@ -150,7 +149,7 @@ def summary(plan: "SweepPlan", place: "SweepDirectory", result: "SweepResult") -
     return [*lines, *_where(result)]
 
 
-def setting_text(settings: "Mapping[str, Any]") -> str:
+def setting_text(settings: JsonObject) -> str:
     from headway.sweeps.plan import short_names, value_text
 
     words = short_names(settings)

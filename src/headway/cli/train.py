@@ -1,10 +1,10 @@
 """headway train"""
 
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict, cast
 
 import typer
 
@@ -12,11 +12,35 @@ from headway.callbacks import Event
 from headway.cli.grid import grid_progress
 from headway.cli.options import Device, Json, Meter, Quiet, Sets, parse_seeds, progress, say, show
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.narration.numbers import duration, percent
+from headway.results.schema import write
+from headway.results.study import FailedTraining
 
 if TYPE_CHECKING:
     from headway.config import RunConfig
     from headway.training import TrainResult
+
+
+class TrainOptions(TypedDict):
+    """Options of the command that every run of it shares."""
+
+    device: str
+    resume: bool
+    data: Path | None
+    log: str | None
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """A training that --dry-run describes."""
+
+    run: str
+    device: str
+    parameters: int
+    steps: int
+    config: JsonObject
+    lines: list[str]
 
 
 def train(
@@ -53,37 +77,38 @@ def train(
         places.append(folder / default_run(path, config.seed).name if seeds is not None or out is None else out)
     if resume and not any(place.exists() for place in places):
         raise InputError(f"--resume: no run at {places[0]}; without --resume it starts")
-    results: list[dict[str, Any]] = []
+    results: Sequence[TrainPlan | TrainResult | FailedTraining]
     if dry_run:
         described = zip(configs, places, strict=True)
         results = [describe(config, place, device=device, resume=resume, data=data) for config, place in described]
     else:
-        how = {"device": device, "resume": resume, "data": data, "log": log}
+        how: TrainOptions = {"device": device, "resume": resume, "data": data, "log": log}
         results = train_all(configs, places, how, quiet=quiet)
     if json or dry_run:
-        document = results[0] if seeds is None else {"runs": results}
-        show(document, [line for result in results for line in result.get("lines", [])], as_json=json)
+        lines = [line for result in results if isinstance(result, TrainPlan) for line in result.lines]
+        show(cast(JsonObject, write(results[0] if seeds is None else {"runs": results})), lines, as_json=json)
     else:
-        print("\n".join(done_line(result) for result in results))
-    if any("error" in result for result in results):
+        print("\n".join(done_line(result) for result in results if not isinstance(result, TrainPlan)))
+    if any(isinstance(result, FailedTraining) for result in results):
         raise typer.Exit(1)
 
 
 def train_all(
-    configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
-) -> list[dict[str, Any]]:
+    configs: "list[RunConfig]", places: list[Path], how: TrainOptions, *, quiet: bool
+) -> "Sequence[TrainResult | FailedTraining]":
     """Train one seed, or several with one display; returns a record for each, a `TrainResult` or its `error`."""
     if len(configs) == 1:
-        return [asdict(train_one(configs[0], places[0], how, quiet=quiet))]
+        return [train_one(configs[0], places[0], how, quiet=quiet)]
     return train_several(configs, places, how, quiet=quiet)
 
 
 def train_several(
-    configs: "list[RunConfig]", places: list[Path], how: Mapping[str, Any], *, quiet: bool
-) -> list[dict[str, Any]]:
+    configs: "list[RunConfig]", places: list[Path], how: TrainOptions, *, quiet: bool
+) -> "list[TrainResult | FailedTraining]":
     """Train runs with one display; a run that fails has a record with its `error`, and the others continue."""
     from headway.runs import RunDirectory
     from headway.sweeps.seeds import train_seeds
+    from headway.training import TrainResult
 
     warnings: dict[str, list[str]] = {place.name: [] for place in places}
     with grid_progress("train", quiet=quiet) as show_progress:
@@ -94,29 +119,43 @@ def train_several(
             show_progress(event)
 
         found = train_seeds(configs, places, **how, command=sys.argv, on_event=on_event)
-    records: list[dict[str, Any]] = []
+    records: list[TrainResult | FailedTraining] = []
     for outcome, place in zip(found.outcomes, places, strict=True):
         if outcome.error is not None:
             say(f"headway: {outcome.name} failed: {outcome.error}")
-            records.append({"run": str(place), "error": outcome.error})
+            records.append(FailedTraining(run=str(place), error=outcome.error))
             continue
         state, metrics = RunDirectory(place).newest_state(), dict(outcome.metrics)
-        steps = metrics.pop("steps")
-        kept = {"seconds": state["seconds"], "metrics": metrics, "stopped_early": state["stopped_early"]}
-        kept["mastered_at"] = state.get("mastered_at")
-        records.append({"run": str(place), "steps": steps, **kept, "warnings": warnings[place.name]})
+        records.append(
+            TrainResult(
+                run=str(place),
+                steps=int(metrics.pop("steps")),
+                seconds=state["seconds"],
+                metrics=metrics,
+                stopped_early=state["stopped_early"],
+                mastered_at=state.get("mastered_at"),
+                warnings=warnings[place.name],
+            )
+        )
     return records
 
 
-def train_one(config: "RunConfig", place: Path, how: Mapping[str, Any], *, quiet: bool) -> "TrainResult":
+def train_one(config: "RunConfig", place: Path, how: TrainOptions, *, quiet: bool) -> "TrainResult":
     """Train with a progress display."""
     from headway.training import train as run_training
     from headway.training.mirror import mirrored
 
-    options = {key: value for key, value in how.items() if key != "log"}
     with progress(f"train {place.name}", quiet=quiet) as meter:
         with mirrored(how["log"], place, lambda event: show_event(event, meter, quiet=quiet)) as on_event:
-            return run_training(config, place, **options, command=sys.argv, on_event=on_event)
+            return run_training(
+                config,
+                place,
+                device=how["device"],
+                resume=how["resume"],
+                data=how["data"],
+                command=sys.argv,
+                on_event=on_event,
+            )
 
 
 def show_event(event: Event, meter: Meter, *, quiet: bool) -> None:
@@ -132,20 +171,20 @@ def show_event(event: Event, meter: Meter, *, quiet: bool) -> None:
         meter(event["step"], event["total"])
 
 
-def done_line(result: Mapping[str, Any]) -> str:
-    if "error" in result:
-        return f"{result['run']}: failed"
-    early = " (stopped early)" if result["stopped_early"] else ""
-    if result.get("mastered_at") is not None:
-        early = f" (mastered at step {result['mastered_at']:,})"
-    accuracy = result["metrics"]["validation_accuracy"]
+def done_line(result: "TrainResult | FailedTraining") -> str:
+    if isinstance(result, FailedTraining):
+        return f"{result.run}: failed"
+    early = " (stopped early)" if result.stopped_early else ""
+    if result.mastered_at is not None:
+        early = f" (mastered at step {result.mastered_at:,})"
+    accuracy = result.metrics["validation_accuracy"]
     return (
-        f"{result['run']}: {result['steps']:,} steps{early} in {duration(result['seconds'])}, "
+        f"{result.run}: {result.steps:,} steps{early} in {duration(result.seconds)}, "
         f"validation accuracy {percent(accuracy)}"
     )
 
 
-def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None) -> dict[str, Any]:
+def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, data: Path | None) -> TrainPlan:
     """The description of a training without doing it; invalid input raises."""
     from headway.batches import pick_device
     from headway.model.transformer import check_size
@@ -162,11 +201,4 @@ def describe(config: "RunConfig", place: Path, *, device: str, resume: bool, dat
         f"{place}: {config.task.name}, seed {config.seed}, on {where}",
         f"{parameters:,} parameters, {steps:,} steps of {config.train.batch_size:,} examples",
     ]
-    return {
-        "run": str(place),
-        "device": where,
-        "parameters": parameters,
-        "steps": steps,
-        "config": config.to_json(),
-        "lines": lines,
-    }
+    return TrainPlan(str(place), where, parameters, steps, config.to_json(), lines)

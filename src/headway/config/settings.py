@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from headway.config.building import Choice, build, join, setting, to_table
 from headway.errors import InputError
+from headway.json_values import JsonObject, JsonValue
 
 FORM = 1
 """Version of the form of config.json."""
@@ -167,7 +168,7 @@ class RunConfig:
         if self.data.fresh and self.data.files:
             raise InputError("data.fresh = true draws examples, and --data reads them; use one")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {"form": FORM, **to_table(self)}
 
     @classmethod
@@ -193,8 +194,8 @@ def differences(one: RunConfig, other: RunConfig) -> list[str]:
     return [f"{key}: {first.get(key)} and {second.get(key)}" for key in keys if first.get(key) != second.get(key)]
 
 
-def _flatten(table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flatten(table: JsonObject, where: str = "") -> dict[str, JsonValue]:
+    flat: dict[str, JsonValue] = {}
     for key, value in table.items():
         flat |= _flatten(value, join(where, key)) if isinstance(value, Mapping) else {join(where, key): value}
     return flat

@@ -28,6 +28,7 @@ from headway.diagnosis.name_words import (
 from headway.diagnosis.printed import as_number
 from headway.diagnosis.rows import split_named, words_of
 from headway.errors import InputError
+from headway.json_values import JsonValue
 
 NOT_A_NUMBER = Decimal("NaN")
 SPELLED = frozenset(["nan", "na", "inf", "-inf", "null", "#n/a", "#div/0!"])
@@ -96,7 +97,7 @@ def _is_of_heads(cell: Cell) -> bool:
     return cell.about_heads or bool(cell.head) or cell.measure == "drop"
 
 
-def _cells_of_object(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
+def _cells_of_object(cell: Cell, table: dict[str, JsonValue], lengths: tuple[int, ...]) -> Iterator[Cell]:
     """The numbers of an object; its length, head or epoch applies to all of them."""
     table = _counted(_metric_row(table))
     if any(set(words_of(str(key))) & BASELINE for key in table) and any(PAIR.fullmatch(str(key)) for key in table):
@@ -139,7 +140,7 @@ def _is_model(cell: Cell, below: Cell, key: str, value: Any, lengths: tuple[int,
     return not _is_of_heads(cell) and numbers < 2 and (bool(below.head) or (below.about_heads and numbers == 1))
 
 
-def _is_measure(cell: Cell, key: str, table: dict[str, Any]) -> bool:
+def _is_measure(cell: Cell, key: str, table: dict[str, JsonValue]) -> bool:
     """Whether a name is certainly a measure: by itself, as a bound of an interval, or beside an accuracy."""
     words, names = set(words_of(key)), {str(other).strip().lower() for other in table}
     if words <= MEASURED or any(words <= pair <= names for pair in BOUNDS):
@@ -177,31 +178,33 @@ def _is_by_length(value: Any, lengths: tuple[int, ...]) -> bool:
     return len({int(one[-1]) for one in names if one and one[-1].isdigit()} & set(lengths)) > 1
 
 
-def _metric_row(table: dict[str, Any]) -> dict[str, Any]:
+def _metric_row(table: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A row such as {"metric": "test_acc", "value": 0.41} as {"test_acc": 0.41}."""
     lowered = {str(key).strip().lower(): key for key in table}
     name = next((lowered[one] for one in ("metric", "name", "measure") if one in lowered), None)
-    if name is None or "value" not in lowered or not isinstance(table[name], str):
+    measure = None if name is None else table[name]
+    if "value" not in lowered or not isinstance(measure, str):
         return table
     rest = {key: value for key, value in table.items() if key not in (lowered["value"], name)}
-    return {**rest, table[name]: table[lowered["value"]]}
+    return {**rest, measure: table[lowered["value"]]}
 
 
-def _counted(table: dict[str, Any]) -> dict[str, Any]:
+def _counted(table: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Turn a count of right answers and a total into an accuracy, if none is given; a count without a
     total is dropped.
     """
     lowered = {str(key).strip().lower(): key for key in table}
-    right = next((lowered[one] for one in ("correct", "num_correct", "n_correct", "right") if one in lowered), None)
-    if right is None or type(table[right]) is not int or table[right] <= 1:
+    name = next((lowered[one] for one in ("correct", "num_correct", "n_correct", "right") if one in lowered), None)
+    right = None if name is None else table[name]
+    if not isinstance(right, int) or right <= 1:
         return table
-    rest = {key: value for key, value in table.items() if key != right}
+    rest = {key: value for key, value in table.items() if key != name}
     wrong = next((table[lowered[one]] for one in ("incorrect", "wrong") if one in lowered), None)
     total = next((table[lowered[one]] for one in ("total", "n", "count", "n_samples") if one in lowered), None)
-    total = table[right] + wrong if type(wrong) is int else total
-    if type(total) is not int or total < table[right] or any(set(words_of(str(key))) & ACCURACY for key in rest):
+    total = right + wrong if isinstance(wrong, int) and not isinstance(wrong, bool) else total
+    if not isinstance(total, int) or total < right or any(set(words_of(str(key))) & ACCURACY for key in rest):
         return rest
-    return {**{key: value for key, value in rest.items() if value != wrong}, "accuracy": f"{table[right]}/{total}"}
+    return {**{key: value for key, value in rest.items() if value != wrong}, "accuracy": f"{right}/{total}"}
 
 
 def _is_plain(value: list[Any]) -> bool:
@@ -215,9 +218,9 @@ def _column_is_lengths(key: str, value: Any) -> bool:
     return named and whole and len(set(value)) == len(value) and not words & ACCURACY
 
 
-def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
+def _placed(cell: Cell, table: dict[str, JsonValue]) -> tuple[Cell, dict[str, JsonValue]]:
     """The length, head, epoch or split that an object's own values give, and the remaining values."""
-    rest: dict[str, Any] = {}
+    rest: dict[str, JsonValue] = {}
     row = False
     for key, value in table.items():
         words, name = words_of(str(key)), str(key).strip().lower()
@@ -226,8 +229,8 @@ def _placed(cell: Cell, table: dict[str, Any]) -> tuple[Cell, dict[str, Any]]:
         whole = (
             int(number) if number is not None and not named and re.fullmatch(r"[0-9]+", str(value).strip()) else None
         )
-        if _column_is_lengths(str(key), value):
-            cell = replace(cell, lengths=tuple(map(int, value)))
+        if isinstance(value, list) and _column_is_lengths(str(key), value):
+            cell = replace(cell, lengths=tuple(int(one) for one in value))
         elif (
             whole is not None
             and name != "n"
@@ -302,7 +305,7 @@ def _head_part(name: str) -> bool:
     )
 
 
-def _numbers_mean(cell: Cell, table: dict[str, Any], lengths: tuple[int, ...]) -> str:
+def _numbers_mean(cell: Cell, table: dict[str, JsonValue], lengths: tuple[int, ...]) -> str:
     """The meaning of integer keys: lengths, heads (or layers), or epochs."""
     keys = [str(key).strip() for key in table if str(key).strip().isdigit()]
     numbers = sorted(int(key) for key in keys)

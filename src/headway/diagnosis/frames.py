@@ -13,6 +13,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from headway.json_values import JsonValue
+
 PLACES = {"length", "lengths", "len", "lens", "seqlen", "epoch", "step", "head", "layer", "component", "site"}
 PLACES |= {"encoding", "model", "name", "split", "metric"}
 """Names of columns that give the length, epoch, head, model, split or metric of a row."""
@@ -64,23 +66,24 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-def _turned(table: Mapping[str, Any]) -> dict[str, Any]:
+def _turned(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Transpose columns with a common index to rows by index; empty if the columns have different indexes."""
-    columns = list(table.values())
-    if not columns or not all(isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns):
+    columns = {name: column for name, column in table.items() if isinstance(column, dict)}
+    first = next(iter(columns.values()), None)
+    if first is None or len(columns) < len(table) or any(one.keys() != first.keys() for one in columns.values()):
         return {}
-    return {index: {name: column[index] for name, column in table.items()} for index in columns[0]}
+    return {index: {name: column[index] for name, column in columns.items()} for index in first}
 
 
-def _rows_by_index(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_by_index(table: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
     """The rows of an object whose keys count from 0; empty for other objects."""
-    rows = list(table.values())
+    rows = [row for row in table.values() if isinstance(row, dict)]
     if not rows or [str(key) for key in table] != [str(index) for index in range(len(rows))]:
         return []
-    return rows if all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows) else []
+    return rows if all(row.keys() == rows[0].keys() for row in rows) else []
 
 
-def _is_frame(rows: list[dict[str, Any]], known: Collection[str]) -> bool:
+def _is_frame(rows: list[dict[str, JsonValue]], known: Collection[str]) -> bool:
     """Whether a column identifies the rows: an integer or named coordinate, or a key of examples."""
     for key in rows[0]:
         name = str(key).strip().lower()
@@ -115,7 +118,7 @@ def _is_digit(value: Any) -> bool:
     return isinstance(value, str) and value.strip().isdigit()
 
 
-def _joined(row: dict[str, Any]) -> dict[str, Any]:
+def _joined(row: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Join operands in two columns to a sum, and columns s0, s1, ... to a sequence."""
     names = {str(key).strip().lower(): key for key in row}
     for one, other in OPERANDS:
@@ -140,9 +143,9 @@ def _joined(row: dict[str, Any]) -> dict[str, Any]:
     return {"sequence": sequence, **{key: value for key, value in row.items() if key not in used}}
 
 
-def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, Any]]:
+def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, JsonValue]]:
     """Parse text lines as rows: a sum, names with values, or a single prediction; empty if they are none of these."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, JsonValue]] = []
     for line in lines:
         equation = EQUATION.fullmatch(line)
         parts = [PART.fullmatch(part) for part in re.split(r"\s*[|;\t]\s*|\s{2,}|,\s+(?=[A-Za-z])", line.strip())]

@@ -1,7 +1,6 @@
 """Checks of training: parameters that did not move, abnormal losses, heads that do nothing."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -71,7 +70,7 @@ def weights_unmoved(seen: Examination) -> Verdict | None:
     )
 
 
-def _nothing_moved(seen: Examination, numbers: Mapping[str, Any]) -> Verdict:
+def _nothing_moved(seen: Examination, numbers: Mapping[str, object]) -> Verdict:
     """Either training did nothing, or validation never improved, so that step 0 is the best checkpoint."""
     last = max(row["step"] for row in seen.subject.metrics)
     if not seen.subject.step and seen.subject.best:

@@ -14,6 +14,7 @@ from headway.bounded_files import LARGEST_EXPONENT, lines_of, parse_json
 from headway.diagnosis.frames import scalars
 from headway.diagnosis.rows import TEXTS, not_json, rows_of_csv
 from headway.errors import InputError
+from headway.json_values import JsonValue
 
 PAIR = re.compile(
     r"([A-Za-z][A-Za-z0-9 _\-()/@%.]*?)\s*[:=]\s*([0-9]+\s*/\s*[0-9]+|[-+]?[0-9][0-9.,]*\s*%?)(?![0-9A-Za-z/])"
@@ -83,7 +84,7 @@ def _decimal_commas(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-def _markdown(text: str) -> list[dict[str, Any]]:
+def _markdown(text: str) -> list[dict[str, JsonValue]]:
     """The rows of every table of a Markdown page, without emphasis, and the parsed other lines."""
     rows: list[dict[str, str]] = []
     rest: list[str] = []
@@ -102,7 +103,8 @@ def _markdown(text: str) -> list[dict[str, Any]]:
             head = cells
         elif len(cells) == len(head):
             rows.append({key or "name": value for key, value in zip(head, cells, strict=True)})
-    return [*_decimal_commas(rows), *_printed("\n".join(rest))] if rows else []
+    found: list[dict[str, JsonValue]] = [{**row} for row in _decimal_commas(rows)]
+    return [*found, *_printed("\n".join(rest))] if rows else []
 
 
 def _bars(text: str) -> str:

@@ -13,6 +13,7 @@ from headway.config import Choice
 from headway.diagnosis.rows import LENGTH_KEYS, SOURCE_KEYS, TARGET_KEYS, Rows, value_of
 from headway.diagnosis.subject import widened
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.addition_text import CHARACTERS
 
@@ -215,9 +216,7 @@ def _sortedness(records: list[Record]) -> Task:
     return make_task(Choice(name="sortedness", options=options))
 
 
-def _better_order(
-    name: str, options: dict[str, Any], records: list[Record], keys: tuple[str, ...] = ("order",)
-) -> Task:
+def _better_order(name: str, options: JsonObject, records: list[Record], keys: tuple[str, ...] = ("order",)) -> Task:
     """The task with the digit orders (of the answer and of the other `keys`) that most targets have."""
     orders = product(("most-significant-first", "least-significant-first"), repeat=len(keys))
     choices = [{**options, **dict(zip(keys, order, strict=True))} for order in orders]

@@ -7,7 +7,6 @@ with the head ablated, and with its attention repaired (`repair.py`).
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from headway.randomness import generator
 from headway.results.mechanism import (
     Change,
     Check,
+    Compared,
     Crops,
     Effect,
     HeadAcrossLengths,
@@ -138,20 +138,27 @@ def first_failing(rows: Sequence[ModelAtLength], reference: int) -> int | None:
 
 def _length_row(seen: Observed, length: int) -> ModelAtLength:
     """The whole model at a length, and on crops of the same sequences."""
-    behaviour, crops = seen.at[length], seen.pieces.get(length)
+    behaviour, crops, on_crops = seen.at[length], seen.pieces.get(length), None
+    if crops is not None:
+        margin, interval = _margin(crops)
+        rise = rise_row(behaviour.right[0], crops.right[0])
+        on_crops = Crops(**vars(rise), margin=margin, margin_interval=interval)
+    margin, interval = _margin(behaviour)
     return ModelAtLength(
         length=length,
         trained=length <= seen.reference,
         **vars(accuracy_row(behaviour.right[0])),
-        **_margin(behaviour),
+        margin=margin,
+        margin_interval=interval,
         n_attention=min(captured_at(length), len(behaviour.groups)) if behaviour.attention else 0,
-        crops=None if crops is None else Crops(**vars(rise_row(behaviour.right[0], crops.right[0])), **_margin(crops)),
+        crops=on_crops,
     )
 
 
-def _margin(behaviour: Behaviour) -> dict[str, Any]:
+def _margin(behaviour: Behaviour) -> tuple[float, Interval]:
+    """The mean margin and its 95 % interval."""
     sample = sample_of(behaviour.margin[0].astype(np.float64), behaviour.groups)
-    return {"margin": sample.mean, "margin_interval": _interval(sample)}
+    return sample.mean, _interval(sample)
 
 
 Judgements = Mapping[tuple[str, str, int], Change]
@@ -184,7 +191,7 @@ def _score(seen: Observed, length: int, head: str, score: str, judged: Judgement
         return None
     before = seen.against(length).attention.get(head, {}).get(score) if length > seen.reference else None
     return Score(
-        **_compared(after.value, judged.get((head, score, length))),
+        **vars(_compared(after.value, judged.get((head, score, length)))),
         share=after.share,
         even=after.even,
         share_before=before.share if before else None,
@@ -197,7 +204,7 @@ def _effect(behaviour: Behaviour, head: str, kind: str, sample: Sample, judged: 
     lost, gained = int((before & ~after).sum()), int((~before & after).sum())
     low, high = paired_interval(lost, gained, len(before))
     return Effect(
-        **_compared(sample, judged.get((head, kind, behaviour.length))),
+        **vars(_compared(sample, judged.get((head, kind, behaviour.length)))),
         accuracy=float(after.mean()),
         drop=100 * (lost - gained) / len(before),
         drop_interval=(100 * float(low), 100 * float(high)),
@@ -209,18 +216,18 @@ def _interval(sample: Sample) -> Interval:
     return float(low), float(high)
 
 
-def _compared(sample: Sample, change: Change | None) -> dict[str, Any]:
+def _compared(sample: Sample, change: Change | None) -> Compared:
     """The fields that scores and effects share."""
-    return {
-        "value": sample.mean,
-        "interval": _interval(sample),
-        "n": sample.n,
-        "before": None if change is None else change.before,
-        "change": None if change is None else change.change,
-        "change_interval": None if change is None else change.interval,
-        "p_holm": None if change is None else change.p_holm,
-        "changed": change is not None and has_changed(change),
-    }
+    return Compared(
+        value=sample.mean,
+        interval=_interval(sample),
+        n=sample.n,
+        before=None if change is None else change.before,
+        change=None if change is None else change.change,
+        change_interval=None if change is None else change.interval,
+        p_holm=None if change is None else change.p_holm,
+        changed=change is not None and has_changed(change),
+    )
 
 
 def _check(

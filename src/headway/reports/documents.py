@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headway.callbacks import CurvePoint, MetricsRow
 from headway.errors import InputError
 from headway.narration.numbers import size
 from headway.narration.places import place_of, placed
@@ -21,6 +22,7 @@ from headway.results.lengths import Lengths
 from headway.results.proof import Proof
 from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
 from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
+from headway.runs.records import Provenance, TrainingRecord
 
 TYPES: dict[str, type] = {
     "evaluation": Evaluations,
@@ -41,15 +43,23 @@ STUDY_TYPES: dict[str, type] = {
 
 
 @dataclass(frozen=True)
+class Curves:
+    """Metrics as two lists: those of training and those of validation."""
+
+    training: Sequence[CurvePoint] = ()
+    validation: Sequence[CurvePoint] = ()
+
+
+@dataclass(frozen=True)
 class RunDocuments:
     """All documents of a run; `damaged` maps names of unreadable files to the reason."""
 
     name: str
     path: str
     config: Mapping[str, Any] = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+    training: TrainingRecord = field(default_factory=TrainingRecord)
+    metrics: Curves = Curves()
     evaluation: Evaluations | None = None
     heads: HeadAnalysis | None = None
     lengths: Lengths | None = None
@@ -203,7 +213,7 @@ def of_run(run: RunDirectory) -> RunDocuments:
         config=run.config().to_json(),
         provenance=run.provenance(),
         training=run.newest_state(),
-        metrics=curves([dict(row) for row in run.metrics()]),
+        metrics=curves(run.metrics()),
         **readable(run, TYPES),
     )
 
@@ -219,9 +229,14 @@ def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type]) ->
     return found
 
 
-def curves(records: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def curves(records: Sequence[MetricsRow]) -> Curves:
     """Metrics as two lists: training and validation."""
-    return {
-        "training": [record for record in records if "loss" in record and "step" in record],
-        "validation": [{"step": one["step"], **one["validation"]} for one in records if "validation" in one],
-    }
+    training: list[CurvePoint] = [
+        {"step": one["step"], "loss": one["loss"]} for one in records if "loss" in one and "step" in one
+    ]
+    validation: list[CurvePoint] = [
+        {"step": one["step"], "loss": one["validation"]["loss"], "accuracy": one["validation"]["accuracy"]}
+        for one in records
+        if "validation" in one
+    ]
+    return Curves(tuple(training), tuple(validation))

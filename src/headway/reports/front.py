@@ -301,7 +301,7 @@ def figure(documents: Documents) -> Figure | None:
     if curves:
         of_seeds = partial(overview_of_seeds, curves)
         return Figure("overview", ALT_OF_SEEDS, of_seeds, narrow=partial(of_seeds, narrow=True))
-    trained = [run for run in documents.runs if run.metrics.get("validation")]
+    trained = [run for run in documents.runs if run.metrics.validation]
     if not trained:
         return None
     in_training = partial(training_curves, [run.name for run in trained], [run.metrics for run in trained])

@@ -2,11 +2,10 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import matplotlib
@@ -15,8 +14,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Drawing
 
 from headway.narration.text import code, html, linking, quote
-from headway.reports.blocks import Block, Figure, HeatMaps, Report, Section
+from headway.reports.blocks import Block, Figure, HeatMap, HeatMaps, Report, Section
 from headway.reports.inline_svg import inline_svg
+from headway.results import schema
 from headway.self_contained_html import policy, script_json
 
 LARGEST = 6_000_000
@@ -124,29 +124,45 @@ def render(report: Report, drawn: Mapping[str, Picture]) -> str:
             report=report,
             pictures=drawn,
             maps=maps,
-            fits=[bool(run["examples"]) for run in data],
+            fits=[bool(run.examples) for run in data],
             longest_table=LONGEST_TABLE,
             style=Markup(style),
             script=Markup(script),
-            data=Markup(script_json({"scale": shades(), "runs": data})),
+            data=Markup(script_json({"scale": shades(), "runs": schema.write(data)})),
             policy=policy(style, [script]),
         )
     return text.lstrip() + "\n"
 
 
-def data_of(blocks: Sequence[HeatMaps]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class ExampleMaps:
+    """The heat maps of one example."""
+
+    name: str
+    maps: Sequence[HeatMap]
+
+
+@dataclass(frozen=True)
+class RunMaps:
+    """The heat maps of one run, for the page's script."""
+
+    run: str
+    examples: list[ExampleMaps]
+
+
+def data_of(blocks: Sequence[HeatMaps]) -> list[RunMaps]:
     """The heat maps of every run for the script, as many examples as fit."""
-    found: list[dict[str, Any]] = [{"run": block.run, "examples": []} for block in blocks]
+    found = [RunMaps(block.run, []) for block in blocks]
     left = FOR_MAPS
     for place in range(max((len(block.examples) for block in blocks), default=0)):
         for run, block in zip(found, blocks, strict=True):
             if place < len(block.examples):
                 name, maps = block.examples[place]
-                example = {"name": name, "maps": [asdict(one) for one in maps]}
-                size = len(script_json(example))
+                example = ExampleMaps(name, maps)
+                size = len(script_json(schema.write(example)))
                 if size <= left:
                     left -= size
-                    run["examples"].append(example)
+                    run.examples.append(example)
     return found
 
 

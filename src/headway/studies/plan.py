@@ -6,6 +6,7 @@ from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from headway.errors import InputError, suggestion
+from headway.json_values import JsonObject, JsonValue
 from headway.results.schema import write
 from headway.results.study import ArmRecord
 from headway.studies.gate import GATE
@@ -134,9 +135,9 @@ class StudyPlan:
             for arm in self.study.arms
         )
 
-    def to_json(self, experiment: str, preset: str) -> dict[str, Any]:
+    def to_json(self, experiment: str, preset: str) -> JsonObject:
         """Everything that determines what is trained and measured."""
-        measured = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
+        measured: dict[str, JsonValue] = {"measured": self.study.measured, "at": list(self.study.at), "n": self.study.n}
         measured["whole"] = self.study.whole
         return {"form": FORM, "experiment": experiment, "preset": preset, **measured, "arms": write(self.arms())}
 

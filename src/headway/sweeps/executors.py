@@ -44,7 +44,9 @@ def make_executor(
     return LocalExecutor(workers, how), how, workers
 
 
-def _check(on: str, workers: int | None, split: str | None, log: str | None, only_ray: Mapping[str, object]) -> None:
+def _check(
+    on: str, workers: int | None, split: str | None, log: str | None, only_ray: Mapping[str, str | float | None]
+) -> None:
     from headway.training.mirror import check_log
 
     if on not in ("local", "ray"):

@@ -12,6 +12,7 @@ from typing import Any
 
 from headway.config import Assignment, RunConfig, assign, build, read_toml, to_table
 from headway.errors import InputError
+from headway.json_values import JsonObject
 from headway.sweeps.ranges import Range, parse_range, read_value
 
 FORM = 1
@@ -71,8 +72,10 @@ class SweepPlan:
     search: Search | None = None
     split: str | None = "test"
 
-    def to_json(self) -> dict[str, Any]:
-        trials = [{"name": one.name, "settings": dict(one.settings), "seed": one.seed} for one in self.trials]
+    def to_json(self) -> JsonObject:
+        trials: list[JsonObject] = [
+            {"name": one.name, "settings": dict(one.settings), "seed": one.seed} for one in self.trials
+        ]
         vary = {key: str(one) if isinstance(one, Range) else list(one) for key, one in self.vary.items()}
         search = {} if self.search is None else {"search": asdict(self.search)}
         return {
@@ -135,9 +138,9 @@ def check_plan(plan: SweepPlan) -> None:
 
 
 def make_trial(
-    recipe: Mapping[str, Any],
+    recipe: JsonObject,
     set: Sequence[Assignment],
-    settings: Mapping[str, Any],
+    settings: JsonObject,
     seed: int,
     where: str = "recipe",
 ) -> Trial:
@@ -226,7 +229,7 @@ def split_values(text: str) -> list[str]:
     return parts
 
 
-def trial_name(settings: Mapping[str, Any], seed: int) -> str:
+def trial_name(settings: JsonObject, seed: int) -> str:
     """A directory name made of the trial's settings; the same for every planning of the sweep.
 
     >>> trial_name({"model.encoding.name": "rotary", "train.lr": 0.001}, 3)

@@ -27,7 +27,7 @@ from headway.errors import InputError, RunStopped
 from headway.processes import parent_pipe
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.ray_processes import children_of, end_session, process_state
-from headway.sweeps.ray_task import run_in_ray
+from headway.sweeps.ray_task import Ended, run_in_ray
 from headway.sweeps.trial import DiskFull, Job, in_one_line, stopping_when_full
 
 MOST_DEATHS = 20
@@ -130,7 +130,7 @@ class Shift:
             else:
                 self._take(number, ended, packed)
 
-    def _take(self, number: int, ended: Mapping[str, Any], packed: bytes) -> None:
+    def _take(self, number: int, ended: Ended, packed: bytes) -> None:
         if self.request.address is not None:
             places = self.request.jobs[number].places
             with stopping_when_full(places[0]):

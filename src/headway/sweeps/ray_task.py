@@ -3,24 +3,34 @@
 import shutil
 import socket
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from headway.errors import Interrupted
 from headway.processes import end_with_parent
+from headway.results.comparison import Outcome
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.trial import DiskFull, Job, stopping_when_full
 
 
-def run_in_ray(job: Job, folder: str | None, packed: bytes) -> tuple[dict[str, Any], bytes]:
+class Ended(TypedDict, total=False):
+    """How a job ended: with outcomes, by an interruption, or for want of disk space."""
+
+    outcomes: Sequence[Outcome]
+    interrupted: bool
+    disk_full: str
+
+
+def run_in_ray(job: Job, folder: str | None, packed: bytes) -> tuple[Ended, bytes]:
     """Run a job in its directories or in a local folder; returns its outcome and its runs as bytes."""
     import torch
 
     end_with_parent()  # the parent is Ray's node; Ray would let an orphaned worker finish its task
     torch.set_num_threads(job.how.threads)
     places = job.places if folder is None else _places_in(_work_folder(folder), len(job.places))
-    ended: dict[str, Any]
+    ended: Ended
     try:
         if folder is not None and not any(place.exists() for place in places):
             with stopping_when_full(places[0]):

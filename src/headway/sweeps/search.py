@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.config import Assignment, RunConfig, assign, read_toml
 from headway.errors import InputError, suggestion
+from headway.json_values import JsonObject
 from headway.randomness import derive
 from headway.sweeps.halving import Records, plan_rungs, settings_of
 from headway.sweeps.plan import (
@@ -65,14 +66,14 @@ def _check(varied: Mapping[str, Choices], trials: int, search: str, budget: int 
         raise InputError("a search needs the extra: pip install 'headway[search]'")
 
 
-def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[dict[str, Any]]:
+def draw(varied: Mapping[str, Choices], count: int, seed: int) -> list[JsonObject]:
     """Up to `count` different settings drawn at random from the seed.
 
     A larger count draws the same settings first.
     """
     study = _silent_study(seed)
     distributions = {key: _distribution(choices) for key, choices in varied.items()}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     for _ in range(count):
         drawn = study.ask(distributions).params
         settings = {key: _value(choices, drawn[key]) for key, choices in varied.items()}

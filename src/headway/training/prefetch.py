@@ -21,6 +21,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headway.config import RunConfig
+from headway.json_values import JsonObject
 from headway.processes import end_with_parent
 from headway.tasks import make_task
 from headway.training.data import TrainingData
@@ -182,7 +183,7 @@ def begin_process() -> None:
     end_with_parent()
 
 
-def work_there(job: tuple[Work, dict[str, Any], int, int, int]) -> Any:
+def work_there(job: tuple[Work, JsonObject, int, int, int]) -> Any:
     work, table, size, first, count = job
     config = RunConfig.from_json(table)
     return work(TrainingData(config, make_task(config.task), {}, size), first, count)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.json_values import JsonObject, JsonValue
 from headway.narration.numbers import NONE, duration, number, setting
 from headway.narration.places import place_of
 from headway.narration.tables import Table, words
@@ -61,9 +62,9 @@ def sentences(run: RunDocuments) -> list[Text]:
     )
 
 
-def leaves(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def leaves(table: JsonObject, before: str = "") -> dict[str, JsonValue]:
     """The settings of nested tables under dotted names, without null values."""
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     for key, inner in table.items():
         if isinstance(inner, Mapping):
             found |= leaves(inner, f"{before}{key}.")
@@ -72,7 +73,7 @@ def leaves(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def settings_of(run: RunDocuments) -> dict[str, Any]:
+def settings_of(run: RunDocuments) -> dict[str, JsonValue]:
     """All settings of a run except its seed, under names such as `model.d_ff`."""
     return leaves({name: run.config.get(name, {}) for name in TABLES})
 

@@ -1,10 +1,10 @@
 """The section on training: curves, the chosen checkpoint, and the largest rise of accuracy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
+from headway.callbacks import CurvePoint
 from headway.narration.numbers import NONE, Form, decimal, duration, number, percent, whole
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Code, Text, Words, code, text, told
@@ -16,7 +16,7 @@ ALT = "Two curves against the training step: loss in training and validation, an
 
 
 def section(documents: Documents) -> Section | None:
-    runs = [run for run in documents.runs if run.metrics.get("validation")]
+    runs = [run for run in documents.runs if run.metrics.validation]
     if not runs:
         return None
     blocks: list[Block] = paragraph(sentences(runs[0])) if len(runs) == 1 else [table(runs)]
@@ -36,12 +36,12 @@ def sentences(run: RunDocuments) -> list[Text]:
             number(state["best"]["loss"], decimal),
             number(state["best"]["accuracy"], percent),
         ),
-        lambda: jump(run.metrics["validation"]),
+        lambda: jump(run.metrics.validation),
         lambda: None if state["finished"] else text(unfinished, Code("--resume")),
     )
 
 
-def jump(validations: Sequence[Mapping[str, Any]]) -> Text | None:
+def jump(validations: Sequence[CurvePoint]) -> Text | None:
     """The two validations between which accuracy rose most; None if it never rose."""
     rises = [
         (after.get("accuracy") or 0.0) - (before.get("accuracy") or 0.0) for before, after in pairwise(validations)
