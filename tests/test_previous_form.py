@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 import headway as hw
 from headway.evaluation import Trained, load
@@ -72,7 +73,7 @@ def test_its_heads_are_what_they_were(run: Trained) -> None:
 def test_its_documents_are_read_and_reported(run: Trained, tmp_path: Path) -> None:
     found = gather([run.directory.path])
     told = compose(found.documents, found.name)
-    text = render(told, {figure.name: Picture("", 1, 1) for figure in figures_of(told)})
+    text = render(told, {figure.name: Picture(Markup(""), 1) for figure in figures_of(told)})
     assert all(head.name in text for head in HeadAnalysis.from_json(document(run, "heads.json")).heads)
     assert {section.title for section in told.sections} >= {"Setup", "Training", "Heads"}
     assert hw.explore(run, out=tmp_path / "page.html").page
