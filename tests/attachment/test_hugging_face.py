@@ -212,6 +212,9 @@ def test_contexts_nest_survive_exceptions_and_leave_nothing_behind() -> None:
         wanted = model(**batch).logits
     with hw.ablated(model, zero_both[:1]), hw.captured(model) as attention, hw.ablated(model, zero_both[1:]):
         nested = model(**batch).logits
+    with hw.captured(model) as more, hw.ablated(model, zero_both, kind="mean", over=[batch, batch]):
+        model(**batch)
+    assert len(more.passes["dec0.self"]) == 1, "passes that compute the means are not captured"
     # captured switches to eager attention, which rounds otherwise than the fused kernel, and differs on padding
     real = batch["attention_mask"].bool()
     torch.testing.assert_close(nested[real], wanted[real], rtol=1e-4, atol=1e-4)
@@ -316,6 +319,8 @@ def test_a_transformer_bridge_has_the_same_heads_weights_and_ablations() -> None
             found = attached.logits(ids)
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
         assert not torch.equal(found, attached.logits(ids))
+        with pytest.raises(InputError, match="a TransformerBridge is not pruned; prune the model that it wraps"):
+            hw.prune(bridge, ["dec0.self.h1"], example=ids)
 
 
 def some_heads(attached: Attached) -> list[str]:
@@ -415,3 +420,21 @@ def test_fused_grouped_query_heads_and_biases_for_a_fixed_number_of_heads_are_fo
     assert [site.name for site in attached.sites] == ["dec0.self", "dec1.self"]
     with pytest.raises(InputError, match="BloomForCausalLM does not run with fewer heads, so it is not pruned"):
         hw.prune(attached, ["dec0.self.h0"], example=batch)
+
+
+def test_a_decoder_with_cross_attention_alone_has_masks_and_is_pruned() -> None:
+    """GPT-2 with a fused projection of keys and values, and queries apart."""
+    sizes = {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 32, "add_cross_attention": True}
+    model, batch = decoder_only("gpt2", **sizes)
+    encoded = torch.randn(BATCH, ANSWER, 24, generator=torch.Generator().manual_seed(3))
+    seen = torch.ones(BATCH, ANSWER, dtype=torch.long)
+    seen[2, 3:] = 0
+    batch = {**batch, "encoder_hidden_states": encoded, "encoder_attention_mask": seen}
+    attached = hw.attach(model, example=batch)
+    assert [site.name for site in attached.sites] == ["dec0.self", "dec0.cross", "dec1.self", "dec1.cross"]
+    assert torch.equal(attached.key_mask(batch)["dec0.cross"], seen.bool())
+    assert torch.equal(attached.key_mask(batch)["dec0.self"], batch["attention_mask"].bool())
+    assert torch.equal(attached.query_mask(batch)["dec1.cross"], batch["attention_mask"].bool())
+    assert attached.attention(batch)["dec1.cross"].shape == (BATCH, 3, LENGTH, ANSWER)
+    result = hw.prune(attached, ["dec0.cross.h0", "dec1.cross.h2", "dec1.self.h1"], example=batch)
+    assert result.logits_apart < 1e-4 and len(result.kept) == 9

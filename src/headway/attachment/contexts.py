@@ -7,6 +7,7 @@ an exception, no hook is left. A compiled model runs eagerly inside the block.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,9 +115,26 @@ def captured(model: object) -> Iterator[Captured]:
     attached = as_attached(model)
     attached.check_mode()
     found = Captured(site.name for site in attached.sites)
-    with attached.uncompiled():
-        with recorded_weights(attached.module, attached.sites, lambda name, w: found.passes[name].append(w.detach())):
-            yield found
+
+    def keep(name: str, weights: Tensor) -> None:
+        if not _OWN_PASS.get():
+            found.passes[name].append(weights.detach())
+
+    with attached.uncompiled(), recorded_weights(attached.module, attached.sites, keep):
+        yield found
+
+
+_OWN_PASS: ContextVar[bool] = ContextVar("own_pass", default=False)
+"""Whether headway itself runs the model, to compute a replacement; such passes are not captured."""
+
+
+@contextmanager
+def _unrecorded() -> Iterator[None]:
+    token = _OWN_PASS.set(True)
+    try:
+        yield
+    finally:
+        _OWN_PASS.reset(token)
 
 
 @dataclass
@@ -145,7 +163,8 @@ def _banks(attached: Attached, found: Mapping[str, Sequence[int]], over: Any) ->
     outputs: dict[str, list[Tensor]] = {name: [] for name in found}
     reals: dict[str, list[Tensor]] = {name: [] for name in found}
     for batch in batches:
-        heads, masks = attached.head_outputs(batch), attached.query_mask(batch)
+        with _unrecorded():
+            heads, masks = attached.head_outputs(batch), attached.query_mask(batch)
         for name in found:
             outputs[name].append(heads[name])
             reals[name].append(masks[name].to(heads[name].device))

@@ -14,7 +14,10 @@ from headway.model.transformer import Inputs
 REAL = {"encoder": ("attention_mask",), "decoder": ("decoder_attention_mask",)}
 """Arguments that are 1 at real tokens."""
 
-PADDED = {"encoder": ("src_key_padding_mask", "key_padding_mask"), "decoder": ("tgt_key_padding_mask",)}
+PADDED = {
+    "encoder": ("src_key_padding_mask", "memory_key_padding_mask", "key_padding_mask"),
+    "decoder": ("tgt_key_padding_mask",),
+}
 """Arguments that are True at padding."""
 
 TOKENS = {
@@ -46,6 +49,8 @@ def side_mask(model: nn.Module, batch: Any, side: str) -> Tensor | None:
     batch does not say how many there are.
     """
     arguments = arguments_of(model, batch)
+    if "encoder_hidden_states" in arguments:
+        arguments = _of_a_decoder(arguments)
     for names, turned in ((REAL[side], False), (PADDED[side], True)):
         for name in names:
             mask = arguments.get(name)
@@ -57,6 +62,13 @@ def side_mask(model: nn.Module, batch: Any, side: str) -> Tensor | None:
         if isinstance(tokens, Tensor) and tokens.ndim >= 2:
             return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
     return None
+
+
+def _of_a_decoder(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a decoder that is given the encoder's output, under the names of an encoder-decoder."""
+    named = {f"decoder_{name}": arguments[name] for name in ("attention_mask", "input_ids") if name in arguments}
+    mask = arguments.get("encoder_attention_mask")
+    return {**named, "inputs_embeds": arguments["encoder_hidden_states"], "attention_mask": mask}
 
 
 def own_mask(inputs: Inputs, side: str, joined: bool) -> Tensor:
