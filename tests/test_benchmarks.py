@@ -32,6 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # All of them
 
 
+@pytest.mark.long
 def test_every_part_runs_and_writes_one_file(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(program, "RESULTS", tmp_path / "results")
     monkeypatch.chdir(tmp_path)

@@ -137,7 +137,7 @@ def planted(document: dict[str, Any], name: str, change: Any) -> dict[str, Any]:
     for one, entry in document["weights"]["index"].items():
         values = unpack(document["weights"], one)
         pack.add(one, change(values) if one == name else values, entry["type"])
-    return {**document, "weights": pack.to_json()}
+    return {**document, "weights": pack.packed().to_json()}
 
 
 def shifted(values: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +242,15 @@ def test_a_stack_stopped_anywhere_continues_to_the_same_weights(moment: int, who
     same_ends(tmp_path, whole)
 
 
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    """SIGINT is handled as in a terminal, also where the tests were started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_saves_every_seed_and_says_which(whole: Path, tmp_path: Path) -> None:
     long = {"train": {"validate_every": 12}}
     press = when(3, lambda: signal.raise_signal(signal.SIGINT))
