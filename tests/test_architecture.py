@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "length_analysis": BASE
     | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"}
     | {"narration"},
+    "attached_analysis": BASE | {"attachment", "evaluation", "head_analysis", "model", "results", "statistics"},
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
@@ -90,6 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"__init__"},
     "__init__": {
         "api",
+        "attached_analysis",
         "attachment",
         "attacks",
         "conversion",

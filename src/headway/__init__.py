@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.api import prune, sweep, train
+    from headway.attached_analysis.analyse import heads
     from headway.attachment.attached import attach
     from headway.attachment.contexts import ablated, captured, patched
     from headway.attachment.pruned_files import load_pruned
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from headway.diagnosis.examine import doctor
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
-    from headway.head_analysis.analysis import analyse as heads
     from headway.length_analysis.measure import measure_lengths as lengths
     from headway.proofs.prove import prove
     from headway.reports.writing import report
@@ -43,7 +43,7 @@ _PUBLIC = {
     "train": "headway.api:train",
     "load": "headway.evaluation:load",
     "evaluate": "headway.evaluation:evaluate",
-    "heads": "headway.head_analysis.analysis:analyse",
+    "heads": "headway.attached_analysis.analyse:heads",
     "prune": "headway.api:prune",
     "attach": "headway.attachment.attached:attach",
     "ablated": "headway.attachment.contexts:ablated",

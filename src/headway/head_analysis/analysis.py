@@ -1,6 +1,6 @@
 """All analyses of a run's heads in one document: `headway heads` and `hw.heads`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.instrument import Analysis, Clock, Subject
 from headway.head_analysis.scores import Scoring, definitions, role_of
 from headway.head_analysis.variants import heads_of
+from headway.model.sites import HeadSite
 from headway.model.transformer import count_parameters
 from headway.randomness import generator
 from headway.results.analyses import ANALYSES, MAIN
@@ -189,14 +190,21 @@ def choose_sizes(trained: Trained, examples: Examples, *, thorough: bool) -> dic
 
     It depends on the model's size, the device and `thorough`, never on elapsed time.
     """
-    n, permutations = len(examples), PERMUTATIONS * (5 if thorough else 1)
     tokens = examples.source.shape[1] + (examples.target.shape[1] if examples.target.ndim == 2 else 0)
-    scale = ADDITION_COST / (count_parameters(trained.model) * tokens)
-    scale *= FASTER[trained.device.type] * (THOROUGH if thorough else 1)
+    cost = count_parameters(trained.model) * tokens
+    return sizes_by_cost(trained.model.sites, len(examples), cost, trained.device.type, thorough=thorough)
+
+
+def sizes_by_cost(
+    sites: Sequence[HeadSite], n: int, cost_of_one: int, device: str, *, thorough: bool
+) -> dict[str, int]:
+    """The same from what one example costs in multiplications."""
+    permutations = PERMUTATIONS * (5 if thorough else 1)
+    scale = ADDITION_COST / cost_of_one * FASTER.get(device, 1) * (THOROUGH if thorough else 1)
     sizes = {"examples": n, "permutations": permutations, "decoded": min(CHECKED, n)}
     for analysis in analyses():
         for step, cost in analysis.costs().items():
-            passes = max(cost.passes(trained.model.sites, permutations), 1)
+            passes = max(cost.passes(sites, permutations), 1)
             sizes[step] = int(np.clip(cost.budget * scale / passes, min(100, n // 2), cost.most(n)))
     return sizes
 

@@ -13,6 +13,7 @@ concatenated into one batch.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -280,9 +281,15 @@ def _alike(rows: HeadMasks, variants: np.ndarray) -> list[tuple[np.ndarray, np.n
     return [(rows[same[0]], variants[same]) for same in places.values()]
 
 
-def patch_heads(
-    heads: HeadOutputs, site: HeadSite, mask: np.ndarray, replacements: Sequence[Replacement]
-) -> HeadOutputs:
+@runtime_checkable
+class Named(Protocol):
+    """A site, as far as a patch needs it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def patch_heads(heads: HeadOutputs, site: Named, mask: np.ndarray, replacements: Sequence[Replacement]) -> HeadOutputs:
     """The head outputs of a site with some replaced, as one row of the masks says."""
     for code in np.unique(mask[mask > 0]).tolist():
         chosen = send(mask == code, heads.device)[:, None]
@@ -290,9 +297,7 @@ def patch_heads(
     return heads
 
 
-def patch_each(
-    heads: HeadOutputs, site: HeadSite, masks: HeadMasks, replacements: Sequence[Replacement]
-) -> HeadOutputs:
+def patch_each(heads: HeadOutputs, site: Named, masks: HeadMasks, replacements: Sequence[Replacement]) -> HeadOutputs:
     """`patch_heads` for several concatenated branches, each with its own row of the masks."""
     if len(masks) == 1:
         return patch_heads(heads, site, masks[0], replacements)

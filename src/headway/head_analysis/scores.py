@@ -107,9 +107,14 @@ SELF_ONLY: tuple[Score, ...] = (self_token, previous_token, distance)
 
 def definitions(task: Task) -> dict[str, str]:
     """Every score's meaning, formula and worked example, from its docstring."""
+    return definitions_of_parts(task.PARTS)
+
+
+def definitions_of_parts(parts: Mapping[str, str]) -> dict[str, str]:
+    """The same for named parts of an example."""
     own = {score.__name__: inspect.cleandoc(score.__doc__ or "") for score in (*EVERYWHERE, *SELF_ONLY)}
     first = inspect.cleandoc(part_share.__doc__ or "")
-    return {**{name: f"{first} The part: {meaning}" for name, meaning in task.PARTS.items()}, **own}
+    return {**{name: f"{first} The part: {meaning}" for name, meaning in parts.items()}, **own}
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ def role_of(kind: str, means: Mapping[str, float | None], even: Mapping[str, flo
 
 def score_heads(trained: Trained, examples: Examples) -> HeadScores:
     """The scores of every head over the examples, from one teacher-forced pass."""
-    sums = _Sums()
+    sums = ScoreSums()
     for piece in parts_of(examples, trained):
         batch = make_batch(trained.task, trained.model, piece, trained.device)
         record: dict[str, Tensor] = {}
@@ -165,16 +170,22 @@ def site_scores(
     trained: Trained, batch: Batch, site: HeadSite, weights: Tensor, parts: dict[str, Tensor]
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Every score of one site for each example, `batch head`, and its value under uniform attention."""
-    seen = visible_keys(trained, batch, site)
+    cut = {name: cut_part(part, batch, site, trained) for name, part in parts.items()}
+    return scores_of_weights(weights, visible_keys(trained, batch, site), cut, across=site.across)
+
+
+def scores_of_weights(
+    weights: Weights, seen: Seen, parts: Mapping[str, Seen], *, across: bool
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Every score of the weights of one site, and its value under uniform attention; `parts` are keys by query."""
     found = {}
     for name, part in parts.items():
-        # In self-attention over a joined sequence the part is cut to the tokens of this site.
-        inside = cut_part(part, batch, site, trained) & seen
+        inside = part & seen
         even = (seen / seen.sum(-1, keepdim=True).clamp(min=1))[:, None].to(weights.dtype)
         found[name] = (_over_queries(*part_share(weights, inside)), _over_queries(*part_share(even, inside)))
     nothing = weights.new_full(weights.shape[:2], torch.nan)
     for score in (*EVERYWHERE, *SELF_ONLY):
-        applies = not (site.across and score in SELF_ONLY)
+        applies = not (across and score in SELF_ONLY)
         found[score.__name__] = (_over_queries(*score(weights, seen)) if applies else nothing, nothing)
     return found
 
@@ -212,7 +223,7 @@ def cut_part(part: Bool[Tensor, "batch token token"], batch: Batch, site: HeadSi
     return part[:, queries, keys]
 
 
-class _Sums:
+class ScoreSums:
     """Running sums of scores, so that only one batch is in memory."""
 
     def __init__(self) -> None:

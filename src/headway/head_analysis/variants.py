@@ -104,7 +104,7 @@ def run_variants(
         batch = make_batch(trained.task, trained.model, part, trained.device)
         forward = PartialForward(trained.model, batch.inputs)
         together = branches_at_once(batch)
-        board = _Scoreboard(variants, batch, pad, together, keep_margin=keep_margin)
+        board = Scoreboard(variants, batch.target, pad, together, keep_margin=keep_margin)
         run_tree(forward, plan, [replacement(forward, rows) for replacement in replacements], board.note, together)
         board.score()
         width = board.tokens.shape[1]
@@ -128,16 +128,30 @@ def branches_at_once(batch: Batch) -> int:
     return max(1, TOKENS_A_BATCH[device] // tokens)
 
 
-class _Scoreboard:
+ValueOf = Callable[[Tensor, Tensor], Tensor]
+"""Logits and targets of some rows -> a real-valued metric of each."""
+
+
+class Scoreboard:
     """The outcomes of one batch under every variant; leaves are collected and scored several at a time."""
 
-    def __init__(self, variants: int, batch: Batch, pad: int, together: int, *, keep_margin: bool):
-        self.tokens = batch.target.reshape(len(batch.target), -1)
-        self.pad, self.together = pad, together
+    def __init__(
+        self,
+        variants: int,
+        target: Tensor,
+        pad: int,
+        together: int,
+        *,
+        keep_margin: bool,
+        value_of: ValueOf | None = None,
+    ):
+        self.tokens = target.reshape(len(target), -1)
+        self.pad, self.together, self.value_of = pad, together, value_of
         device, shape = self.tokens.device, self.tokens.shape
         self.predicted = torch.empty(variants, *shape, dtype=torch.int32, device=device)
         self.loss = torch.empty(variants, len(self.tokens), device=device)
         self.margin = torch.empty_like(self.loss) if keep_margin else None
+        self.value = None if value_of is None else torch.empty_like(self.loss)
         self.waiting: list[tuple[np.ndarray, Tensor]] = []
 
     def note(self, alike: Int[np.ndarray, " some"], logits: Tensor) -> None:
@@ -160,6 +174,8 @@ class _Scoreboard:
         found = [(self.predicted, best), (self.loss, lost)]
         if self.margin is not None:
             found.append((self.margin, answer_margin(logits, target, self.pad)))
+        if self.value is not None and self.value_of is not None:
+            found.append((self.value, self.value_of(logits.reshape(*target.shape, -1).float(), target)))
         for place, values in found:
             place[index] = values.unflatten(0, (leaves, len(self.tokens)))[of]
 
@@ -287,9 +303,16 @@ def pick_patch_sources(
     trained: Trained, examples: Examples, random: np.random.Generator
 ) -> Int[np.ndarray, " example"]:
     """For each example a random other one of the same lengths; an example with unique lengths is its own source."""
-    _, group = np.unique(lengths_of(trained, examples), axis=0, return_inverse=True)
+    return others_of_equal_lengths(lengths_of(trained, examples), random)
+
+
+def others_of_equal_lengths(
+    lengths: Int[np.ndarray, "example length"], random: np.random.Generator
+) -> Int[np.ndarray, " example"]:
+    """For each example a random other one of the same lengths; its own index where there is none."""
+    _, group = np.unique(lengths, axis=0, return_inverse=True)
     group = group.reshape(-1)
-    patch_sources = np.arange(len(examples))
+    patch_sources = np.arange(len(lengths))
     for one in range(int(group.max(initial=-1)) + 1):
         rows = random.permutation(np.flatnonzero(group == one))
         # Each row takes from one that is a random number of places further on, never from itself.

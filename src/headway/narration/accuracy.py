@@ -11,7 +11,13 @@ from headway.results.error_analysis import ByValue, ErrorAnalysis
 from headway.results.evaluation import ClassEvaluation, SequenceEvaluation, SplitEvaluation, WrongExample
 from headway.results.heads import HeadAnalysis
 
-SPLITS = {"all": "the whole domain", "test": "the test split", "validation": "validation", "train": "training"}
+SPLITS = {
+    "all": "the whole domain",
+    "test": "the test split",
+    "validation": "validation",
+    "train": "training",
+    "given": "the given data",
+}
 WHOLE = "all"
 
 

@@ -49,6 +49,16 @@ def one_at_a_time(found: HeadAnalysis) -> Iterator[Text]:
     yield text("Of {} heads, one at a time, {}.", size(found.heads), tally(found))
     if most := costliest(found):
         yield most
+    if found.metric is not None:
+        yield text(
+            "All drops are in {} on {} examples; the whole model has {} {} ({}).",
+            quote(found.unit_of_drops),
+            number(found.n),
+            number(found.metric.mean, decimal),
+            quote(found.metric.unit),
+            interval(found.metric.interval, decimal),
+        )
+        return
     yield text(
         "All drops are in points of accuracy on {} examples of {}, where the whole model has {}.",
         number(found.n),

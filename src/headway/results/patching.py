@@ -32,6 +32,11 @@ class Patched(Rate):
         "rate if the source has the property of the contrast, and if the base has it", default=(0.0, 0.0)
     )
 
+    effect: float | None = fact(
+        "mean change of a real-valued metric as a share of the difference between source and base", optional=True
+    )
+    effect_interval: Interval | None = fact("95 % interval of the effect (Student and Hall)", optional=True)
+
     @property
     def is_single(self) -> bool:
         return self.heads == (self.who,)
