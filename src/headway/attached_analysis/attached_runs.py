@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from headway.attached_analysis.examples import IGNORED, TOKENS_A_BATCH, ModelExamples
+from headway.attached_analysis.examples import IGNORED, ModelExamples
 from headway.attached_analysis.metrics import Metric
 from headway.attached_analysis.shared_prefix import SharedPrefix, mean_outputs
 from headway.attachment.attached import Attached
@@ -138,7 +138,7 @@ class AttachedRuns:
         passes = SharedPrefix(self.attached, part, positions)
         whole = passes.whole()
         scored, target = metric.scored(whole, part, whole)
-        together = masks_together(part)
+        together = masks_together(part, whole)
         board = Scoreboard(
             len(masks), target, IGNORED, together, keep_margin=keep_margin, value_of=_value_of(metric, scored, scale)
         )
@@ -244,7 +244,12 @@ def _value_of(metric: Metric, whole: Tensor, scale: Scale) -> ValueOf | None:
     return of
 
 
-def masks_together(part: ModelExamples) -> int:
+TOKENS_AT_ONCE, LOGITS_AT_ONCE = 1 << 19, 1 << 30
+"""Tokens and logits of all masks that run together on a GPU."""
+
+
+def masks_together(part: ModelExamples, logits: Tensor) -> int:
     """How many masks fill a GPU; a CPU runs them one by one, which suits its cache."""
-    device = part.inputs.device.type
-    return 1 if device == "cpu" else max(1, TOKENS_A_BATCH[device] // (len(part) * part.tokens))
+    if part.inputs.device.type == "cpu":
+        return 1
+    return max(1, min(TOKENS_AT_ONCE // (len(part) * part.tokens), LOGITS_AT_ONCE // max(1, logits.numel())))

@@ -31,7 +31,7 @@ def check_instruments(runs: AttachedRuns, examples: int) -> Checks:
         swept.update({names[row]: logits for row in alike})
 
     zero = {site.name: torch.zeros((), device=attached.device) for site in attached.sites}
-    passes.run(np.eye(len(names), dtype=np.int64), [zero], note, masks_together(part))
+    passes.run(np.eye(len(names), dtype=np.int64), [zero], note, masks_together(part, whole))
     expected = {name: weights_zeroed(attached, arguments, place) for place, name in enumerate(names)}
     answers = [(swept[name].argmax(-1), expected[name].argmax(-1), expected[name]) for name in names]
     apart = [(found != right) for found, right, _ in answers]

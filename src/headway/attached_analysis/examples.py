@@ -14,7 +14,7 @@ from headway.errors import InputError
 IGNORED = -100
 """Label of a token that is not scored, as in PyTorch and Hugging Face."""
 PADDING = {"labels": IGNORED, "attention_mask": 0, "decoder_attention_mask": 0, "token_type_ids": 0}
-TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 17}
+TOKENS_A_BATCH = {"cpu": 4_096, "cuda": 1 << 15}
 """Tokens of one batch: small enough for a CPU's cache, large enough for a GPU."""
 METRIC_ONLY = ("labels", "answer", "other")
 """Columns that are given to the metric and not to the model."""
