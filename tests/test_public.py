@@ -39,6 +39,6 @@ def test_a_type_checker_knows_what_every_public_name_returns(tmp_path: Path) -> 
 
 def test_a_name_that_is_not_there_is_told_what_is() -> None:
     with pytest.raises(
-        AttributeError, match=r"no attribute 'head'; it has: .*attach, attack, .*compare, doctor, evaluate"
+        AttributeError, match=r"no attribute 'head'; it has: .*attach, attack, .*compare, .*doctor, evaluate"
     ):
         hw.head  # noqa: B018

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headway.attacks.attack import attack
     from headway.conversion import convert
     from headway.diagnosis.examine import doctor
+    from headway.diagnosis.exercise import exercise
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
     from headway.length_analysis.measure import measure_lengths as lengths
@@ -54,6 +55,7 @@ _PUBLIC = {
     "attack": "headway.attacks.attack:attack",
     "prove": "headway.proofs.prove:prove",
     "doctor": "headway.diagnosis.examine:doctor",
+    "exercise": "headway.diagnosis.exercise:exercise",
     "report": "headway.reports.writing:report",
     "explore": "headway.explorer.writing:explore",
     "sweep": "headway.api:sweep",
@@ -74,6 +76,7 @@ __all__ = [
     "convert",
     "doctor",
     "evaluate",
+    "exercise",
     "explore",
     "heads",
     "lengths",

@@ -13,6 +13,7 @@ from headway.cli.convert import convert
 from headway.cli.data import data
 from headway.cli.doctor import doctor
 from headway.cli.evaluate import evaluate
+from headway.cli.exercise import exercise
 from headway.cli.explore import explore
 from headway.cli.heads import heads
 from headway.cli.lengths import lengths
@@ -57,6 +58,7 @@ for command in (
     verify,
     convert,
     new,
+    exercise,
 ):
     app.command(short_help=(inspect.getdoc(command) or "").partition("\n\n")[0])(
         command
