@@ -12,9 +12,11 @@ from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.explorer.packing import Pack
 from headway.explorer.writing import shipped
+from headway.head_analysis.attribution import attribute
 from headway.head_analysis.handles import intervene
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
+from headway.results.schema import write
 from headway.tasks import Examples, make_task
 from headway.tasks.files import make_splits
 from tests.explorer.parity import (
@@ -137,7 +139,7 @@ def planted(document: dict[str, Any], name: str, change: Any) -> dict[str, Any]:
     for one, entry in document["weights"]["index"].items():
         values = unpack(document["weights"], one)
         pack.add(one, change(values) if one == name else values, entry["type"])
-    return {**document, "weights": pack.packed().to_json()}
+    return {**document, "weights": write(pack.packed())}
 
 
 def shifted(values: np.ndarray) -> np.ndarray:
@@ -208,16 +210,18 @@ def test_decoding_writes_what_pytorch_writes_and_shows_its_weights(tab: Any, run
             assert len(found["outputs"][str(head)]) == shape[0] * trained.model.config.d_head
 
 
-PATCH = """({ index, base, patch_source, head }) => {
+PATCH = """({ index, base, patch_source, head, at }) => {
   const engine = Headway.open(runsOf()[index]);
   const prefix = (example) => [engine.run.vocabulary.bos, ...example.target.slice(0, -1)];
   const taken = engine.read(patch_source.source, prefix(patch_source)).outputs[head];
-  const found = engine.read(base.source, prefix(base), { patch: { [head]: taken } });
+  const found = engine.read(base.source, prefix(base), { patch: { [head]: taken }, at });
   return found.steps.map((step) => Array.from(step.logits));
 }"""
 
 
-def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("at", [None, 3])
+def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str, Any], at: int | None) -> None:
+    """At every position, or at one of them alone."""
     trained, _ = runs["decoder"]
     base, patch_source = (draw(trained, np.random.default_rng(seed), 1) for seed in (4, 5))
     site = trained.model.sites[0]
@@ -232,7 +236,8 @@ def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str,
 
     def put(heads: torch.Tensor) -> torch.Tensor:
         changed = heads.clone()
-        changed[:, :, 1] = outputs[0][:, :, 1]
+        where = slice(None) if at is None else slice(at, at + 1)
+        changed[:, where, 1] = outputs[0][:, where, 1]
         return changed
 
     with torch.inference_mode():
@@ -241,8 +246,37 @@ def test_a_patch_puts_one_examples_output_into_another(tab: Any, runs: dict[str,
         with intervene(trained.model, {site.name: put}):
             wanted = trained.model(bases.inputs)[0].numpy()
     pair = {"base": as_json(trained, base)[0], "patch_source": as_json(trained, patch_source)[0]}
-    found = tab.evaluate(PATCH, {"index": list(MODELS).index("decoder"), "head": str(site.heads[1]), **pair})
+    found = tab.evaluate(PATCH, {"index": list(MODELS).index("decoder"), "head": str(site.heads[1]), "at": at, **pair})
     np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+
+
+SPLIT = """({ index, example, shift }) => {
+  const engine = Headway.open(runsOf()[index]), { bos } = engine.run.vocabulary;
+  const result = engine.read(example.source, [bos, ...example.target.slice(0, -1)]);
+  const margins = result.steps.map((step, at) => {
+    const own = example.target[at], others = Array.from(step.logits, (logit, id) => (id === own ? -Infinity : logit));
+    const other = others.indexOf(Math.max(...others));
+    return { at, own, other, value: step.logits[own] - step.logits[other] };
+  });
+  const { at, own, other, value } = margins.reduce((one, next) => (next.value < one.value ? next : one));
+  const row = (shift ? example.source.length : 0) + at;
+  return { margin: value, ...Headway.attribution.split(engine, result, row, own, other) };
+}"""
+
+
+@pytest.mark.parametrize("name", ["rotary", "decoder coupled", "pruned"])
+def test_direct_logit_attribution_is_that_of_the_analysis(tab: Any, runs: dict[str, Any], name: str) -> None:
+    trained, _ = runs[name]
+    example = draw(trained, np.random.default_rng(6), 1)
+    wanted = attribute(trained, example)
+    assert wanted is not None
+    shift = trained.model.config.shape == "decoder"
+    argument = {"index": list(MODELS).index(name), "example": as_json(trained, example)[0], "shift": shift}
+    found = tab.evaluate(SPLIT, argument)
+    values = {part["part"]: part["value"] for part in found["parts"]}
+    assert values == pytest.approx({part.part: part.value for part in wanted.parts}, abs=TOLERANCE)
+    assert found["total"] == pytest.approx(found["margin"], abs=TOLERANCE)
+    assert len({round(value, 3) for value in values.values()}) > 3, "parts that differ, so that a mix-up shows"
 
 
 @pytest.mark.parametrize(
@@ -391,7 +425,7 @@ def test_the_shipped_models_are_as_right_in_the_page_as_in_pytorch(shipped_tab: 
       for (const run of runsOf()) found.push((await pool.accuracy(Headway.open(run), {}).promise).right);
       return found;
     }"""
-    assert shipped_tab.evaluate(code) == [document["accuracy"]["right"] for document in shipped()] == [200, 200]
+    assert shipped_tab.evaluate(code) == [document["accuracy"]["right"] for document in shipped()] == [200, 200, 200]
 
 
 # The long version: every encoding with every pooling, 200 inputs each

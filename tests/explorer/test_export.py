@@ -1,9 +1,11 @@
 """A run as a document and as a page: what is in it, what is refused, and that text stays text."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -17,17 +19,20 @@ from headway.evaluation import Trained, load
 from headway.explorer import encoding_tables, export, packing, writing
 from headway.explorer.encoding_tables import Span, find_rows
 from headway.explorer.export import export_run, reach
-from headway.explorer.findings import head_findings, length_findings
+from headway.explorer.findings import failing_inputs, head_findings, length_findings
 from headway.explorer.packing import Pack
+from headway.explorer.writing import explore
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
 from headway.results.lengths import Checkpoint, TrainingRange
 from headway.results.schema import write
-from headway.runs import RunDirectory
+from headway.runs import ReportDirectory, RunDirectory
 from headway.self_contained_html import digest
 from headway.training import train
 from tests.explorer.parity import unpack, untrained
+from tests.reports.made_up_runs import attack_document
+from tests.reports.made_up_runs import heads_document as made_up_heads
 from tests.results.made_up import length_row, lengths_of
 from tests.results.made_up_values import typed
 from tests.tiny import ADDITION, config
@@ -242,6 +247,46 @@ def test_lengths_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Path
             length_findings(run, 4)
 
 
+def test_failing_inputs_of_an_attack_are_taken_over_as_a_person_types_them(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    assert failing_inputs(run, 24) == []
+    found = attack_document(tmp_path)
+    run.replace_analysis("attack", found.to_json())
+    assert write(failing_inputs(run, 24)[0]) == {"input": "9 1 1 1 1 1 1 1", "family": "ends", "tried": 321}
+    warnings: list[str] = []
+    assert failing_inputs(run, 25, warnings.append) == []
+    what = "of step 24, not of step 25, and is left out; run headway attack again"
+    assert warnings == [f"{tmp_path}: analysis/attack.json is {what}"]
+    run.replace_analysis("attack", {**found.to_json(), "tried": "many"})
+    with pytest.raises(InputError, match=r"attack\.json: tried is \"many\".*; run headway attack again"):
+        failing_inputs(run, 24)
+
+
+def test_the_order_of_elimination_is_taken_over() -> None:
+    shown = typed(made_up_heads()).joint.view().elimination
+    steps = made_up_heads()["joint"]["elimination"]["steps"]
+    assert [(one.removed, one.exact_match) for one in shown] == [
+        (step["removed"], step["exact_match"]) for step in steps if step["removed"]
+    ]
+    assert len(shown) == len(steps) - 1
+
+
+def test_a_page_links_to_the_report_that_there_is(run: Path, tmp_path: Path) -> None:
+    page = '<!doctype html><meta name="generator" content="headway"><title>a report</title>'
+    assert 'id="report"' not in explore(run, out=tmp_path / "without.html").text
+    own = RunDirectory(run).report
+    own.write(page, "")
+    address = quote(os.path.relpath(own.page, tmp_path))
+    assert f'href="{address}"' in explore(run, out=tmp_path / "own.html").text
+    beside = ReportDirectory(tmp_path)
+    beside.page.write_text("<!doctype html><title>of somebody else</title>")
+    assert f'href="{address}"' in explore(run, out=tmp_path / "other.html").text
+    beside.write(page, "")
+    assert 'href="index.html"' in explore(run, out=tmp_path / "beside.html").text
+    assert 'href="there.html"' in explore(run, out=tmp_path / "told.html", report="there.html").text
+    own.page.unlink()
+
+
 # What is refused
 
 
@@ -430,8 +475,8 @@ def test_the_policy_lets_in_nothing_but_what_stands_in_the_file(run: Path) -> No
 
 def test_without_a_run_there_are_the_trained_models_that_come_with_headway(run: Path, tmp_path: Path) -> None:
     made = hw.explore()
-    assert made.runs == ("addition-seed0", "sortedness-long-seed0")
-    assert made.bytes < 4_000_000
+    assert made.runs == ("addition-seed0", "sortedness-long-seed0", "sortedness-learned-seed0")
+    assert made.bytes < 3_500_000
     folder = Path(writing.__file__).parent / "model"
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     assert "recipe" in (folder / "README.md").read_text()

@@ -5,6 +5,7 @@ One file, so that the models are trained and the browser is started once.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from headway.runs import RunDirectory
 from headway.tasks import make_task
 from headway.tasks.links import explorer_link
 from headway.training import train
+from tests.accessibility import violations
 from tests.reports.made_up_runs import heads_document
 from tests.tiny import ADDITION, SORTEDNESS, config
 
@@ -180,8 +182,8 @@ def test_decoding_is_stepped_through_and_the_maps_follow(tab: Any) -> None:
     tab.wait_for_selector("#large-table tbody tr")
     assert tab.locator("#large-table tbody tr").count() == 2, "rows of later steps are not there yet"
     shares = tab.locator("#steps li >> nth=0").locator(".share").all_text_contents()
-    probabilities = tab.evaluate("Headway.top(explorerPage.result.steps[0].probabilities, 5).map(([, share]) => share)")
-    assert len(shares) == 5
+    probabilities = tab.evaluate("Headway.top(explorerPage.result.steps[0].probabilities, 3).map(([, share]) => share)")
+    assert len(shares) == 3
     assert float(shares[0].split("\u00a0")[0]) == pytest.approx(100 * probabilities[0], abs=0.06)  # one digit is shown
     tab.click("#last-step")
     assert state(tab)["step"] is None
@@ -318,6 +320,8 @@ def test_stored_examples_are_counted_with_the_switches_as_they_are(tab: Any, add
         right = tab.evaluate("""(() => { const page = explorerPage; return page.run.examples.filter(one =>
             page.engine.answer(one.source, page.options()).tokens[0] === one.target).length; })()""")
         assert counted(tab) == f"{right} of 60, was {whole.split()[0]}"
+        filled = tab.evaluate("parseFloat(document.getElementById('accuracy-fill').style.width)")
+        assert filled == pytest.approx(100 * right / 60), "the bar shows the accuracy, not how far the counting is"
         found.add(right)
     assert found != {int(whole.split()[0])}, "some switch changes the count, so a count without switches would be seen"
 
@@ -365,6 +369,15 @@ def test_the_grid_is_walked_with_the_keyboard(tab: Any) -> None:
     tab.keyboard.press("Escape")
 
 
+def test_the_panel_of_one_head_is_not_clipped(tab: Any) -> None:
+    tab.click("#table-fold summary")
+    tab.click("#scores-fold summary")
+    sizes = tab.evaluate(
+        "(() => { const { scrollHeight, clientHeight } = large; return [scrollHeight, clientHeight]; })()"
+    )
+    assert sizes[0] == sizes[1] > 500
+
+
 def test_findings_are_those_of_the_model_that_is_shown(tab: Any) -> None:
     tab.click('[data-head="enc0.self.h1"]')
     found = tab.text_content("#findings")
@@ -396,6 +409,7 @@ def test_a_head_is_patched_from_one_sum_into_another(tab: Any) -> None:
         told = tab.text_content("#patch-result .told")
         assert told.startswith("It moved: " if moved else "Nothing moved: "), told
     assert tab.locator("#patch-result .paper").count() == 3
+    assert tab.locator("#patch-result > div >> nth=2").locator(".wrong, .correction:not(:empty)").count() == 0
     tab.fill("#patch-from", "abc")
     tab.click("#patch-now")
     assert "is not a digit" in tab.text_content("#patch-complaint")
@@ -419,6 +433,15 @@ def test_heads_are_ranked_for_one_question_or_not_at_all(tab: Any) -> None:
         const list = document.getElementById("patch-ranking");
         return list.hidden ? 0 : list.querySelectorAll("button").length; }"""
     assert tab.evaluate(rank, [one, other, None]) == 6
+    words = tab.evaluate("""(() => { const { own, other, patched } = explorerPage.patching.contest();
+        return [...document.querySelectorAll("#patch-ranking button")].map(button => {
+          const { token, logits } = patched(button.querySelector("code").textContent);
+          return [button.lastChild.textContent, token === own, token === other,
+            button.querySelector(".margin").textContent, logits[own] - logits[other]]; }); })()""")
+    for said, is_source, is_base, shown, margin in words:
+        assert (said == "becomes A’s") == is_source and (said == "stays") == is_base, said
+        assert shown == f"{margin:+.1f}".replace("-", "−")
+    assert [margin for *_, margin in words] == sorted((margin for *_, margin in words), reverse=True)
     assert tab.evaluate(rank, [other, one, ["go", {"input": "99 + 99"}]]) == 0
     assert tab.evaluate(rank, [other, one, ["choose", 1]]) == 0
 
@@ -453,6 +476,7 @@ def test_what_a_link_says_wrong_is_left_out_with_a_word(tab: Any, address: str) 
         "nonsense": "nonsense",
         "__proto__=1": "__proto__",
         "pin=a,b": "pin=a,b",
+        "view=x": "view=x",
         "from=x": "from=x",
         "input=" + "9" * 30_000: "input=" + "9" * 34 + "…",
         "%E0%A4%A": "%A",
@@ -532,7 +556,7 @@ def test_another_model_is_asked_the_same_sequence(tab: Any, address: str) -> Non
     tab.wait_for_selector(every)
     assert tab.locator("#chart .other").count() == 1, "the curve of the model before stays"
     assert tab.evaluate("explorerPage.sequence.chart.others()[0][1]") == whole
-    assert "Grey: sequences, all heads on." in tab.text_content("#chart-said")
+    assert "Dashed: sequences, all heads on." in tab.text_content("#chart-said")
     rings = "{ rows: [{ set: 'adjacent', length: 4, accuracy: 0.5 }] }"
     tab.evaluate(f"explorerPage.run.lengths = {rings}, explorerPage.show()")
     assert "Rings: accuracy of the whole model on many such sequences (adjacent)" in tab.text_content("#chart-said")
@@ -565,13 +589,35 @@ def test_a_sequence_is_lengthened_past_training_and_back(tab: Any, address: str)
     assert tab.evaluate("explorerPage.source.length") == 70
     assert tab.evaluate("PageTasks.descents(explorerPage.source).length") == 1, "the inversion stays the only one"
     assert tab.evaluate("explorerPage.result.shapes['encoder.0.self'].join()") == "70,70"
-    assert "longer than trained" in tab.text_content("#length-words")
+    assert tab.text_content("#length-beyond") == "longer than in training"
     tab.wait_for_selector(f"#chart[data-points='{tab.evaluate('explorerPage.sequence.chart.lengths().length')}']")
     assert tab.evaluate("explorerPage.sequence.chart.points.every(point => point.share >= 0 && point.share <= 1)")
     assert "the training lengths, 3 to 5" in tab.text_content("#chart-said")
     assert tab.locator("#chart .trained").count() == 1
     slide(tab, 4)
     assert state(tab)["input"] == "1 5 3 9"
+
+
+def test_the_length_follows_the_slider_while_it_is_dragged(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1&input=1+5+3+9")
+    box = tab.locator("#length").bounding_box()
+    tab.mouse.move(box["x"] + 6, box["y"] + box["height"] / 2)
+    tab.mouse.down()
+    lengths = []
+    for step in range(1, 16):
+        tab.mouse.move(box["x"] + 6 + step * (box["width"] - 12) / 15, box["y"] + box["height"] / 2)
+        lengths.append(tab.evaluate("explorerPage.source.length"))
+    tab.mouse.up()
+    assert lengths == sorted(lengths) and lengths[-1] == tab.evaluate("explorerPage.run.task.longest")
+    assert tab.locator("#length").bounding_box() == box, "what is said beside it does not move it"
+    slide(tab, 90)
+    tab.wait_for_selector("body[data-waiting=no]")
+    starts = tab.locator("#large-lines path").evaluate_all(
+        "paths => paths.map(path => Number(path.getAttribute('d').match(/^M([\\d.]+)/)[1]))"
+    )
+    apart = sorted(set(starts))
+    assert 0 < len(starts) <= 36, "lines over many keys are those of a few queries, which can be told apart"
+    assert min(other - one for one, other in pairwise(apart)) > 12
 
 
 def test_what_is_no_sequence_gets_one_sentence(tab: Any, address: str) -> None:
@@ -597,6 +643,8 @@ def test_what_is_no_sequence_gets_one_sentence(tab: Any, address: str) -> None:
 @pytest.mark.parametrize("run", [0, 1])
 def test_the_tour_has_five_stops_that_do_what_they_say(tab: Any, address: str, run: int) -> None:
     show(tab, address, f"#run={run}")
+    tab.evaluate("explorerPage.go({ off: [PageState.headsOf(explorerPage.run)[1]], fill: 'mean' })")
+    began = state(tab)
     tab.click("#tour-start")
     titles = []
     for stop in range(5):
@@ -606,9 +654,19 @@ def test_the_tour_has_five_stops_that_do_what_they_say(tab: Any, address: str, r
         before = state(tab)
         tab.click("#tour-do")
         assert state(tab) != before, titles[-1]
+        assert len(tab.text_content("#tour-result")) > 15, titles[-1]
+        assert tab.evaluate(COVERED) == 0, titles[-1]
         tab.click("#tour-next")
     assert len(set(titles)) == 5
     assert tab.locator("#tour").is_hidden()
+    assert state(tab) == began, "the state as it was before the tour"
+
+
+COVERED = """(() => { const card = tour.getBoundingClientRect();
+    return [...document.querySelectorAll(".tile.spot")].filter(one => { const box = one.getBoundingClientRect();
+      return box.left < card.right && box.right > card.left && box.top < card.bottom && box.bottom > card.top; })
+    .length; })()"""
+"""Heads that the tour speaks of and covers with its card."""
 
 
 def test_the_tour_computes_on_the_example_that_it_shows(tab: Any, address: str) -> None:
@@ -632,6 +690,7 @@ def test_the_other_model_is_chosen(tab: Any) -> None:
     assert tab.text_content("#name") == "sequences"
     assert tab.locator("#sequence").is_visible() and tab.locator("#sum").is_hidden()
     assert tab.locator("#keep").is_disabled()
+    assert tab.locator("#show").is_hidden() and tab.locator("#importance-legend").is_hidden(), "nothing was found"
     tab.click("#undo")
     assert NASTY in tab.text_content("#name")
 
@@ -653,8 +712,9 @@ def test_a_telephone_needs_no_sideways_scrolling(tab: Any, address: str, fragmen
 def test_nothing_jumps_when_a_head_is_switched_or_a_step_is_taken(tab: Any, address: str, width: int) -> None:
     tab.set_viewport_size({"width": width, "height": 900})
     show(tab, address, "#input=" + sums_answered(tab, right=True)[0].replace("+", "%2B"))
-    tab.evaluate("""window.shifts = 0; new PerformanceObserver(found => found.getEntries().forEach(
-        one => window.shifts += one.value)).observe({ type: 'layout-shift', buffered: true });""")
+    tab.evaluate("""window.shifts = []; new PerformanceObserver(found => found.getEntries().forEach(one =>
+        window.shifts.push(...one.sources.map(({ node }) => node && (node.id || node.className || node.nodeName)))
+        )).observe({ type: 'layout-shift', buffered: true });""")
     for change in (
         "{ off: ['dec0.cross.h0', 'enc0.self.h1'] }",
         "{ step: 0 }",
@@ -663,7 +723,7 @@ def test_nothing_jumps_when_a_head_is_switched_or_a_step_is_taken(tab: Any, addr
     ):
         tab.evaluate(f"explorerPage.go({change})")
         tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert tab.evaluate("window.shifts") == 0
+    assert tab.evaluate("window.shifts") == [], "what moved"
 
 
 def test_dark_and_light_can_both_be_read(tab: Any) -> None:
@@ -708,6 +768,25 @@ def test_everything_that_can_be_used_has_a_name(tab: Any) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_violates_the_rules_of_accessibility(browser: Any, address: str, scheme: str) -> None:
+    """axe-core, levels A and AA, with as much of the page open at once as can be."""
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, reduced_motion="reduce")
+    tab = context.new_page()
+    show(tab, address, "#input=57+%2B+68&from=12+%2B+34&off=dec0.cross.h1&pin=dec0.self.h0&view=change")
+    tab.evaluate("""(async () => { await explorerPage.patching.rank();
+        await explorerPage.patching.mapPositions();
+        explorerPage.flow.choose("dec0.cross.h0");
+        document.querySelectorAll("details").forEach(one => (one.open = true));
+        document.getElementById("tour-start").click();
+        explorerPage.go({ step: 1, off: ["dec0.cross.h1"] }); })()""")
+    assert violations(tab) == []
+    if scheme == "dark":
+        show(tab, address, "#run=1")
+        assert violations(tab) == []
+    context.close()
+
+
 def test_the_page_works_inside_a_notebooks_frame(tab: Any, made: Exploration) -> None:
     """Cut off from its surroundings it has no address and may send no forms; it still answers."""
     tab.goto("about:blank")
@@ -719,6 +798,130 @@ def test_the_page_works_inside_a_notebooks_frame(tab: Any, made: Exploration) ->
     assert inner.locator("#said").text_content().startswith("12 + 34 → ")
     inner.locator("#link").click()
     assert "no link to copy" in inner.locator("#word").text_content()
+
+
+# What the heads do, beyond one map at a time
+
+
+def test_tiles_are_coloured_and_numbered_by_what_the_head_costs(tab: Any) -> None:
+    drops = {head["head"]: head["ablation"]["zero"]["drop"] for head in heads_document()["heads"]}
+    shown = tab.locator("#grid .tile").evaluate_all(
+        """tiles => Object.fromEntries(tiles.map(tile => [tile.querySelector(".open").dataset.head,
+          [parseFloat(tile.style.getPropertyValue("--share")), getComputedStyle(tile).backgroundColor,
+           tile.querySelector(".found").textContent]]))"""
+    )
+    most = max(drops.values())
+    assert most > 0
+    for head, drop in drops.items():
+        assert shown[head][0] == pytest.approx(100 * max(0, drop) / most, abs=0.06), head
+        assert shown[head][2] == ("0" if drop < 0.05 else f"−{drop:.0f}" if drop >= 9.95 else f"−{drop:.1f}"), head
+    dearest, cheapest = max(drops, key=lambda head: drops[head]), min(drops, key=lambda head: drops[head])
+    assert shown[dearest][1] != shown[cheapest][1]
+    assert f"{most:.1f} points" in tab.text_content("#importance-legend")
+
+
+def test_a_row_of_cross_attention_is_named_for_the_token_that_it_writes(tab: Any) -> None:
+    ask(tab, "57 + 68")
+    found = tab.evaluate("""(() => { const { run, result } = explorerPage;
+        const names = result.tokens.map(id => PageTasks.tokenName(run, id));
+        const queries = head => PageHeads.mapOf(explorerPage, head).queries;
+        return [names, queries("dec0.cross.h0"), queries("dec0.self.h0")]; })()""")
+    assert found[1] == found[0]
+    assert found[2] == ["start", *found[0][:-1]], "self-attention has the same tokens on both sides"
+
+
+def test_pointing_at_a_token_shows_its_attention_in_every_head(tab: Any) -> None:
+    ask(tab, "57 + 68")
+    tab.hover("#tokens button[data-side=source] >> nth=3")
+    assert tab.locator("#grid .tile.reads").count() == 4, "encoder heads, where it is a query, and cross, where a key"
+    weights = tab.evaluate("[...explorerPage.result.weights['enc0.self.h1'].slice(15, 20)]")
+    best = max(range(5), key=lambda key: weights[key])
+    said = tab.text_content('[data-head="enc0.self.h1"] .found')
+    assert said == f"{['5', '7', '+', '6', '8'][best]} {weights[best]:.2f}".replace("0.", ".")
+    column = tab.evaluate("""(() => { const { weights, tokens } = explorerPage.result;
+        return tokens.map((_, row) => weights["dec0.cross.h1"][row * 5 + 3]); })()""")
+    assert f"{max(column):.2f}"[-3:] in tab.text_content('[data-head="dec0.cross.h1"] .found')
+    tab.mouse.move(2, 2)
+    assert tab.locator("#grid .tile.reads").count() == 0
+    tab.focus("#tokens button[tabindex='0']")
+    tab.keyboard.press("ArrowRight")
+    assert tab.evaluate("explorerPage.token") == {"side": "source", "index": 1}
+
+
+def test_maps_of_change_are_the_attention_now_less_that_with_all_heads(tab: Any, address: str) -> None:
+    show(tab, address, "#input=57+%2B+68&off=enc0.self.h0&view=change")
+    assert tab.is_checked("input[name=view][value=change]")
+    found = tab.evaluate("""(() => { const { engine, source, result } = explorerPage, head = "dec0.cross.h1";
+        const before = engine.answer(source, {}).weights[head], map = PageHeads.mapOf(explorerPage, head);
+        return [map.signed, [...map.weights].map((change, at) =>
+          change - (at < before.length ? result.weights[head][at] - before[at] : 0)),
+          Math.max(...map.weights)]; })()""")
+    assert found[0] and max(map(abs, found[1])) < 1e-6 < found[2]
+    tab.click("#all-on")
+    assert not tab.evaluate("PageHeads.mapOf(explorerPage, 'dec0.cross.h1').signed"), "nothing to compare with"
+
+
+def test_logit_differences_and_who_writes_them_are_told(tab: Any) -> None:
+    ask(tab, sums_answered(tab, right=True)[0])
+    margins = tab.evaluate("""(() => { const { run, source, result } = explorerPage;
+        const right = PageTasks.rightAnswer(run, source);
+        return result.steps.map(({ logits }, at) => logits[right[at]] -
+          Math.max(...[...logits].filter((_, id) => id !== right[at]))); })()""")
+    shown = tab.locator("#steps .margin").all_text_contents()
+    signs = [f"{margin:+.1f}".replace("-", "−") for margin in margins]
+    assert all(text.endswith(f": {sign}") for text, sign in zip(shown, signs, strict=True))
+    assert signs[margins.index(min(margins))] in tab.text_content("#direct-title"), "the smallest, unless one is chosen"
+    tab.evaluate("explorerPage.go({ step: 0 })")
+    parts = tab.evaluate("explorerPage.direct.split()")
+    assert parts["total"] == pytest.approx(margins[0], abs=1e-3)
+    assert {"dec0.cross.h0", "dec0.self.h1", "dec0.mlp", "embedding", "constant"} <= {
+        one["part"] for one in parts["parts"]
+    }
+    tab.evaluate("explorerPage.choose(1)")
+    assert tab.locator("#direct").is_hidden(), "a classifier's logits are no sum of what heads write"
+    assert re.fullmatch(r"logit .+−.+: [+−]\d+\.\d", tab.text_content("#class-margin"))
+
+
+def test_the_whole_computation_can_be_opened_part_by_part(tab: Any, address: str) -> None:
+    parts = tab.locator("#flow button").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    heads = tab.evaluate("PageState.headsOf(explorerPage.run)")
+    assert set(heads) | {"enc0.mlp", "dec0.mlp", "Encoder embedding", "final norm", "logits"} <= set(parts)
+    for part in ("dec0.cross.h1", "dec0.mlp", "logits", "Decoder embedding", "final norm"):
+        tab.click(f"#flow button[aria-label='{part}']")
+        assert tab.text_content("#flow-detail h3") == part
+        assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == part
+    tab.click("#flow button[aria-label='enc0.self.h1']")
+    tab.click("#flow-detail button >> nth=1")
+    tab.wait_for_selector("#flow button.off[aria-label='enc0.self.h1, switched off']")
+    show(tab, address, "#run=1")
+    tab.click("#flow button[aria-label='pooling']")
+    assert "one" in tab.text_content("#flow-detail li")
+
+
+def test_heads_are_patched_at_one_position_after_another(tab: Any) -> None:
+    tab.select_option("#patch-pair", index=1)
+    tab.wait_for_selector("#patch-result .told")
+    answers = tab.evaluate("""(() => { const { engine, source, result, patching, run } = explorerPage;
+        const given = engine.answer(PageTasks.read(run, explorerPage.state.from).source, {});
+        return [given.tokens, result.tokens]; })()""")
+    place = next((at for at, (one, other) in enumerate(zip(*answers, strict=False)) if one != other), None)
+    if place is None:  # this model, hardly trained, may answer both alike
+        tab.evaluate("""(() => { const { engine, run } = explorerPage, found = new Map();
+            for (let sum = 10; found.size < 2; sum += 7) {
+              const { source, text } = PageTasks.read(run, `${sum}+50`);
+              found.set(engine.answer(source, {}).tokens[0], text);
+            } const [input, from] = found.values(); explorerPage.go({ input, from }); })()""")
+    cells = tab.evaluate("""async () => { const { patching } = explorerPage;
+        await patching.mapPositions();
+        const { patched, difference, base, most } = patching.contest();
+        return [...document.querySelectorAll("#patch-map td button")].map(button => {
+          const [head, rest] = button.getAttribute("aria-label").split(" at ");
+          const at = [...button.closest("tr").querySelectorAll("td")].indexOf(button.parentElement);
+          return [head, rest, Number(button.textContent.replace("−", "-")),
+            100 * (difference(patched(head, at)) - base) / (most - base)]; }); }""")
+    assert len({head for head, *_ in cells}) == 6
+    assert all(abs(shown - share) <= 0.51 for _, _, shown, share in cells)
+    assert len({round(share) for *_, share in cells}) > 1
 
 
 # Failing inputs of an attack

@@ -34,14 +34,16 @@ def explore(
     """
     from headway.explorer.writing import default_place
     from headway.explorer.writing import explore as make_page
+    from headway.runs import RunDirectory
 
     runs = run or []
+    place = out or default_place([RunDirectory.find(one).path.resolve().name for one in runs if one.strip()])
     with progress("explore", quiet=quiet) as meter:
-        made = make_page(*runs, out=out, precision=precision, force=force, progress=meter)
-    place = made.save(default_place(made.runs if runs else ()), force=force) if out is None else out
+        made = make_page(*runs, out=place, precision=precision, force=force, progress=meter)
     for warning in made.warnings:
         say(f"warning: {warning}")
-    result = {**made.to_json(), "page": str(place)}
-    show(result, [f"the explorer of {', '.join(made.runs)} is {place} ({made.bytes / 1e6:.1f} MB)"], as_json=json)
+    show(
+        made.to_json(), [f"the explorer of {', '.join(made.runs)} is {place} ({made.bytes / 1e6:.1f} MB)"], as_json=json
+    )
     if open:
         show_in_browser(place)

@@ -3,28 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.explorer.packing import PackedWeights
 from headway.json_values import JsonObject, JsonValue
 from headway.model.poolings.base import PoolingPage
 from headway.results.schema import Document, Interval, fact
 from headway.tasks import Vocabulary
 from headway.tasks.descriptions import PageDescription, PositionRule
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackedTensor:
-    """A tensor of `PackedWeights`: its number type, its shape, and the byte at which it begins."""
-
-    type: str
-    shape: list[int]
-    at: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackedWeights:
-    """All tensors as one base64 text, and where each one lies."""
-
-    index: Mapping[str, PackedTensor]
-    data: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +176,15 @@ class LengthFindings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailingOfPage:
+    """An input that an attack found the model to get wrong, as a person types it."""
+
+    input: str
+    family: str
+    tried: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunDocument(Document):
     """Everything that the page needs to compute with one run."""
 
@@ -208,4 +201,5 @@ class RunDocument(Document):
     contrasts: list[PairOfPage]
     analysis: HeadFindings | None
     lengths: LengthFindings | None
+    failing: list[FailingOfPage]
     weights: PackedWeights

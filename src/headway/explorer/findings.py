@@ -1,22 +1,28 @@
 """The results of earlier commands about a run, reduced to those that the page shows."""
 
 from collections.abc import Callable
+from urllib.parse import parse_qs
 
 from headway.errors import InputError
 from headway.explorer.document import (
     BaselineOfPage,
     DropOfPage,
+    FailingOfPage,
     HeadFindings,
     HeadOfPage,
     LengthFindings,
     LengthPoint,
 )
 from headway.origin import OtherOrigin
+from headway.results.attack import Attack
 from headway.results.heads import Drop, Head, HeadAnalysis, read_heads
 from headway.results.lengths import Lengths
 from headway.runs import RunDirectory
 
 Warn = Callable[[str], None]
+
+SHOWN_FAILING = 8
+"""Failing inputs that the page offers."""
 
 
 def ignore(warning: str) -> None:
@@ -69,6 +75,30 @@ def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> 
             for row in found.rows
         ],
     )
+
+
+def failing_inputs(directory: RunDirectory, step: int, warn: Warn = ignore) -> list[FailingOfPage]:
+    """Inputs of attack.json that the model gets wrong and that the page can be asked; none without an attack."""
+    try:
+        found = directory.read_result(Attack, "attack", step)
+    except OtherOrigin as problem:
+        warn(str(problem))
+        return []
+    except InputError as problem:
+        raise InputError(f"{problem}; run headway attack again") from None
+    if found is None:
+        return []
+    if found.step != step:
+        warn(_left_out(directory, "attack", f"step {found.step}, not of step {step}"))
+        return []
+    typed = [(one, _typed(one.link)) for one in found.counterexamples]
+    shown = [FailingOfPage(input=text, family=one.family, tried=one.tried) for one, text in typed if text]
+    return shown[:SHOWN_FAILING]
+
+
+def _typed(link: str | None) -> str | None:
+    """The question of a link into the page, as a person would type it."""
+    return None if link is None else parse_qs(link.removeprefix("#")).get("input", [None])[0]
 
 
 def _left_out(directory: RunDirectory, name: str, of: str) -> str:

@@ -1,19 +1,36 @@
 """Packs all tensors of a model into one base64 text with an index of their offsets."""
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Shaped
 
 from headway.errors import InputError
-from headway.explorer.document import PackedTensor, PackedWeights
 
 PRECISIONS = ("fp16", "fp32")
 TYPES = {"fp16": "<f2", "fp32": "<f4", "u16": "<u2"}
 LARGEST_HALF = 65_504.0
 ALIGNMENT = 4
 """Alignment of every tensor in bytes, as typed arrays of a browser require."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedTensor:
+    """A tensor of `PackedWeights`: its number type, its shape, and the byte at which it begins."""
+
+    type: str
+    shape: list[int]
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedWeights:
+    """All tensors as one base64 text, and where each one lies."""
+
+    index: Mapping[str, PackedTensor]
+    data: str
 
 
 @dataclass

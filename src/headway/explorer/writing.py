@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -17,16 +19,16 @@ from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
 from headway.json_values import JsonObject
 from headway.results.schema import Document
-from headway.runs import check_outputs
+from headway.runs import ReportDirectory, RunDirectory, check_outputs
 from headway.self_contained_html import policy, script_json
-from headway.storage import replace_file
+from headway.storage import is_written_by_headway, replace_file
 
 if TYPE_CHECKING:
     from headway.evaluation import Trained
     from headway.explorer.document import RunDocument
 
 FORM = 1
-ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "pool")
+ENGINE = ("arithmetic", "kernel", "model", "attention", "passes", "attribution", "pool")
 """The parts of the engine, in order of dependency."""
 ALLOWED = {"script_src": "'wasm-unsafe-eval'", "worker_src": "blob:", "img_src": "data: blob:"}
 """Exceptions in the page's content security policy: WebAssembly, and workers made of the page's own text."""
@@ -74,8 +76,9 @@ def explore(
 ) -> Exploration:
     """One page in which the models of these runs compute; without a run, the models that come with headway.
 
-    With `out` it is written there; a file that headway did not write is replaced only with `force`. `report` is the
-    address of the runs' report, to which the page then links. In a notebook the result shows itself.
+    With `out` it is written there; a file that headway did not write is replaced only with `force`. The page links to
+    `report`, the address of a report; without it, to the report beside the page or to that of the only run. In a
+    notebook the result shows itself.
 
     >>> hw.explore("addition-seed0", out="addition.html")   # doctest: +SKIP
     """
@@ -85,7 +88,7 @@ def explore(
         checked_place(out, force=force)  # before the work, which may take a while
     exported, warnings = _export(runs, precision, progress) if runs else ([], [])
     documents = [one.to_json() for one in exported] if runs else shipped()
-    text = render(documents, report)
+    text = render(documents, report or (None if out is None else _report_of(runs, Path(out))))
     names = tuple(str(document["name"]) for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
     return made if out is None else replace(made, page=str(made.save(out, force=force)))
@@ -126,6 +129,15 @@ def _export(
         documents.append(export_run(trained, precision=precision, warn=warnings.append))
         progress(index + 1, len(runs))
     return documents, warnings
+
+
+def _report_of(runs: "Sequence[Trained | str | Path]", out: Path) -> str | None:
+    """The address of the report beside the page, or of the only run's own, relative to the page; None without one."""
+    paths = [run if isinstance(run, str | Path) else run.directory.path for run in runs]
+    own = [RunDirectory.find(str(path)).report for path in paths] if len(paths) == 1 else []
+    pages = [one.page for one in (ReportDirectory(out.parent), *own) if one.page != out]
+    found = next((page for page in pages if page.is_file() and is_written_by_headway(page)), None)
+    return None if found is None else quote(os.path.relpath(found, out.parent).replace(os.sep, "/"))
 
 
 def shipped() -> list[JsonObject]:

@@ -120,10 +120,12 @@ class JointAblation(Finding):
     pairs: Pairs = fact("interactions of pairs")
 
     def view(self) -> "SetsAndPairs":
-        """The sufficient heads, and the pairs with the largest significant redundancy."""
+        """The sufficient heads, the order of elimination, and the pairs with the largest significant redundancy."""
         redundant = sorted(self.pairs.redundant(), key=lambda pair: -pair.interaction)[:SHOWN_PAIRS]
         pairs = [RedundantPair(one.heads, one.alone, one.together, one.interaction, one.p_holm) for one in redundant]
-        return SetsAndPairs(EnoughHeads(self.sufficient.heads, self.sufficient.accuracy), tuple(pairs))
+        enough = EnoughHeads(self.sufficient.heads, self.sufficient.accuracy)
+        steps = [Removed(one.removed, one.drop, one.accuracy) for one in self.elimination.steps if one.removed]
+        return SetsAndPairs(enough, tuple(steps), tuple(pairs))
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,15 @@ class EnoughHeads:
     """Heads that are enough, and the accuracy with them alone."""
 
     heads: tuple[str, ...]
+    exact_match: float
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A head of the elimination order: what is lost once it and all before it are gone."""
+
+    removed: str
+    drop: float
     exact_match: float
 
 
@@ -147,7 +158,8 @@ class RedundantPair:
 
 @dataclass(frozen=True)
 class SetsAndPairs(View):
-    """The heads that are enough, and the most redundant pairs, as the explorer shows them."""
+    """The heads that are enough, the order of elimination, and the most redundant pairs, as the explorer shows them."""
 
     sufficient: EnoughHeads
+    elimination: tuple[Removed, ...]
     pairs: tuple[RedundantPair, ...]

@@ -4,8 +4,9 @@ const PageDraw = (() => {
   /**
    * One head's weights, as drawn.
    * @typedef {{weights: Float32Array, queries: string[], keys: string[], shown: number, row: number | null, causal: boolean,
-   *            top: number}} HeatMap
-   * shown: rows that there are yet; row: the one to mark; top: the weight that has the strongest colour.
+   *            top: number, signed: boolean, only: {row: number | null, column: number | null} | null}} HeatMap
+   * shown: rows that there are yet; row: the one to mark; top: the weight that has the strongest colour; signed: changes
+   * of weights, which can be below 0; only: the row or column of the token that is pointed at.
    */
 
   /** An element; every string becomes text, never markup. */
@@ -47,24 +48,24 @@ const PageDraw = (() => {
 
   // Colours
 
-  let scale = null;
+  const scales = new Map();
   const parse = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   /** 256 colours between the stops that the style sheet names, for the colours of now, as pixels. */
-  const colours = () => {
-    if (scale) return scale;
-    const stops = style("--heat").split(/\s+/).map(parse);
+  const colours = (name) => {
+    if (scales.has(name)) return scales.get(name);
+    const stops = style(name).split(/\s+/).map(parse);
     const pixels = new Uint8ClampedArray(4 * 256).fill(255);
     for (let index = 0; index < 256; index++) {
       const place = (index / 255) * (stops.length - 1);
       const low = Math.min(stops.length - 2, Math.floor(place));
       stops[low].forEach((value, channel) => (pixels[4 * index + channel] = value + (stops[low + 1][channel] - value) * (place - low)));
     }
-    scale = new Uint32Array(pixels.buffer);
-    return scale;
+    scales.set(name, new Uint32Array(pixels.buffer));
+    return scales.get(name);
   };
-  const forgetColours = () => (scale = null);
+  const forgetColours = () => scales.clear();
 
   // Heat maps
 
@@ -74,11 +75,12 @@ const PageDraw = (() => {
     const small = new OffscreenCanvas(Math.max(1, columns), Math.max(1, rows));
     const context = small.getContext("2d");
     const image = context.createImageData(small.width, small.height);
-    const [pixels, table] = [new Uint32Array(image.data.buffer), colours()];
+    const [pixels, table] = [new Uint32Array(image.data.buffer), colours(map.signed ? "--change" : "--heat")];
     for (let row = 0; row < Math.min(rows, map.shown); row++)
       for (let column = 0; column < (map.causal ? Math.min(columns, row + 1) : columns); column++) {
         const at = row * columns + column;
-        pixels[at] = table[Math.max(0, Math.min(255, Math.round((map.weights[at] / map.top) * 255)))];
+        const share = map.signed ? (map.weights[at] / map.top + 1) / 2 : map.weights[at] / map.top;
+        pixels[at] = table[Math.max(0, Math.min(255, Math.round(share * 255)))];
       }
     context.putImageData(image, 0, 0);
     return small;
@@ -102,18 +104,35 @@ const PageDraw = (() => {
   };
 
   /** The side of a cell of a map without words. */
-  const cellOf = (map, side) => Math.min(side / map.keys.length, side / map.queries.length);
+  const cellOf = (map, width, height) => Math.min(width / map.keys.length, height / map.queries.length);
 
   /** A map without words that fills its canvas; a line at its left marks the row of this step. */
-  const drawSmall = (canvas, map, side) => {
-    const context = fit(canvas, side, side);
-    const cell = cellOf(map, side);
+  const drawSmall = (canvas, map, width, height) => {
+    const context = fit(canvas, width, height);
+    const cell = cellOf(map, width, height);
     const box = { left: 0, top: 0, width: cell * map.keys.length, height: cell * map.queries.length };
     drawCells(context, map, box);
+    if (map.only) return drawOnly(context, map, box, cell);
     if (map.row === null || map.row >= map.queries.length) return;
     context.strokeStyle = style("--accent");
     context.lineWidth = 1.5;
     context.strokeRect(0.75, map.row * cell + 0.75, box.width - 1.5, Math.max(1, cell - 1.5));
+  };
+
+  /** Fade everything but the row or the column of one token, and frame it. */
+  const drawOnly = (context, { only: { row, column } }, box, cell) => {
+    const [left, top] = [column === null ? 0 : column * cell, row === null ? 0 : row * cell];
+    const [width, height] = [column === null ? box.width : cell, row === null ? box.height : cell];
+    context.fillStyle = style("--paper");
+    context.globalAlpha = 0.82;
+    context.fillRect(0, 0, box.width, top);
+    context.fillRect(0, top + height, box.width, box.height - top - height);
+    context.fillRect(0, top, left, height);
+    context.fillRect(left + width, top, box.width - left - width, height);
+    context.globalAlpha = 1;
+    context.strokeStyle = style("--lit");
+    context.lineWidth = 1.5;
+    context.strokeRect(left + 0.75, top + 0.75, Math.max(1, width - 1.5), Math.max(1, height - 1.5));
   };
 
   /** How much larger than usual the page's letters are: wide screens have larger ones. */
@@ -186,18 +205,40 @@ const PageDraw = (() => {
     for (let row = 1; row < map.queries.length; row++) context.fillRect(place.left, place.top + row * place.cell - 0.5, width, 1);
   };
 
+  /** The colours of maps, from the least to the most, as a strip. */
+  const drawScale = (canvas, signed = false) => {
+    const weights = Float32Array.from({ length: 120 }, (_, index) => (signed ? (2 * index) / 119 - 1 : index / 119));
+    const map = { weights, queries: [""], keys: Array(120).fill(""), shown: 1, row: null, causal: false, top: 1, signed, only: null };
+    const dense = window.devicePixelRatio || 1;
+    [canvas.width, canvas.height] = [120 * dense, 10 * dense];
+    drawCells(canvas.getContext("2d"), map, { left: 0, top: 0, width: 120 * dense, height: 10 * dense });
+  };
+
   // Lines
 
   const LEAST_LINE = 0.02;
   const MOST_LINES = 160;
+  const MANY_KEYS = 40;
+  const FEW_QUERIES = 12;
+
+  /** The queries whose lines are drawn: all, one, or over many keys a few at equal distances, whose lines stay apart. */
+  const queriesOf = (map, row) => {
+    const count = Math.min(map.shown, map.queries.length);
+    if (row !== null) return [row];
+    const every = map.keys.length > MANY_KEYS ? Math.ceil(count / FEW_QUERIES) : 1;
+    return [...Array(count).keys()].filter((query) => query % every === Math.floor(every / 2));
+  };
 
   const linesOf = (map, row) => {
-    const rows = row === null ? [...Array(Math.min(map.shown, map.queries.length)).keys()] : [row];
-    const found = rows.flatMap((query) =>
-      map.keys.map((_, key) => ({ query, key, weight: map.weights[query * map.keys.length + key] }))
-    );
-    const strong = found.filter((line) => line.weight >= LEAST_LINE * map.top);
-    return strong.sort((one, other) => other.weight - one.weight).slice(0, MOST_LINES).reverse();
+    const rows = queriesOf(map, row);
+    const strength = (line) => Math.abs(line.weight);
+    const found = rows.flatMap((query) => {
+      const lines = map.keys.map((_, key) => ({ query, key, weight: map.weights[query * map.keys.length + key] }));
+      if (map.keys.length <= MANY_KEYS || row !== null) return lines;
+      return lines.sort((one, other) => strength(other) - strength(one)).slice(0, 3);
+    });
+    const strong = found.filter((line) => strength(line) >= LEAST_LINE * map.top);
+    return strong.sort((one, other) => strength(other) - strength(one)).slice(0, MOST_LINES).reverse();
   };
 
   const writeTokens = (drawing, words, width, y, marked, seen) => {
@@ -220,9 +261,9 @@ const PageDraw = (() => {
     drawing.setAttribute("height", String(height));
     drawing.setAttribute("width", String(width));
     const x = (index, count) => ((index + 0.5) * width) / count;
-    const thickest = Math.min(5.5, (0.6 * width) / map.queries.length);
+    const thickest = Math.min(5.5, (0.6 * width) / Math.min(map.queries.length, 3 * FEW_QUERIES));
     linesOf(map, row).forEach(({ query, key, weight }) => {
-      const share = weight / map.top;
+      const share = Math.abs(weight) / map.top;
       const [from, to] = [x(query, map.queries.length), x(key, map.keys.length)];
       const path = makeSvg("path", {
         d: `M${from} ${top} C${from} ${height / 2} ${to} ${height / 2} ${to} ${bottom}`,
@@ -253,7 +294,20 @@ const PageDraw = (() => {
     return rows.length < Math.min(map.shown, map.queries.length) || keys.length < map.keys.length;
   };
 
+  /** A number with its sign: +1.20, −3.00. */
+  const signed = (value, digits = 1) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+
+  /** A number as a bar to the right of 0, or to the left of it, on a scale from `least` to `most`. */
+  const both = (value, least, most) => {
+    const place = (number) => (100 * (number - least)) / Math.max(1e-9, most - least);
+    const bar = make("i", { class: value < 0 ? "against" : "" });
+    [bar.style.left, bar.style.width] = [place(Math.min(0, value)) + "%", place(Math.max(0, value)) - place(Math.min(0, value)) + "%"];
+    const frame = make("span", { class: "both" }, bar);
+    frame.style.setProperty("--zero", place(0) + "%");
+    return frame;
+  };
+
   return {
-    make, makeSvg, percent, rod, style, forgetColours, unit, fillBox: drawCells, cellOf, drawSmall, drawLarge, drawLines, fillTable,
+    make, makeSvg, percent, signed, both, rod, MANY_KEYS, style, forgetColours, unit, drawScale, cellOf, drawSmall, drawLarge, drawLines, fillTable,
   };
 })();

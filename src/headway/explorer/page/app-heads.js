@@ -1,10 +1,9 @@
 "use strict";
 // Every head as a small map where it stands in the model, the one that is looked at enlarged, and those that are pinned.
 const PageHeads = (() => {
-  const { make, percent } = PageDraw;
-  const VERDICTS = { "depends on the ablation": "depends" };
+  const { make } = PageDraw;
   const SIDES = { encoder: "Encoder", decoder: "Decoder" };
-  const SITES = { encoder: "self-attention", decoder: "self-attention", cross: "cross-attention to the encoder" };
+  const SITES = { encoder: "self-attention", decoder: "self-attention", cross: "cross-attention" };
   const SHARES = ["diagonal", "operator", "carry", "previous_column", "boundary", "first_operand", "second_operand",
     "next_element", "previous_element", "inversion", "self_token", "previous_token", "entropy_share", "sparsity"];
 
@@ -15,27 +14,40 @@ const PageHeads = (() => {
 
   /** What there is to draw of a head now; null until the model has answered. */
   const mapOf = (page, head) => {
-    const { run, source, result, state } = page;
-    const weights = result?.weights?.[head];
-    if (!weights) return null;
+    const { run, source, result, state, token } = page;
+    const known = result?.weights?.[head];
+    if (!known) return null;
     const site = siteOf(run, head);
+    const signed = isChange(page);
+    const weights = signed ? changeOf(known, page.whole.weights[head]) : known;
+    const only = token && PageTasks.placeOfToken(run, site, source, token);
     const axes = PageTasks.axes(run, site, source, result.tokens);
     const step = state.step === null ? null : Math.min(state.step, result.tokens.length - 1);
     const row = step === null ? null : PageTasks.rowOfStep(run, site, source, step);
     const shown = row === null ? axes.queries.length : row + 1;
-    return { weights, ...axes, shown, row, causal: isCausal(site), top: topOf(weights, axes.keys.length) };
+    return { weights, ...axes, shown, row, causal: isCausal(site), top: topOf(weights, axes.keys.length), signed, only };
   };
 
+  /** Whether maps show changes: that is asked for, and there is something to compare with. */
+  const isChange = ({ state, whole, result }) => state.view === "change" && Boolean(whole && state.off.length && result && !result.stale);
+
+  /** Weights now less those with all heads; rows that only one of the two answers has are 0. */
+  const changeOf = (now, before) => now.map((weight, index) => (index < before.length ? weight - before[index] : 0));
+
   /** Over a few keys colours go from 0 to 1; over many, where no weight is near 1, to the largest of the map. */
-  const topOf = (weights, keys) => (keys <= FEW_KEYS ? 1 : Math.max(1e-6, weights.reduce((most, weight) => Math.max(most, weight), 0)));
+  const topOf = (weights, keys) =>
+    keys <= FEW_KEYS ? 1 : Math.max(1e-6, weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0));
 
   const foundOf = (run, head) => run.analysis?.heads?.[head] || null;
+  const dropOf = (run, head) => foundOf(run, head)?.drops?.zero?.drop ?? null;
   const roleOf = (found) => (found?.role ? found.role.split(":").pop().trim().replaceAll("_", " ") : "");
 
   /** A head in words, for those who hear the page. */
   const describe = (page, head) => {
     const found = foundOf(page.run, head);
-    const words = [head, found?.verdict, roleOf(found), page.state.off.includes(head) ? "switched off" : "on"];
+    const drop = dropOf(page.run, head);
+    const cost = drop === null ? "" : `costs ${points(drop)} points`;
+    const words = [head, found?.verdict, cost, roleOf(found), page.state.off.includes(head) ? "switched off" : "on"];
     return words.filter(Boolean).join(", ");
   };
 
@@ -59,40 +71,39 @@ const PageHeads = (() => {
       const sides = [...new Set(run.sites.map((site) => site.side))];
       this.element.classList.toggle("alone", sides.length === 1);
       this.element.style.setProperty("--heads", String(Math.min(8, Math.max(1, ...run.sites.map((site) => site.heads.length)))));
-      this.element.replaceChildren(...sides.map((side) => this.side(side, run.sites.filter((site) => site.side === side))));
+      this.dearest = Math.max(0, ...PageState.headsOf(run).map((head) => dropOf(run, head) ?? 0));
+      const stacks = sides.map((side) => this.side(run.sites.filter((site) => site.side === side)));
+      stacks[0]?.append(...(sides.length > 1 ? [this.page.direct.element] : []));
+      this.element.replaceChildren(...stacks);
+      if (sides.length < 2) this.element.after(this.page.direct.element);
+      document.getElementById("importance-legend").hidden = !this.dearest;
+      document.getElementById("importance-top").textContent = `${points(this.dearest)} points`;
     }
 
-    side(name, sites) {
-      const layers = [...new Set(sites.map((site) => site.layer))];
-      const rows = layers.flatMap((layer) => {
-        const own = sites.filter((site) => site.layer === layer);
-        return [this.layerLine(`${SIDES[name] || name} layer ${layer}`, layer, own), ...own.map((site) => this.site(site))];
-      });
-      return make("div", { class: "stack" }, make("h3", {}, SIDES[name] || name), ...rows);
+    side(sites) {
+      const rows = sites.map((site, index) => this.site(site, sites[index - 1]?.layer === site.layer ? [] : sites));
+      return make("div", { class: "stack" }, ...rows);
     }
 
-    layerLine(name, layer, sites) {
-      const heads = sites.flatMap((site) => site.heads);
-      const switchAll = () => this.page.switchAll(heads);
+    /** One site; the first of a layer has the button that switches the whole layer. */
+    site(site, sites) {
+      const name = `${SIDES[site.side] || site.side} layer ${site.layer}`;
+      const heads = sites.filter((one) => one.layer === site.layer).flatMap((one) => one.heads);
       const named = { "data-layer": heads.join(","), "data-name": name, "aria-label": `${name}: off` };
-      const button = make("button", { type: "button", ...named, onclick: switchAll }, "Layer off");
-      return make("div", { class: "layer-line" }, `Layer ${layer}`, heads.length ? button : null);
-    }
-
-    site(site) {
+      const button = make("button", { type: "button", ...named, onclick: () => this.page.switchAll(heads) }, "Layer off");
       const tiles = site.heads.map((head) => this.tile(head));
-      const said = SITES[site.kind] + (isCausal(site) ? ", causal" : "") + (tiles.length ? "" : ": no heads left");
-      return make("div", { class: "site" }, make("header", {}, said), make("div", { class: "tiles" }, ...tiles));
+      const said = SITES[site.kind] + (tiles.length ? "" : ": no heads left");
+      const title = site.kind === "cross" ? "It looks at what the encoder made of the question." : isCausal(site) ? "A token sees itself and those before it." : "";
+      const line = make("div", { class: "layer-line", title }, make("span", {}, make("b", {}, name), ` · ${said}`), heads.length ? button : null);
+      return make("div", { class: "site" }, line, make("div", { class: "tiles" }, ...tiles));
     }
 
     tile(head) {
-      const found = foundOf(this.page.run, head);
       const face = make("span", { class: "face" }, make("canvas"));
-      const words = found && [make("b", {}, VERDICTS[found.verdict] || found.verdict), make("span", {}, roleOf(found))];
-      const verdict = found && make("span", { class: "found" }, ...words);
+      const said = make("span", { class: "found" });
       const open = make(
         "button", { type: "button", class: "open", "data-head": head, tabindex: -1, onclick: () => this.page.look(head) },
-        face, make("span", { class: "name" }, head.split(".").pop()), verdict
+        face, make("span", { class: "name" }, make("b", {}, head.split(".").pop()), said)
       );
       const toggle = make(
         "button",
@@ -103,8 +114,31 @@ const PageHeads = (() => {
         make("i")
       );
       const tile = make("div", { class: "tile" }, open, toggle);
-      this.tiles.set(head, { tile, open, toggle, canvas: face.firstChild });
+      const share = this.dearest ? Math.max(0, dropOf(this.page.run, head) ?? 0) / this.dearest : 0;
+      tile.style.setProperty("--share", (100 * share).toFixed(1) + "%");
+      face.firstChild.style.aspectRatio = this.aspect(head);
+      this.tiles.set(head, { tile, open, toggle, said, canvas: face.firstChild });
       return tile;
+    }
+
+    /** The shape of a small map: square, but for cross-attention whose sizes the task fixes. */
+    aspect(head) {
+      const { run } = this.page;
+      const { longest, longest_answer } = run.task;
+      return PageTasks.isPadded(run) && siteOf(run, head).kind === "cross" ? `${longest} / ${longest_answer}` : "1";
+    }
+
+    /** Under a map: what the head costs; while a token is pointed at, what that token looks at most, or who at it. */
+    caption(head, map) {
+      const drop = dropOf(this.page.run, head);
+      if (!this.page.token || !map) return drop === null ? "" : drop >= 9.95 ? `−${drop.toFixed(0)}` : drop >= 0.05 ? points(-drop) : "0";
+      if (!map.only) return "–";
+      const { row, column } = map.only;
+      if ((row !== null && row >= map.shown) || (column !== null && column >= map.keys.length)) return "–";
+      const count = row === null ? map.shown : map.keys.length;
+      const weight = (index) => map.weights[row === null ? index * map.keys.length + column : row * map.keys.length + index];
+      const best = [...Array(count).keys()].reduce((one, other) => (Math.abs(weight(other)) > Math.abs(weight(one)) ? other : one), 0);
+      return `${(row === null ? map.queries : map.keys)[best]} ${weight(best).toFixed(2).replace("-", "−").replace("0.", ".")}`;
     }
 
     show() {
@@ -124,17 +158,28 @@ const PageHeads = (() => {
         button.textContent = "Layer " + turn;
         button.setAttribute("aria-label", `${button.dataset.name}: ${turn}`);
       });
-      const many = this.page.source.length > FEW_KEYS;
-      document.getElementById("scale-top").textContent = many ? "the largest of each map" : "1";
+      this.tellScale();
       this.draw();
     }
 
+    tellScale() {
+      const [change, many] = [isChange(this.page), this.page.source.length > FEW_KEYS];
+      const [low, high] = [document.getElementById("scale-low"), document.getElementById("scale-top")];
+      const top = many ? "the largest of each map" : "1";
+      low.textContent = change ? `A map’s colour: weight less ${many ? "" : "1 "}than with all heads` : "A map’s colour: weight 0";
+      high.textContent = change ? `${many ? "" : "1 "}more` : top;
+      if (this.scaled !== change) PageDraw.drawScale(document.getElementById("scale"), change);
+      this.scaled = change;
+    }
+
     draw() {
-      const sides = [...this.tiles.values()].map(({ canvas }) => canvas.clientWidth);
-      [...this.tiles].forEach(([head, { canvas, toggle }], index) => {
+      this.element.classList.toggle("reading", Boolean(this.page.token));
+      const sizes = [...this.tiles.values()].map(({ canvas }) => [canvas.clientWidth, canvas.clientHeight]);
+      [...this.tiles].forEach(([head, { tile, canvas, said }], index) => {
         const map = mapOf(this.page, head);
-        if (map && sides[index]) PageDraw.drawSmall(canvas, map, sides[index]);
-        toggle.style.top = sides[index] + 7 + "px";
+        if (map && sizes[index][0]) PageDraw.drawSmall(canvas, map, ...sizes[index]);
+        said.textContent = this.caption(head, map);
+        tile.classList.toggle("reads", Boolean(this.page.token && map?.only));
       });
     }
 
@@ -144,7 +189,7 @@ const PageHeads = (() => {
       const map = head && mapOf(this.page, head);
       const canvas = map && this.tiles.get(head).canvas;
       const box = canvas && canvas.getBoundingClientRect();
-      const cell = box && PageDraw.cellOf(map, box.width);
+      const cell = box && PageDraw.cellOf(map, box.width, box.height);
       const [row, column] = box ? [Math.floor((event.clientY - box.top) / cell), Math.floor((event.clientX - box.left) / cell)] : [-1, -1];
       this.tip.hidden = !(box && row >= 0 && column >= 0 && row < map.shown && column < map.keys.length);
       if (this.tip.hidden) return;
@@ -220,7 +265,9 @@ const PageHeads = (() => {
       const found = foundOf(run, state.head);
       this.name.textContent = state.head;
       this.verdict.textContent = found?.verdict || "";
-      this.role.textContent = found ? `Attention pattern: ${roleOf(found)}.` : "This file contains no head analysis: run headway heads.";
+      const drop = dropOf(run, state.head);
+      const cost = drop === null ? "" : `Removing it costs ${points(drop)} points of accuracy. `;
+      this.role.textContent = found ? `${cost}Attention pattern: ${roleOf(found)}.` : "This file contains no head analysis: run headway heads.";
       this.toggle.textContent = off ? "Switch on" : "Switch off";
       this.toggle.setAttribute("aria-pressed", String(off));
       const pinned = state.pins.includes(state.head);
@@ -240,7 +287,10 @@ const PageHeads = (() => {
       const room = this.element.clientWidth - 36;
       if (!map || room < 50) return;
       this.place = PageDraw.drawLarge(this.canvas, map, room, this.cell);
-      PageDraw.drawLines(this.lines, map, room, this.cell ? this.cell[0] : map.row);
+      PageDraw.drawLines(this.lines, map, room, this.cell ? this.cell[0] : map.only ? map.only.row : map.row);
+      this.lines.classList.toggle("lit", this.page.state.off.includes(this.page.state.head));
+      const some = map.keys.length > PageDraw.MANY_KEYS && !this.cell ? ": a few queries of many, three keys each" : "";
+      document.getElementById("lines-label").textContent = `From each query to the keys it attends to${some}`;
     }
 
     point(event) {
@@ -276,14 +326,16 @@ const PageHeads = (() => {
       this.canvas.setAttribute("aria-label", label);
       if (!this.cell) {
         const scaled = map.top < 1 ? ` The strongest colour is the largest weight, ${map.top.toFixed(3)}.` : "";
-        this.readout.textContent = `Point at a cell, or move over the map with the arrow keys, to read its weight.${scaled}`;
+        const rows = siteOf(this.page.run, this.page.state.head).kind === "cross" ? " A row is the token that it helps to write." : "";
+        this.readout.textContent = `Point at a cell, or use the arrow keys, to read its weight.${rows}${scaled}`;
         return;
       }
       const [row, column] = this.cell;
       const masked = map.causal && column > row;
       const weight = map.weights[row * map.keys.length + column];
-      const said = masked ? "not visible from there" : `weight ${weight.toFixed(3)}`;
-      this.readout.textContent = `query ${map.queries[row]} (place ${row + 1}) on key ${map.keys[column]} (place ${column + 1}): ${said}`;
+      const what = map.signed ? "change of weight" : "weight";
+      const said = masked ? "not visible from there" : `${what} ${weight.toFixed(3)}`;
+      this.readout.textContent = `query ${map.queries[row]} (position ${row + 1}) on key ${map.keys[column]} (position ${column + 1}): ${said}`;
     }
 
     tabulate() {
@@ -300,7 +352,7 @@ const PageHeads = (() => {
       const names = [...new Set([...SHARES, ...this.page.run.task.parts])];
       const shares = names.filter((name) => typeof found.scores?.[name] === "number").map((name) => [name, found.scores[name]]);
       const scores = shares.flatMap(([name, share]) => [
-        make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), PageDraw.rod(share), make("dd", {}, share.toFixed(2)),
+        make("dt", { title: definitions[name] || "" }, name.replaceAll("_", " ")), make("dd", {}, PageDraw.rod(share), share.toFixed(2)),
       ]);
       const one = ([kind, { drop, interval }]) => `${kind} ${points(drop)} (${(interval || []).map(points).join(" to ")})`;
       const drops = Object.entries(found.drops || {}).map(one).join("; ");
@@ -336,5 +388,5 @@ const PageHeads = (() => {
     }
   }
 
-  return { Grid, Large, Pins, describe, foundOf, roleOf, percent };
+  return { Grid, Large, Pins, mapOf, siteOf, describe, foundOf, dropOf, roleOf, points };
 })();

@@ -1,10 +1,11 @@
 "use strict";
 // A sum on paper with its carries, or the tokens of another question, and the steps in which the model writes its answer.
 const PagePaper = (() => {
-  const { make, percent } = PageDraw;
+  const { make, makeSvg, percent, signed } = PageDraw;
   const MOST_STEPS = 12;
-  const SHOWN_ANSWERS = 5;
-  const WIDEST = 9;
+  const SHOWN_ANSWERS = 3;
+  const WIDEST = 6;
+  const LEAST_ARC = 0.15;
 
   /** What stands where on paper, column by column from the left. */
   const cellsOf = (run, source, tokens, shown) => {
@@ -33,18 +34,26 @@ const PagePaper = (() => {
     return cell;
   };
 
+  /** What a token that a patch changed is called: as in the source, or neither that nor as before; "" for the others. */
+  const movedClass = (moved, step) => (moved?.has(step) ? "moved " + moved.get(step) : "");
+
   const columnCells = (run, cell, place, options) => {
     const name = (id) => PageTasks.tokenName(run, id);
     const here = cell.step === options.step ? " column" : "";
     const waiting = cell.written === null;
-    const answer = ["answer", cell.wrong && "wrong", waiting && "waiting", options.moved?.has(cell.step) && "moved"];
+    const wrong = cell.wrong && !options.moved;
+    const answer = ["answer", wrong && "wrong", waiting && "waiting", movedClass(options.moved, cell.step)];
     const put_ = (row, classes, text) => put(row, place, classes + here, text);
+    const digit = (id, row) => {
+      const made = put_(2 + row, "digit", id === undefined ? "" : name(id));
+      made.dataset.digit = `${row}/${cell.column}`;
+      return made;
+    };
+    const written = put_(5, answer.filter(Boolean).join(" "), waiting ? "·" : inColumn(run, cell.written));
+    written.dataset.step = cell.step;
     return [
-      put_(1, "carry", cell.carry ? "1" : ""),
-      ...cell.digits.map((digit, row) => put_(2 + row, "digit", digit === undefined ? "" : name(digit))),
-      put(4, place, "rule", ""),
-      put_(5, answer.filter(Boolean).join(" "), waiting ? "·" : inColumn(run, cell.written)),
-      put(6, place, "correction", cell.wrong ? (options.narrow ? "" : "✗ ") + name(cell.right) : ""),
+      put_(1, "carry", cell.carry ? "1" : ""), ...cell.digits.map(digit), put(4, place, "rule", ""), written,
+      put(6, place, "correction", wrong ? (options.narrow ? "" : "✗ ") + name(cell.right) : ""),
     ];
   };
 
@@ -75,11 +84,11 @@ const PagePaper = (() => {
   /** Draw a question into an element as its tokens, those that the model wrote, and the right ones where they differ. */
   const drawTokens = (element, run, source, tokens, { step = null, shown = Infinity, moved }) => {
     const right = PageTasks.rightAnswer(run, source);
-    const isWrong = (id, index) => right !== null && id !== right[index];
-    const classes = (id, index) => [isWrong(id, index) && "wrong", moved?.has(index) && "moved", index === step && "column"];
+    const isWrong = (id, index) => !moved && right !== null && id !== right[index];
+    const classes = (id, index) => [isWrong(id, index) && "wrong", movedClass(moved, index), index === step && "column"];
     const wrote = tokens.slice(0, shown).map((id, index) => chip(run, id, classes(id, index).filter(Boolean).join(" ")));
     const told = wrote.length ? [chipsOf("wrote", wrote)] : [];
-    if (shown >= tokens.length && PageTasks.isRight(run, source, tokens) === false && tokens.length)
+    if (!moved && shown >= tokens.length && PageTasks.isRight(run, source, tokens) === false && tokens.length)
       told.push(chipsOf("right", right.map((id) => chip(run, id))));
     element.classList.add("tokens");
     const names = tokens.slice(0, shown).map((id) => PageTasks.tokenName(run, id));
@@ -89,7 +98,8 @@ const PagePaper = (() => {
 
   /**
    * Draw a question into an element: a sum with carries above the columns, and below the line what the model wrote.
-   * @param {{step?: number | null, shown?: number, moved?: Set<number>}} options
+   * @param {{step?: number | null, shown?: number, moved?: Map<number, "source" | "other">}} options
+   *   moved: the tokens that a patch changed; an answer that was patched is not judged.
    */
   const draw = (element, run, source, tokens, options = {}) => {
     if (!PageTasks.isSum(run)) return drawTokens(element, run, source, tokens, options);
@@ -99,7 +109,7 @@ const PagePaper = (() => {
     element.classList.toggle("narrow", options.narrow);
     element.classList.toggle("double", PageTasks.gapOf(run) !== "");
     element.setAttribute("aria-label", inWords(run, source, cells));
-    const sign = [put(3, 1, "digit", "+"), put(4, 1, "rule", "")];
+    const sign = [put(3, 1, "digit plus", "+"), put(4, 1, "rule", "")];
     const extra = extraCells(run, tokens, cells.length, options.shown ?? Infinity);
     const first = PageTasks.isFalling(run) ? 2 : 2 + extra.length / 2;
     element.replaceChildren(...sign, ...cells.flatMap((cell, index) => columnCells(run, cell, index + first, options)), ...extra);
@@ -111,6 +121,59 @@ const PagePaper = (() => {
     if (right === null) return { kind: "", text: PageTasks.UNJUDGED };
     if (right) return { kind: "right", text: "✓ right" };
     return { kind: "wrong", text: `✗ wrong: ${PageTasks.written(run, PageTasks.rightAnswer(run, source))} is right` };
+  };
+
+  // Arcs on paper
+
+  /** The cell of each token of the source, in its order; null for one that stands nowhere on paper. */
+  const sourceCells = (element, run, source) => {
+    const { operands } = PageTasks.workOut(run, source);
+    let [operand, index, before] = [-1, 0, false];
+    return source.map((id) => {
+      const isDigit = id < run.task.page.base;
+      if (isDigit && !before) [operand, index] = [operand + 1, 0];
+      before = isDigit;
+      if (!isDigit) return PageTasks.tokenName(run, id) === "+" ? element.querySelector(".plus") : null;
+      const column = run.task.page.operands_falling ? operands[operand].length - 1 - index : index;
+      index += 1;
+      return element.querySelector(`[data-digit="${operand}/${column}"]`);
+    });
+  };
+
+  /** The cells of a map's queries and keys on paper: a token of the answer is where it is written. */
+  const cellsOfMap = (element, run, site, source, tokens) => {
+    const asked = sourceCells(element, run, source);
+    if (site.kind === "encoder") return { queries: asked, keys: asked };
+    const wrote = tokens.map((_, step) => element.querySelector(`[data-step="${step}"]`));
+    if (site.kind === "cross") return { queries: wrote, keys: asked };
+    const read = [null, ...wrote.slice(0, -1)];
+    return run.model.shape === "decoder" ? { queries: [...asked, ...wrote], keys: [...asked, ...read] } : { queries: wrote, keys: read };
+  };
+
+  /** Draw the attention of one head over the sum: an arc from each token to those it looks at, as thick as the weight. */
+  const drawArcs = (drawing, element, page) => {
+    const { run, source, result, state } = page;
+    drawing.replaceChildren();
+    const map = state.head && PageTasks.isSum(run) && !element.classList.contains("narrow") && PageHeads.mapOf(page, state.head);
+    if (!map) return;
+    const { queries, keys } = cellsOfMap(element, run, PageHeads.siteOf(run, state.head), source, result.tokens);
+    const frame = drawing.parentElement.getBoundingClientRect();
+    const centre = (cell) => {
+      const box = cell.getBoundingClientRect();
+      return [box.left - frame.left + box.width / 2, box.top - frame.top + box.height / 2];
+    };
+    const only = map.only?.row ?? map.row;
+    for (let query = 0; query < map.shown; query++)
+      for (let key = 0; key < keys.length; key++) {
+        const weight = Math.abs(map.weights[query * keys.length + key]);
+        if (weight < LEAST_ARC || !queries[query] || !keys[key] || queries[query] === keys[key]) continue;
+        if ((only !== null && only !== query) || ((map.only?.column ?? key) !== key)) continue;
+        const [[x, y], [to, down]] = [centre(queries[query]), centre(keys[key])];
+        const bend = 0.18 * Math.hypot(to - x, down - y) + 6;
+        const d = `M${x} ${y} Q${(x + to) / 2 + bend} ${(y + down) / 2 - bend / 3} ${to} ${down}`;
+        drawing.append(makeSvg("path", { d, "stroke-width": (0.6 + 3.4 * weight).toFixed(2), opacity: (0.15 + 0.5 * weight).toFixed(2) }));
+      }
+    drawing.classList.toggle("lit", state.off.includes(state.head));
   };
 
   // Steps
@@ -125,7 +188,7 @@ const PagePaper = (() => {
   /** The token of a step within a sentence: the tens digit, token 3. */
   const tokenOfStep = (run, source, step) => {
     const name = nameOfStep(run, source, step);
-    return PageTasks.isSum(run) ? `the ${name} digit` : name;
+    return PageTasks.isSum(run) ? (name.includes("end") ? `the ${name}` : `the ${name} digit`) : name;
   };
 
   const odds = (run, probabilities, right, before) =>
@@ -137,12 +200,21 @@ const PagePaper = (() => {
       ];
     });
 
+  const MARGIN = "Logit of the right token less that of the best other one; in brackets, with all heads on";
+
+  /** The logit difference of a step in words: of the right token and the best other one, and what it was with all heads. */
+  const marginWords = (run, step, right, before) => {
+    const { own, other, value } = PageTasks.marginOf(step, right);
+    const was = before ? ` (${signed(before.logits[own] - before.logits[other])})` : "";
+    return `logit ${PageTasks.answerName(run, own)}−${PageTasks.answerName(run, other)}: ${signed(value)}${was}`;
+  };
+
   /** A view of an answer that is written: paper or tokens, verdict and steps. */
   class Sum {
     constructor(page) {
       this.page = page;
       const at = (id) => document.getElementById(id);
-      [this.paper, this.verdict, this.steps, this.words] = ["paper", "verdict", "steps", "step-words"].map(at);
+      [this.paper, this.verdict, this.steps, this.words, this.arcs] = ["paper", "verdict", "steps", "step-words", "arcs"].map(at);
       at("first-step").addEventListener("click", () => this.go(0));
       at("back-step").addEventListener("click", () => this.move(-1));
       at("next-step").addEventListener("click", () => this.move(1));
@@ -172,6 +244,13 @@ const PagePaper = (() => {
       draw(this.paper, run, source, []);
       [this.verdict.className, this.verdict.textContent, this.words.textContent] = ["verdict", "", "answering…"];
       this.steps.replaceChildren();
+      this.arcs.replaceChildren();
+    }
+
+    /** The arcs of the head that is looked at, once the paper is laid out. */
+    drawArcs() {
+      if (PageTasks.isSum(this.page.run) && this.isAnswered()) drawArcs(this.arcs, this.paper, this.page);
+      else this.arcs.replaceChildren();
     }
 
     show() {
@@ -185,6 +264,7 @@ const PagePaper = (() => {
       this.verdict.textContent = step === null ? verdict.text : "";
       this.words.textContent = step === null ? "the whole answer" : `step ${step + 1} of ${result.tokens.length}`;
       this.showSteps(step, shown);
+      this.drawArcs();
     }
 
     showSteps(step, shown) {
@@ -198,7 +278,7 @@ const PagePaper = (() => {
     }
 
     card(one, index, step, shown, right) {
-      const { run, source, result } = this.page;
+      const { run, source } = this.page;
       const wrong = right !== null && one.token !== right[index];
       const mark = make("span", { class: wrong ? "wrong" : "" }, right === null ? "" : wrong ? "✗" : "✓");
       const title = make("span", { class: "title" }, `${index + 1} · ${nameOfStep(run, source, index)}`, mark);
@@ -208,11 +288,12 @@ const PagePaper = (() => {
           type: "button", "aria-current": index === step ? "step" : null, class: index < shown ? "" : "later",
           onclick: () => this.go(index),
         },
-        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right?.[index], this.page.whole?.steps[index]?.probabilities))
+        title, make("span", { class: "odds" }, ...odds(run, one.probabilities, right?.[index], this.page.whole?.steps[index]?.probabilities)),
+        make("span", { class: "margin", title: MARGIN }, marginWords(run, one, right?.[index], this.page.whole?.steps[index]))
       );
       return make("li", { "data-step": index }, button);
     }
   }
 
-  return { Sum, draw, askedLine, verdictOf, tokenOfStep };
+  return { Sum, draw, askedLine, verdictOf, tokenOfStep, marginWords, WIDEST };
 })();

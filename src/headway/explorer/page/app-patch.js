@@ -1,7 +1,7 @@
 "use strict";
 // Patching: one head's output from question A, put into question B, and what becomes of the answer.
 const PagePatch = (() => {
-  const { make, percent } = PageDraw;
+  const { make, percent, signed } = PageDraw;
 
   const LONGEST = 64;
 
@@ -32,6 +32,8 @@ const PagePatch = (() => {
       this.head.addEventListener("change", () => page.go({ head: this.head.value }));
       this.pair.addEventListener("change", () => this.takePair(this.pair.value));
       this.all.addEventListener("click", () => this.rank());
+      [this.positions, this.map] = ["patch-positions", "patch-map"].map(at);
+      this.positions.addEventListener("click", () => this.mapPositions());
     }
 
     /** Fill the choices of a run; once for each run. */
@@ -103,6 +105,7 @@ const PagePatch = (() => {
       const { state, run, source, result } = this.page;
       const { key } = this;
       if (key !== this.rankedFor) this.ranking.hidden = true;
+      if (key !== this.mappedFor) this.map.hidden = true;
       if (!result || result.stale) return;
       this.head.value = state.head;
       this.into.textContent = !PageTasks.isSum(run) && source.length > 20 ? `${source.length} elements` : PageTasks.showSource(run, source);
@@ -112,7 +115,7 @@ const PagePatch = (() => {
         this.complaint.textContent = "";
       }
       const { source: patch_source, problem } = state.from ? this.read(state.from) : {};
-      this.all.hidden = !patch_source;
+      this.all.hidden = this.positions.hidden = !patch_source;
       if (!patch_source || !state.head) return this.result.replaceChildren(...(problem ? [told(problem)] : []));
       const off = state.off.includes(state.head);
       if (off) return this.result.replaceChildren(told(`${state.head} is switched off: switch it on to patch it.`));
@@ -135,7 +138,8 @@ const PagePatch = (() => {
         const line = (name, found) => make("p", {}, `${name}: ${sure(found)}`);
         return this.result.replaceChildren(sentence, line("A alone", given), line("B alone", result), line(title, patched));
       }
-      const movedAt = new Set(patched.tokens.flatMap((id, index) => (id !== result.tokens[index] ? [index] : [])));
+      const changed = patched.tokens.flatMap((id, index) => (id !== result.tokens[index] ? [[index, id === given.tokens[index] ? "source" : "other"]] : []));
+      const movedAt = new Map(changed);
       const sheet = (name, asked, found, moved) => {
         const paper = make("div", { class: "paper", role: "img" });
         PagePaper.draw(paper, run, asked, found.tokens, { moved });
@@ -164,44 +168,146 @@ const PagePatch = (() => {
       return `It moved: ${PagePaper.tokenOfStep(run, source, change)} goes ${way}${as}.${whole}`;
     }
 
-    /** Patch every head in turn, a few at a time so that the page stays awake, and rank them. */
-    async rank() {
-      const { run, result, state } = this.page;
+    /**
+     * What a patch is measured by: the first token in which the answers to A and B differ, after what they have in common.
+     * A's token there against B's, as logits; null where there is nothing to measure, which is said.
+     */
+    contest() {
+      const { engine, run, source, result, state } = this.page;
       const { source: patch_source } = this.read(state.from);
-      if (!patch_source || !result || result.stale) return;
-      const key = (this.rankedFor = this.key);
-      const given = this.given(patch_source, key);
+      if (!patch_source || !result || result.stale) return null;
+      const given = this.given(patch_source, this.key);
       const place = firstDifference(given.tokens, result.tokens);
-      if (place === null) return this.page.say("A and B have the same answer: no head can move it.");
-      const [patch, rows] = [this.patcher(given), []];
-      for (const head of PageState.headsOf(run).filter((one) => !state.off.includes(one))) {
-        const patched = patch(head);
-        const share = patched.steps[place]?.probabilities[given.tokens[place]] ?? 0;
-        rows.push({ head, share, moved: firstDifference(patched.tokens, result.tokens) !== null });
-        await new Promise((resolve) => setTimeout(resolve));
-        if (key !== this.rankedFor || key !== this.key) return; // B, or what is off, is another by now
+      const [own, other] = [given.tokens[place], result.tokens[place]];
+      if (place === null || own === undefined || other === undefined) {
+        this.page.say("A and B have the same answer: no head can move it.");
+        return null;
       }
-      this.showRanking(rows.sort((one, other) => other.share - one.share), given.tokens[place], place);
+      const prefix = PageTasks.writes(run) && [run.vocabulary.bos, ...result.tokens.slice(0, place)];
+      const answer = (asked, more) => {
+        const options = { ...this.page.options(), ...more };
+        return (prefix ? engine.read(asked, prefix, options) : engine.answer(asked, options)).steps.at(-1);
+      };
+      const difference = ({ logits }) => logits[own] - logits[other];
+      const patched = (head, at = null) => answer(source, { patch: { [head]: given.outputs[head] }, at });
+      return { place, own, other, patched, difference, base: difference(answer(source, {})), most: difference(answer(patch_source, {})) };
     }
 
-    showRanking(rows, token, place) {
+    /** Work through a list a piece at a time so that the page stays awake; null if B, or what is off, became another. */
+    async each(list, work) {
+      const [key, found] = [this.key, []];
+      for (const one of list) {
+        found.push(work(one));
+        await new Promise((resolve) => setTimeout(resolve));
+        if (key !== this.key) return null;
+      }
+      return found;
+    }
+
+    /** The heads that are on. */
+    heads() {
+      return PageState.headsOf(this.page.run).filter((head) => !this.page.state.off.includes(head));
+    }
+
+    /** Patch every head in turn, and rank them. */
+    async rank() {
+      const contest = this.contest();
+      if (!contest) return;
+      const { own, other, patched, difference } = contest;
+      this.rankedFor = this.key;
+      const rows = await this.each(this.heads(), (head) => {
+        const step = patched(head);
+        return { head, share: step.probabilities[own], margin: difference(step), effect: effectOf(this.page.run, step.token, own, other) };
+      });
+      if (rows && this.rankedFor === this.key) this.showRanking(rows.sort((one, last) => last.margin - one.margin), contest);
+    }
+
+    showRanking(rows, { own, other, place, base }) {
       const { run, source } = this.page;
       const where = PageTasks.writes(run) ? ` as ${PagePaper.tokenOfStep(run, source, place)}` : "";
-      const name = PageTasks.answerName(run, token);
-      const title = make("li", { class: "aside" }, `Probability of A’s ${name}${where}, with each head from A alone:`);
+      const [name, was] = [own, other].map((id) => PageTasks.answerName(run, id));
+      const said = `With each head from A alone: probability of A’s ${name}${where}, and its logit less that of B’s ${was}, ${signed(base)} without a patch.`;
+      const title = make("li", { class: "aside" }, said);
       title.style.gridColumn = "1 / -1";
-      const lines = rows.map(({ head, share, moved }) => {
+      const lines = rows.map(({ head, share, margin, effect }) => {
         const button = make(
           "button", { type: "button", onclick: () => this.page.go({ head }) },
           make("code", {}, head), PageDraw.rod(share), make("span", { class: "share" }, percent(share)),
-          make("span", { class: moved ? "right" : "aside" }, moved ? "moved" : "stayed")
+          make("span", { class: "margin" }, signed(margin)), make("span", { class: effect.moved ? "right" : "aside" }, effect.words)
         );
         return make("li", {}, button);
       });
       this.ranking.replaceChildren(title, ...lines);
       this.ranking.hidden = false;
     }
+
+    // By position
+
+    /** The queries of a site at which a patch can change the measured token, with their names. */
+    queriesOf(site, place) {
+      const { run, source, result } = this.page;
+      const { queries } = PageTasks.axes(run, site, source, result.tokens);
+      const last = PageTasks.rowOfStep(run, site, source, place);
+      const wrote = site.kind === "decoder" && run.model.shape !== "decoder" ? result.tokens.map((id) => PageTasks.tokenName(run, id)) : queries;
+      return wrote.slice(0, last === null ? queries.length : last + 1);
+    }
+
+    /** Patch every head at one position after another: what share of the way from B's logit difference to A's it goes. */
+    async mapPositions() {
+      const contest = this.contest();
+      if (!contest) return;
+      const { run } = this.page;
+      this.mappedFor = this.key;
+      const cells = this.heads().flatMap((head) => {
+        const site = PageHeads.siteOf(run, head);
+        return this.queriesOf(site, contest.place).map((_, at) => ({ head, at }));
+      });
+      const found = await this.each(cells, ({ head, at }) => {
+        const moved = contest.difference(contest.patched(head, at)) - contest.base;
+        return { head, at, share: moved / (contest.most - contest.base) };
+      });
+      if (found && this.mappedFor === this.key) this.showPositions(found, contest);
+    }
+
+    showPositions(found, { own, other, place, base, most }) {
+      const { run } = this.page;
+      const name = (id) => PageTasks.answerName(run, id);
+      const title = `Each head from A, at one position alone. 100: the logit of ${name(own)} less ${name(other)} becomes A’s (${signed(most)}); 0: it stays B’s (${signed(base)}).`;
+      const groups = new Map();
+      for (const site of run.sites) {
+        const names = this.queriesOf(site, place);
+        const group = site.kind === "encoder" ? "Encoder: token that is read" : run.model.shape === "decoder" ? "Decoder: token" : "Decoder: token that is written";
+        if (!groups.has(group)) groups.set(group, { names, heads: [] });
+        groups.get(group).heads.push(...site.heads.filter((head) => found.some((cell) => cell.head === head)));
+      }
+      const tables = [...groups].filter(([, { heads }]) => heads.length).map(([group, { names, heads }]) => this.positionTable(group, names, heads, found));
+      this.map.replaceChildren(make("p", { class: "aside" }, title), ...tables);
+      this.map.hidden = false;
+    }
+
+    positionTable(group, names, heads, found) {
+      const head = make("tr", {}, make("th", { scope: "col" }, group), ...names.map((name) => make("th", { scope: "col" }, name)));
+      const rows = heads.map((one) =>
+        make("tr", {}, make("th", { scope: "row" }, make("code", {}, one)), ...found.filter((cell) => cell.head === one).map((cell) => this.positionCell(cell, names)))
+      );
+      return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+    }
+
+    positionCell({ head, at, share }, names) {
+      const text = (100 * share).toFixed(0).replace("-", "−").replace(/^−0$/, "0");
+      const classes = [share < 0 && "against", Math.abs(share) > 0.6 && "strong"].filter(Boolean).join(" ");
+      const said = `${head} at ${names[at]}: ${text} %`;
+      const button = make("button", { type: "button", class: classes, "aria-label": said, title: said, onclick: () => this.page.go({ head }) }, text);
+      button.style.setProperty("--share", 100 * Math.min(1, Math.abs(share)) + "%");
+      return make("td", {}, button);
+    }
   }
+
+  /** Whether a patch made the token A's; and what it made of it, in words. */
+  const effectOf = (run, token, own, other) => {
+    if (token === own) return { moved: true, words: "becomes A’s" };
+    return { moved: false, words: token === other ? "stays" : `becomes ${PageTasks.answerName(run, token)}` };
+  };
 
   return { Patching, firstDifference };
 })();

@@ -72,7 +72,7 @@ const PageSequence = (() => {
       [this.chosen, this.base] = [0, null];
       const at = (id) => document.getElementById(id);
       [this.elements, this.words, this.slider, this.length] = ["elements", "element-words", "length", "length-words"].map(at);
-      [this.verdict, this.bars] = ["class-verdict", "class-bars"].map(at);
+      [this.verdict, this.bars, this.margin] = ["class-verdict", "class-bars", "class-margin"].map(at);
       [this.frame, this.tokens, this.figure] = ["elements-frame", "class-tokens", "chart-frame"].map(at);
       at("sort").addEventListener("click", () => this.put([...page.source].sort((one, other) => one - other)));
       at("invert").addEventListener("click", () => this.invert());
@@ -192,7 +192,8 @@ const PageSequence = (() => {
       const some = `${count === 1 ? "One inversion" : count + " inversions"}, hatched: a larger element right before a smaller one.`;
       this.words.textContent = count ? some : "In order. Drag an element, or use the arrow keys.";
       [this.slider.min, this.slider.max, this.slider.value] = ["2", String(run.task.longest), String(source.length)];
-      this.length.textContent = `${source.length}${source.length > run.task.trained[1] ? " (longer than trained)" : ""}`;
+      this.length.textContent = String(source.length);
+      document.getElementById("length-beyond").textContent = source.length > run.task.trained[1] ? "longer than in training" : "";
     }
 
     element(button, index, value, down, many) {
@@ -221,6 +222,7 @@ const PageSequence = (() => {
         make("span", { class: "share" }, percent(share)),
       ]);
       this.bars.replaceChildren(...rows);
+      this.margin.textContent = PagePaper.marginWords(run, result.steps[0], right, this.page.whole?.steps[0]);
       if (PageTasks.isBars(run)) this.chart.show(this.base?.result === source.join(" ") ? this.base.values : source);
     }
   }
@@ -272,6 +274,23 @@ const PageSequence = (() => {
       await this.job.promise.catch(() => null);
       if (points.length === lengths.length) kept?.curves.set(run, this.points);
       else if (key === this.key) this.key = ""; // it did not finish: the next time it is shown it begins again
+      if (key === this.key) await this.computeOthers(run, values, key);
+    }
+
+    /** The curves of the other models of this task in the file, all heads on: what this one is to be compared with. */
+    async computeOthers(run, values, key) {
+      const curves = this.kept.curves;
+      for (const other of this.page.runs.filter((one) => one !== run && one.task.name === run.task.name && !curves.has(one))) {
+        const fits = Math.max(...values) < other.task.page.values;
+        const lengths = fits ? this.lengths(other) : [];
+        const sources = lengths.map((length) => lengthened(values, length));
+        this.job = this.page.pool.answers(this.page.engineOf(other), sources, {});
+        const found = await this.job.promise.catch(() => []);
+        if (key !== this.key || !lengths.length || found.some((one) => !one)) return;
+        const right = (index) => PageTasks.rightAnswer(other, sources[index])[0];
+        curves.set(other, found.map((one, index) => ({ length: lengths[index], share: one.steps[0].probabilities[right(index)] })));
+        this.draw();
+      }
     }
 
     draw() {
@@ -336,9 +355,9 @@ const PageSequence = (() => {
       const rings = row ? ` Rings: accuracy of the whole model on many such sequences (${row.set}), from headway lengths.` : "";
       this.element.dataset.points = String(this.points.length);
       const others = this.others().map(([other]) => other.name);
-      const grey = others.length ? ` Grey: ${others.join(", ")}, all heads on.` : "";
+      const dashed = others.length ? ` Dashed: ${others.join(", ")}, all heads on.` : "";
       const what = `This sequence, made longer and shorter. Shaded: the training lengths, ${shortest} to ${longest}.`;
-      this.said.textContent = `${what} ${found}${grey}${rings}`;
+      this.said.textContent = `${what} ${found}${dashed}${rings}`;
     }
   }
 

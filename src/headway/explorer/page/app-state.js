@@ -4,8 +4,8 @@ const PageState = (() => {
   /**
    * Everything that a link restores.
    * @typedef {{run: number, input: string, off: string[], fill: "zero" | "mean", step: number | null, head: string | null,
-   *            pins: string[], from: string}} State
-   * step null is the whole answer; from is the sum whose head output is patched in, "" for none.
+   *            pins: string[], from: string, view: "attention" | "change"}} State
+   * view: whether maps show attention, or how it changed from that of the model with all heads; step null is the whole answer; from is the sum whose head output is patched in, "" for none.
    */
   const MOST_PINS = 6;
   const LONGEST_LINK = 20000;
@@ -16,7 +16,7 @@ const PageState = (() => {
   const initial = (runs, index = 0) => {
     const run = runs[index];
     return {
-      run: index, input: firstInput(run), off: [], fill: "zero", step: null, head: firstHead(run), pins: [], from: "",
+      run: index, input: firstInput(run), off: [], fill: "zero", step: null, head: firstHead(run), pins: [], from: "", view: "attention",
     };
   };
 
@@ -48,6 +48,7 @@ const PageState = (() => {
     if (state.head) words.set("head", state.head);
     if (state.pins.length) words.set("pin", state.pins.join(","));
     if (state.from) words.set("from", state.from);
+    if (state.view !== "attention") words.set("view", state.view);
     return "#" + words;
   };
 
@@ -86,11 +87,12 @@ const PageState = (() => {
     return null;
   };
 
-  const readFill = (words, ignored) => {
-    const said = words.get("fill");
-    if (said === null || said === "zero" || said === "mean") return said || "zero";
-    ignored.push(`fill=${short(said)}`);
-    return "zero";
+  /** One of a few words; the first of them where none is said. */
+  const readWord = (words, key, allowed, ignored) => {
+    const said = words.get(key);
+    if (said === null || allowed.includes(said)) return said || allowed[0];
+    ignored.push(`${key}=${short(said)}`);
+    return allowed[0];
   };
 
   /**
@@ -102,7 +104,7 @@ const PageState = (() => {
     if (!text) return { state: initial(runs), ignored: [] };
     if (text.length > LONGEST_LINK) return { state: initial(runs), ignored: [short(text)] };
     const words = new URLSearchParams(text);
-    const known = new Set(["run", "input", "off", "fill", "step", "head", "pin", "from"]);
+    const known = new Set(["run", "input", "off", "fill", "step", "head", "pin", "from", "view"]);
     const ignored = [...new Set(words.keys())].filter((key) => !known.has(key)).map(short);
     const index = readRun(runs, words, ignored);
     const run = runs[index];
@@ -111,11 +113,12 @@ const PageState = (() => {
       run: index,
       input: readInput(run, words, "input", first.input, ignored),
       off: readHeads(run, words, "off", ignored),
-      fill: readFill(words, ignored),
+      fill: readWord(words, "fill", ["zero", "mean"], ignored),
       step: PageTasks.writes(run) ? readStep(run, words, ignored) : null,
       head: readHeads(run, words, "head", ignored)[0] || first.head,
       pins: readHeads(run, words, "pin", ignored).slice(0, MOST_PINS),
       from: readInput(run, words, "from", "", ignored),
+      view: readWord(words, "view", ["attention", "change"], ignored),
     };
     return { state, ignored };
   };

@@ -18,7 +18,8 @@ const PageSwitches = (() => {
     constructor(page) {
       this.page = page;
       const at = (id) => document.getElementById(id);
-      [this.said, this.share, this.words, this.progress] = ["said", "accuracy-share", "accuracy-words", "accuracy-progress"].map(at);
+      [this.said, this.share, this.words, this.meter] = ["said", "accuracy-share", "accuracy-words", "accuracy-meter"].map(at);
+      [this.fill, this.before] = ["accuracy-fill", "accuracy-before"].map(at);
       [this.on, this.keep, this.allOn, this.undo, this.redo] = ["heads-on", "keep", "all-on", "undo", "redo"].map(at);
       [this.counted, this.job] = [null, null];
       this.keep.addEventListener("click", () => this.keepSufficient());
@@ -27,12 +28,21 @@ const PageSwitches = (() => {
       this.redo.addEventListener("click", () => page.redo());
       this.fills = [...document.querySelectorAll("input[name=fill]")];
       this.fills.forEach((radio) => radio.addEventListener("change", () => page.go({ fill: radio.value })));
+      this.views = [...document.querySelectorAll("input[name=view]")];
+      this.views.forEach((radio) => radio.addEventListener("change", () => this.choose(radio.value)));
     }
 
     sufficient() {
       const known = new Set(PageState.headsOf(this.page.run));
       const heads = this.page.run.analysis?.sufficient?.heads?.filter((head) => known.has(head));
       return heads?.length ? heads : null;
+    }
+
+    /** Maps of attention, or of its change, which needs a head that is off to compare with. */
+    choose(view) {
+      this.page.go({ view });
+      if (view === "change" && !this.page.state.off.length)
+        this.page.say("Switch a head off: the maps then show how the attention of the others changes.");
     }
 
     /** Switch all others off; to zero, with which the analysis found the set. */
@@ -47,13 +57,14 @@ const PageSwitches = (() => {
       const kept = this.sufficient();
       this.on.textContent = `${all - state.off.length} of ${all}`;
       this.keep.disabled = !kept || kept.length === all;
-      this.keep.textContent = kept ? `Keep only the smallest sufficient set (${kept.length})` : "Keep only the smallest sufficient set";
+      this.keep.textContent = kept ? `Smallest sufficient set (${kept.length})` : "Smallest sufficient set";
       const needed = kept?.length === all ? "The analysis found that every head is needed." : kept?.join(", ");
       this.keep.title = needed || "This file contains no head analysis: run headway heads.";
       this.allOn.disabled = !state.off.length;
       this.undo.disabled = !history.past.length;
       this.redo.disabled = !history.future.length;
       this.fills.forEach((radio) => (radio.checked = radio.value === state.fill));
+      this.views.forEach((radio) => (radio.checked = radio.value === state.view));
       this.showAnswer();
       this.count();
     }
@@ -83,20 +94,42 @@ const PageSwitches = (() => {
       this.counted = key;
       this.job?.cancel();
       this.job = null;
-      if (!state.off.length && run.accuracy) return this.tell({ done: run.accuracy.n, total: run.accuracy.n, right: run.accuracy.right });
+      if (!state.off.length && run.accuracy) return this.tellAll({ done: run.accuracy.n, total: run.accuracy.n, right: run.accuracy.right });
       const started = performance.now();
       this.tell({ done: 0, total: run.examples.length, right: 0 });
       const job = (this.job = this.page.pool.accuracy(engine, this.page.options(), (found) => this.job === job && this.tell(found)));
       job.promise.then((found) => {
         if (found.cancelled || this.job !== job) return;
         document.body.dataset.accuracyMs = String(Math.round(performance.now() - started));
-        this.tell(found);
+        this.tellAll(found);
       }, () => this.page.say("The stored examples could not be counted."));
     }
 
+    /** The whole count: told, and kept for whoever waits for it. */
+    tellAll(found) {
+      this.tell(found);
+      const waiting = this.waiting ?? [];
+      this.waiting = [];
+      waiting.forEach((resolve) => resolve(found));
+    }
+
+    /** The count of the switches as they are, once it is done; of those that came after, if they were changed meanwhile. */
+    whenCounted() {
+      const { done, total, right } = this.found;
+      if (done === total) return Promise.resolve({ done, total, right });
+      return new Promise((resolve) => (this.waiting ??= []).push(resolve));
+    }
+
+    /** What was counted so far. The bar's length is the accuracy; a tick marks that of the model with all heads. */
     tell({ done, total, right }) {
       const { accuracy } = this.page.run;
-      this.progress.value = total ? done / total : 0;
+      this.found = { done, total, right };
+      const [now, whole] = [done ? right / done : 0, accuracy?.n ? accuracy.right / accuracy.n : null];
+      this.fill.style.width = 100 * now + "%";
+      this.meter.setAttribute("aria-valuenow", (100 * now).toFixed(1));
+      this.meter.classList.toggle("low", done > 0 && whole !== null && now < whole - 0.05);
+      this.before.hidden = whole === null || !this.page.state.off.length;
+      this.before.style.left = `calc(${100 * (whole ?? 0)}% - 2px)`;
       document.body.dataset.counted = done === total ? "yes" : "no";
       this.share.textContent = done ? percent(right / done) : "…";
       const [low, high] = done ? interval(right, done) : [0, 1];

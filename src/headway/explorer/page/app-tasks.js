@@ -260,12 +260,15 @@ const PageTasks = (() => {
     return (isFalling(run) ? found : [...found].reverse()).map((id) => tokenName(run, id)).join(gapOf(run));
   };
 
-  /** The tokens along both sides of a site's map: queries and keys. */
+  /**
+   * The tokens along both sides of a site's map: queries and keys. A query of cross-attention is named for the token that
+   * it writes; in self-attention queries and keys are the same tokens, those that are read.
+   */
   const axes = (run, site, source, tokens) => {
     const asked = source.map((id) => tokenName(run, id));
     if (site.kind === "encoder") return { queries: asked, keys: asked };
     const prefix = ["start", ...tokens.slice(0, -1).map((id) => tokenName(run, id))];
-    if (site.kind === "cross") return { queries: prefix, keys: asked };
+    if (site.kind === "cross") return { queries: tokens.map((id) => tokenName(run, id)), keys: asked };
     const all = run.model.shape === "decoder" ? [...asked, ...prefix] : prefix;
     return { queries: all, keys: all };
   };
@@ -276,8 +279,29 @@ const PageTasks = (() => {
     return run.model.shape === "decoder" ? source.length + step : step;
   };
 
+  /**
+   * Where a token stands in a site's map: its row, where it is a query, else its column; null where it is neither. A token
+   * of the answer is the query that writes it.
+   * @param {{side: "source" | "answer", index: number}} token
+   */
+  const placeOfToken = (run, site, source, { side, index }) => {
+    const joined = run.model.shape === "decoder";
+    if (site.kind === "encoder") return side === "source" ? { row: index, column: null } : null;
+    if (side === "answer") return { row: joined ? source.length + index : index, column: null };
+    if (site.kind === "cross") return { row: null, column: index };
+    return joined ? { row: index, column: null } : null;
+  };
+
+  /** Logit of the right token, or of the model's own where the right one is not known, less the best other one. */
+  const marginOf = (step, right) => {
+    const own = right ?? step.token;
+    let other = own === 0 ? 1 : 0;
+    step.logits.forEach((logit, id) => id !== own && logit > step.logits[other] && (other = id));
+    return { own, other, value: step.logits[own] - step.logits[other] };
+  };
+
   return {
-    read, showSource, exampleOf, rightAnswer, isRight, UNJUDGED, workOut, gapOf, columnOfStep, columnName, isSum, isBars, isPadded,
+    placeOfToken, marginOf, read, showSource, exampleOf, rightAnswer, isRight, UNJUDGED, workOut, gapOf, columnOfStep, columnName, isSum, isBars, isPadded,
     writes, canType, isFalling, isSorted, descents, tokenName, answerName, written, axes, rowOfStep,
   };
 })();

@@ -95,12 +95,12 @@ const PageTour = (() => {
     if (!pair) return layerStop(page);
     const enter = { off: [], step: null, head: best?.head || page.state.head, input: PageTasks.showSource(run, pair.base), from: "" };
     const said = best
-      ? `Put into another sum, ${best.head} takes the ${best.contrast} with it in ${percent(best.rate)} of ${best.usable} pairs.`
+      ? `Patched into another sum, ${best.head} moves the ${best.contrast} in ${percent(best.rate)} of ${best.usable} pairs.`
       : `A and B differ in one thing: ${pair.name}.`;
     const [patch_source, base] = [pair.patch_source, pair.base].map((source) => PageTasks.showSource(run, source));
     const text = `${said} Patch it from ${patch_source} into ${base} and see whether the answer moves.`;
     return {
-      title: best ? "This head brings the carry" : "Carry a head over", text, at: ["#patch-form", "#patch-result"], shows: "#patch-result",
+      title: best ? "This head carries the carry" : "Patch a head", text, at: ["#patch-form", "#patch-result"], shows: "#patch-result",
       enter, action: "Patch it", act: () => page.go({ from: patch_source }),
     };
   };
@@ -194,19 +194,22 @@ const PageTour = (() => {
       this.page = page;
       const at = (id) => document.getElementById(id);
       [this.element, this.place, this.title, this.text] = ["tour", "tour-place", "tour-title", "tour-text"].map(at);
-      [this.back, this.action, this.next] = ["tour-back", "tour-do", "tour-next"].map(at);
+      [this.back, this.action, this.next, this.result] = ["tour-back", "tour-do", "tour-next", "tour-result"].map(at);
       at("tour-start").addEventListener("click", () => this.start());
       at("tour-end").addEventListener("click", () => this.end());
       this.back.addEventListener("click", () => this.go(this.index - 1));
       this.next.addEventListener("click", () => (this.index === this.stops.length - 1 ? this.end() : this.go(this.index + 1)));
       this.action.addEventListener("click", () => this.act());
       this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.end());
+      window.addEventListener("resize", () => this.stop && this.makeRoom());
+      window.addEventListener("scroll", () => this.stop && this.makeRoom(), { passive: true });
     }
 
+    /** Begin; the state as it was comes back at the end. */
     start() {
       if (!PageState.headsOf(this.page.run).length) return this.page.say("Every head of this model was pruned away: there is no tour.");
+      if (!this.stop) this.before = this.page.state;
       this.stops = stopsOf(this.page.run);
-      document.body.classList.add("touring");
       this.element.hidden = false;
       this.go(0);
     }
@@ -214,9 +217,9 @@ const PageTour = (() => {
     go(index) {
       this.index = index;
       this.stop = this.stops[index](this.page);
-      this.page.go({ fill: "zero", ...this.stop.enter });
+      this.page.go({ fill: "zero", view: "attention", ...this.stop.enter });
       this.place.textContent = `Stop ${index + 1} of ${this.stops.length}`;
-      [this.title.textContent, this.text.textContent] = [this.stop.title, this.stop.text];
+      [this.title.textContent, this.text.textContent, this.result.textContent] = [this.stop.title, this.stop.text, ""];
       this.action.textContent = this.stop.action;
       this.back.disabled = index === 0;
       this.next.textContent = index === this.stops.length - 1 ? "Finish" : "Next";
@@ -224,24 +227,62 @@ const PageTour = (() => {
       this.title.focus({ preventScroll: true });
     }
 
-    /** Do what the button says; what it makes is brought into view. */
-    act() {
-      this.stop.act();
-      if (this.stop.shows) document.querySelector(this.stop.shows).scrollIntoView({ block: "start" });
+    /** Do what the button says, and report the result. */
+    async act() {
+      const before = this.page.result && !this.page.result.stale ? this.page.result.tokens : null;
+      const { stop } = this;
+      stop.act();
+      if (stop.shows) this.spot([stop.shows]);
+      const changed = this.outcome(before);
+      this.result.textContent = changed;
+      this.makeRoom();
+      const { right, total } = await this.page.bar.whenCounted();
+      if (this.stop === stop && total && this.page.state.off.length) this.result.textContent = `${changed} Accuracy now: ${percent(right / total)}.`;
+      if (this.stop) this.makeRoom();
     }
 
-    /** Mark these, and bring the first of them into view. */
+    /** The answer now, and what it was. */
+    outcome(before) {
+      const { run, state, result } = this.page;
+      if (state.from) return document.querySelector("#patch-result .told")?.textContent || "The patch is below.";
+      if (state.step !== null) return `Step ${state.step + 1} of ${result.tokens.length} is shown.`;
+      if (!result || result.stale) return "It is being answered.";
+      const answer = PageTasks.written(run, result.tokens) || "nothing";
+      const was = before && PageTasks.written(run, before);
+      return was === answer ? `The answer stays ${answer}.` : `The answer is ${answer} now${was ? `, it was ${was}` : ""}.`;
+    }
+
+    /** Mark these, bring the first of them into view, and put the card where it covers none of them. */
     spot(selectors) {
       document.querySelectorAll(".spot").forEach((one) => one.classList.remove("spot"));
       const targets = selectors.map((one) => document.querySelector(one)).map((one) => one?.closest(".tile") || one).filter(Boolean);
       targets.forEach((one) => one.classList.add("spot"));
-      targets[0]?.scrollIntoView({ block: targets[0].matches("section") ? "start" : "center" });
+      targets[0]?.scrollIntoView({ block: targets[0].matches("section") ? "start" : "center", behavior: "instant" });
+      this.makeRoom();
+    }
+
+    /** Of the corners of the window, the one in which the card covers least of what is marked. */
+    makeRoom() {
+      const { width, height } = this.element.getBoundingClientRect();
+      const bar = document.getElementById("bar").getBoundingClientRect().bottom + 8;
+      const [right, bottom] = [document.documentElement.clientWidth - width - 16, window.innerHeight - height - 12];
+      const targets = [...document.querySelectorAll(".spot")].map((one) => one.getBoundingClientRect());
+      const covered = ([left, top]) =>
+        targets.reduce((sum, box) => {
+          const across = Math.min(left + width, box.right) - Math.max(left, box.left);
+          const down = Math.min(top + height, box.bottom) - Math.max(top, box.top);
+          return sum + Math.max(0, across) * Math.max(0, down);
+        }, 0);
+      const corners = [[right, bottom], [16, bottom], [right, bar], [16, bar]].map(([left, top]) => [Math.max(8, left), Math.max(8, top)]);
+      const [left, top] = corners.reduce((one, other) => (covered(other) < covered(one) ? other : one));
+      Object.assign(this.element.style, { left: left + "px", top: top + "px", right: "auto", bottom: "auto" });
     }
 
     end() {
+      this.stop = null;
       this.spot([]);
       this.element.hidden = true;
-      document.body.classList.remove("touring");
+      this.page.go(this.before);
       document.getElementById("tour-start").focus({ preventScroll: true });
     }
   }

@@ -3,6 +3,7 @@
 (() => {
   const { make } = PageDraw;
   const LONG = 48;
+  const WIDEST_SUM = 12;
   const at = (id) => document.getElementById(id);
 
   class Page {
@@ -13,8 +14,13 @@
       this.pool = Headway.pool();
       const { state, ignored } = PageState.fromFragment(this.runs, location.hash);
       this.history = new PageState.History(state);
+      this.token = null; // the one that is pointed at
       this.sum = new PagePaper.Sum(this);
       this.sequence = new PageSequence.Sequence(this);
+      this.direct = new PageLogits.Direct(this);
+      this.strip = new PageTokens.Strip(this);
+      this.flow = new PageFlow.Flow(this);
+      this.show_ = new PageShow.Show(this);
       this.grid = new PageHeads.Grid(this);
       this.large = new PageHeads.Large(this);
       this.pins = new PageHeads.Pins(this);
@@ -33,8 +39,12 @@
       return this.runs[this.state.run];
     }
     get engine() {
-      if (!this.engines.has(this.run)) this.engines.set(this.run, Headway.open(this.run));
-      return this.engines.get(this.run);
+      return this.engineOf(this.run);
+    }
+
+    engineOf(run) {
+      if (!this.engines.has(run)) this.engines.set(run, Headway.open(run));
+      return this.engines.get(run);
     }
 
     /** What the model with all its heads answers, where some are off; null for long sequences, which take a while. */
@@ -88,7 +98,7 @@
 
     look(head) {
       this.go({ head });
-      const narrow = matchMedia("(max-width: 68rem)").matches;
+      const narrow = at("large").getBoundingClientRect().left < at("grid").getBoundingClientRect().right;
       if (narrow) at("large").scrollIntoView({ block: "start" });
     }
 
@@ -144,32 +154,41 @@
       this.shownRun = run;
       this.result = this.asked = null;
       at("name").textContent = run.name;
-      at("about").textContent = aboutRun(run);
+      at("about").textContent = at("about").title = aboutRun(run);
+      at("failing").hidden = !run.failing?.length;
       at("made-by").textContent = `${this.data.made_by || "headway"}. ${run.examples.length} test examples are stored here.`;
       at("sum").hidden = !PageTasks.writes(run);
       at("sequence").hidden = PageTasks.writes(run);
       at("ask").classList.toggle("long", !(PageTasks.isPadded(run) && run.task.page.digits <= 5));
       at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : PageTasks.canType(run) ? "A sequence" : "A stored example";
       at("input").readOnly = at("ask-now").hidden = !PageTasks.canType(run);
-      this.sequence.build();
-      this.grid.build();
-      this.patching.build();
+      [this.sequence, this.grid, this.patching, this.show_, this.flow].forEach((view) => view.build());
     }
 
-    /** Show everything; where the answer is new the patch, which asks twice more, comes after it. */
+    /** A sum or tokens that fit into a column stand beside the heads; what is wide stands above them. */
+    arrange() {
+      const { run, source } = this;
+      const wide = PageTasks.isSum(run) ? PageTasks.workOut(run, source).columns > WIDEST_SUM : !PageTasks.writes(run) || source.length > WIDEST_SUM;
+      at("workbench").classList.toggle("wide", wide);
+      at("workbench").classList.toggle("bars", PageTasks.isBars(run));
+    }
+
+    /** Show everything; where the answer is new, what stands below the first screen comes after it. */
     show(anew = false) {
       const { state, run } = this;
       at("run").value = String(state.run);
       if (this.shownInput !== state.input || document.activeElement !== at("input")) at("input").value = state.input;
       this.shownInput = state.input;
       this.complain("", PageTasks.read(run, state.input).note);
+      this.arrange();
       if (PageTasks.writes(run)) this.sum.show();
       else this.sequence.show();
       if (this.result) {
-        [this.grid, this.large, this.pins, this.bar].forEach((view) => view.show());
+        [this.strip, this.grid, this.large, this.pins, this.bar, this.show_, this.direct].forEach((view) => view.show());
         clearTimeout(this.later);
-        if (anew && state.from) this.later = setTimeout(() => this.patching.show());
-        else this.patching.show();
+        const below = () => [this.patching, this.flow].forEach((view) => view.show());
+        if (anew) this.later = setTimeout(below);
+        else below();
       }
       this.link();
     }
@@ -177,7 +196,8 @@
     /** Everything that has colours, again. */
     recolour() {
       PageDraw.forgetColours();
-      drawScale(at("scale"));
+      this.grid.scaled = null;
+      this.grid.tellScale();
       this.grid.draw();
       this.large.draw();
       this.pins.show();
@@ -229,6 +249,15 @@
       this.go({ input: PageTasks.showSource(this.run, source), step: null });
     }
 
+    /** The next of the inputs that an attack found the model to get wrong. */
+    fail() {
+      const { failing } = this.run;
+      this.failed = ((this.failed ?? -1) + 1) % failing.length;
+      const { input, family, tried } = failing[this.failed];
+      this.go({ input: PageTasks.read(this.run, input).text, step: null, off: [], from: "" });
+      this.say(`headway attack found this input (${family}) among ${tried.toLocaleString("en")}: the whole model gets it wrong.`);
+    }
+
     async copyLink() {
       if (location.protocol === "about:") return this.say("Inside a notebook there is no link to copy: save the page as a file first.");
       const link = location.href.split("#")[0] + PageState.toFragment(this.state);
@@ -246,11 +275,12 @@
       at("input").addEventListener("keydown", (event) => event.key === "Enter" && this.ask(at("input").value));
       at("input").addEventListener("input", () => this.type(at("input").value));
       at("another").addEventListener("click", () => this.another());
+      at("failing").addEventListener("click", () => this.fail());
       at("reset").addEventListener("click", () => this.go(PageState.initial(this.runs, this.state.run)));
       at("link").addEventListener("click", () => this.copyLink());
       at("skip").addEventListener("click", (event) => {
         event.preventDefault();
-        at("question").focus();
+        at("input").focus();
       });
       const twice = (name) => this.runs.filter((run) => run.name === name).length > 1;
       const name = (run, index) => (twice(run.name) ? `${run.name} (${index + 1})` : run.name);
@@ -276,11 +306,10 @@
       at("theme").addEventListener("click", () => {
         const dark = root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
         root.dataset.theme = dark ? "light" : "dark";
-        at("theme").setAttribute("aria-label", "Colours: " + root.dataset.theme);
+        at("theme").setAttribute("aria-label", `Light or dark colours, now ${root.dataset.theme}`);
         this.recolour();
       });
       system.addEventListener("change", () => this.recolour());
-      drawScale(at("scale"));
     }
 
     listenToKeys() {
@@ -313,6 +342,7 @@
         ["p", "pin it", () => this.state.head && this.pin(this.state.head)],
         ["k", "keep only the smallest sufficient set", () => this.bar.keepSufficient()],
         ["0", "all heads on", () => this.go({ off: [] })],
+        ["c", "maps of attention, or of its change", () => this.bar.choose(this.state.view === "change" ? "attention" : "change")],
         ["u", "undo (also Ctrl Z)", () => this.undo()],
         ["r", "redo (also Ctrl Shift Z)", () => this.redo()],
         ["a", "another example", () => this.another()],
@@ -327,14 +357,6 @@
   const aboutRun = (run) => {
     const words = (run.settings || []).map(([name, value]) => `${name} ${typeof value === "number" ? value.toLocaleString("en") : value}`);
     return words.join(" · ");
-  };
-
-  const drawScale = (canvas) => {
-    const weights = Float32Array.from({ length: 120 }, (_, index) => index / 119);
-    const map = { weights, queries: [""], keys: Array(120).fill(""), shown: 1, row: null, causal: false, top: 1 };
-    const dense = window.devicePixelRatio || 1;
-    [canvas.width, canvas.height] = [120 * dense, 10 * dense];
-    PageDraw.fillBox(canvas.getContext("2d"), map, { left: 0, top: 0, width: 120 * dense, height: 10 * dense });
   };
 
   /** Open the page; a browser that lacks something it needs is told so instead of being shown nothing. */

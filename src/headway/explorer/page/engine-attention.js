@@ -69,10 +69,10 @@ Headway.attention = (() => {
   // Attention
 
   /**
-   * What to do at each site, from {off, patch}: a list of {head, values, rows}. `values` null is zero; `rows` is how
-   * many queries the values are for, 0 when they are for all.
+   * What to do at each site, from {off, patch, at}: a list of {head, values, rows, at}. `values` null is zero; `rows` is
+   * how many queries the values are for, 0 when they are for all; `at` is the one query that a patch is for, null for all.
    */
-  function changesOf(engine, { off = {}, patch = {} }) {
+  function changesOf(engine, { off = {}, patch = {}, at = null }) {
     const changes = new Map(), size = engine.run.model.d_head;
     const add = (name, make) => {
       const site = engine.run.sites.find((one) => one.heads.includes(name));
@@ -84,11 +84,11 @@ Headway.attention = (() => {
       if (kind !== "zero" && kind !== "mean") throw new RangeError(`${name} is off by ${kind}; zero or mean`);
       add(name, (site, head) => {
         const mean = engine.tensors[`mean.${site.name}`].values;
-        return { head, values: kind === "mean" ? mean.subarray(head * size, (head + 1) * size) : null, rows: 0 };
+        return { head, values: kind === "mean" ? mean.subarray(head * size, (head + 1) * size) : null, rows: 0, at: null };
       });
     }
     for (const [name, values] of Object.entries(patch)) {
-      add(name, (_, head) => ({ head, values, rows: values.length / size }));
+      add(name, (_, head) => ({ head, values, rows: values.length / size, at }));
     }
     return changes;
   }
@@ -96,10 +96,10 @@ Headway.attention = (() => {
   /** Put the changes into what the heads of a site bring, tokens x (head d_head); `start` is the first query. */
   function change(pass, site, mixed, queries, start) {
     const size = pass.engine.run.model.d_head, width = site.kept.length * size;
-    for (const { head, values, rows } of pass.changes.get(site.name) ?? []) {
+    for (const { head, values, rows, at: only } of pass.changes.get(site.name) ?? []) {
       for (let t = 0; t < mixed.length / width; t++) {
         const query = start + (t % queries), at = t * width + head * size;
-        if (rows && query >= rows) continue;
+        if ((rows && query >= rows) || (only !== null && query !== only)) continue;
         const from = rows ? query * size : 0;
         for (let k = 0; k < size; k++) mixed[at + k] = values ? values[from + k] : 0;
       }

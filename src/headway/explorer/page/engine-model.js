@@ -74,6 +74,7 @@ Headway.model = (() => {
     const find = (looks) => run.sites.find((site) => site.name === `${path}.${looks}`);
     const across = find("cross");
     return {
+      name: `${stack.slice(0, 3)}${layer}`,
       own: siteOf(run, tensors, find("self"), `${path}.own`),
       ownNorm: normOf(tensors, `${path}.own_norm`, epsilon),
       cross: across ? siteOf(run, tensors, across, `${path}.cross`) : null,
@@ -110,7 +111,8 @@ Headway.model = (() => {
     /**
      * Greedy decoding of one source, or its class.
      * @param {number[]} source token ids
-     * @param {{off?: Object<string, "zero"|"mean">, patch?: Object<string, Float32Array>}} options
+     * @param {{off?: Object<string, "zero"|"mean">, patch?: Object<string, Float32Array>, at?: number | null}} options
+     *   at: the one query at which the patch is put; all of them without it
      * @returns {Result} see engine-passes.js
      */
     answer(source, options = {}) {

@@ -58,7 +58,17 @@ Headway.passes = (() => {
     if (block.cross) {
       addBranch(pass, x, block.crossNorm, (read) => lookAcross(pass, block.cross, read, n, place, memory));
     }
-    addBranch(pass, x, block.feedForwardNorm, (read, rows) => feedForward(pass, block, read, rows));
+    addBranch(pass, x, block.feedForwardNorm, (read, rows) => {
+      const found = feedForward(pass, block, read, rows);
+      if (pass.record) keepRows(pass.record.mlps, `${block.name}.mlp`, found, pass.engine.width);
+      return found;
+    });
+  }
+
+  /** Remember what was computed at each token, one vector a token. */
+  function keepRows(lists, name, found, width) {
+    lists[name] ??= [];
+    for (let at = 0; at < found.length; at += width) lists[name].push(found.slice(at, at + width));
   }
 
   function normed(x, norm, width) {
@@ -124,7 +134,7 @@ Headway.passes = (() => {
 
   function emptyRecord(engine) {
     const lists = () => Object.fromEntries(engine.run.sites.flatMap((site) => site.heads.map((head) => [head, []])));
-    return { weights: lists(), outputs: lists() };
+    return { weights: lists(), outputs: lists(), mlps: {}, embedded: {} };
   }
 
   /** Rows of vectors as one array; shorter ones end in zeros. */
@@ -141,6 +151,8 @@ Headway.passes = (() => {
    * @property {Object<string, Float32Array>} weights of each head, queries x keys; what a query cannot see is 0
    * @property {Object<string, Float32Array>} outputs of each head, queries x d_head: what a patch puts elsewhere
    * @property {Object<string, number[]>} shapes of each site's weights: [queries, keys]
+   * @property {Object<string, Float32Array>} mlps what each MLP adds to the stream, tokens x d_model
+   * @property {Object<string, Float32Array>} embedded what enters the first layer of each stack, tokens x d_model
    */
   function resultOf(engine, record, tokens, steps) {
     const weights = {}, outputs = {}, shapes = {};
@@ -152,7 +164,8 @@ Headway.passes = (() => {
         shapes[site.name] = [rows.length, keys];
       }
     }
-    return { tokens, steps, weights, outputs, shapes };
+    const rows = (lists) => Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, stacked(list, engine.width)]));
+    return { tokens, steps, weights, outputs, shapes, mlps: rows(record.mlps), embedded: rows(record.embedded) };
   }
 
   function stepOf(logits) {
@@ -164,9 +177,16 @@ Headway.passes = (() => {
     return { rows, allRows: rows, queries: count, keys: count, start: 0 };
   }
 
+  /** Tokens as they enter a stack. */
+  function enter(pass, stack, tokens, rows) {
+    const x = embed(pass.engine, tokens, rows);
+    if (pass.record) keepRows(pass.record.embedded, stack, x, pass.engine.width);
+    return x;
+  }
+
   function classify(engine, source, options) {
     const record = emptyRecord(engine), pass = startPass(engine, options, record);
-    const [rows] = rowsOf(engine, source, 0), x = embed(engine, source, rows);
+    const [rows] = rowsOf(engine, source, 0), x = enter(pass, "encoder", source, rows);
     for (const block of engine.encoder) runBlock(pass, block, x, 1, wholePlace(rows, 1));
     const pooled = pool(engine, normed(x, engine.encoderNorm, engine.width), source.length);
     const step = stepOf(linear(pooled, 1, engine.readout));
@@ -181,7 +201,7 @@ Headway.passes = (() => {
     const room = ({ own }) => new Float32Array(rows.length * own.kept.length * model.d_head);
     const caches = engine.decoder.map((block) => ({ key: room(block), value: room(block) }));
     if (joined) return { rows, caches, memory: null, filled: 0 };
-    const x = embed(engine, source, sourceRows);
+    const x = enter(pass, "encoder", source, sourceRows);
     for (const block of engine.encoder) runBlock(pass, block, x, 1, wholePlace(sourceRows, 1));
     const memory = { encoded: normed(x, engine.encoderNorm, engine.width), rows: sourceRows, read: {} };
     return { rows, caches, memory, filled: 0 };
@@ -190,7 +210,7 @@ Headway.passes = (() => {
   /** Read more tokens; the logits after each of them, one after another. */
   function advance(pass, state, tokens) {
     const { engine } = pass, start = state.filled, end = start + tokens.length;
-    const rows = state.rows.subarray(start, end), x = embed(engine, tokens, rows);
+    const rows = state.rows.subarray(start, end), x = enter(pass, "decoder", tokens, rows);
     const place = { rows, allRows: state.rows.subarray(0, end), queries: tokens.length, keys: end, start };
     engine.decoder.forEach((block, layer) => runBlock(pass, block, x, 1, place, state.memory, state.caches[layer]));
     state.filled = end;
