@@ -116,6 +116,17 @@ def test_the_answer_does_not_say_no_warning_and_a_warning(tmp_path: Path) -> Non
     assert "not-yet-converged" in str(told.tiles[-1].remark)
 
 
+def test_the_headline_of_lengths_is_short_and_names_what_an_attack_broke(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "one", analyses=("lengths", "attack"))
+    found = gather([made])
+    told = writing.compose(found.documents, found.name)
+    assert str(told.headline) == (
+        "Trained on 8 to 16 elements, it holds to 64 on every set; an attack found inputs that it gets wrong."
+    )
+    text = page.render(told, page.without_drawings(told))
+    assert complaints(text, Files(made.path)) == []
+
+
 # Links
 
 

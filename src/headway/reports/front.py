@@ -240,7 +240,7 @@ def named(findings: Sequence[Finding]) -> Words:
 def headline(documents: Documents, answer: Sequence[Text]) -> Text:
     """The finding in one short sentence; the answer's first where there is no shorter one."""
     try:
-        short = of_heads(documents)
+        short = of_heads(documents) or of_lengths(documents)
     except Exception:
         short = None
     return short or answer[0]
@@ -262,6 +262,19 @@ def of_heads(documents: Documents) -> Text | None:
         counted(rows[0].limit, "point"),
         spread([row.alone_under_limit.drop for row in rows], points),
     )
+
+
+def of_lengths(documents: Documents) -> Text | None:
+    """How far one run holds, on the set where it holds least, and whether an attack broke it."""
+    if len(documents.runs) != 1 or documents.runs[0].lengths is None:
+        return None
+    run, found = documents.runs[0], documents.runs[0].lengths
+    ends = number(found.training.shortest), number(found.training.longest)
+    everywhere = len(set(found.held.values())) == 1
+    where = "on every set" if everywhere else text("on {}, its weakest set", set_name(lengths.weakest_set(found)))
+    held = text("holds to {} {}", number(found.length_held), where) if found.length_held else "holds at no length"
+    broken = "; an attack found inputs that it gets wrong" if run.attack is not None and run.attack.broken else ""
+    return text("Trained on {} to {} {}, it {}{}.", *ends, found.unit, held, broken)
 
 
 def of_one(found: HeadAnalysis) -> Text:

@@ -73,7 +73,8 @@ def draw_map(groups: Sequence[Group], *, narrow: bool) -> Figure:
     figure = new_figure("", narrow=narrow)
     cell = (0.27, 0.17) if narrow else (min(0.62, 4.4 / len(shown)), min(0.2, 2.9 / len(rows)))
     size = cell[0] * len(shown), cell[1] * len(rows)
-    (axes,) = tiles(figure, 1, 1, size, xlabel=f"length ({unit(groups)}), trained on up to {longest:,}")
+    beyond = "" if narrow else f", trained on up to {longest:,}"
+    (axes,) = tiles(figure, 1, 1, size, xlabel=f"length ({unit(groups)}){beyond}")
     heat_map(axes, [shares[key] for key in rows], share_scale(), percents=True)
     axes.set_title(f"Right answers in per cent: {set_name(name)}", weight="bold")
     names = [key if len(key) < 24 or not narrow else f"{key[:22]}…" for key in rows]
