@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": BASE | {"config", "tasks"},
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
-    "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "runs"},
+    "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "proofs", "runs"},
     "reports": BASE | {"config", "narration", "self_contained_html", "results", "runs", "statistics"},
     "explorer": BASE
     | {
@@ -60,8 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"attacks", "head_analysis", "length_analysis", "narration", "results"},
-    "proofs": BASE
-    | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage", "training"},
+    "proofs": BASE | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
     | {"narration"},

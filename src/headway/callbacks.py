@@ -11,11 +11,12 @@ OnShare = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
 
 
-class Validation(TypedDict):
-    """Loss and accuracy on the validation set."""
+class Validation(TypedDict, total=False):
+    """Loss and accuracy on the validation set; in guided training, the contexts that a proof leaves open."""
 
-    loss: float
-    accuracy: float
+    loss: Required[float]
+    accuracy: Required[float]
+    open_contexts: int
 
 
 class CurvePoint(TypedDict, total=False):

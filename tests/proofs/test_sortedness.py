@@ -10,7 +10,7 @@ import pytest
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.sortedness import check, margins, prove
-from headway.proofs.sortedness_check import de_bruijn
+from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Proof
 from tests.proofs.planted import VALUES, empty, perturb, planted
 
@@ -19,9 +19,9 @@ LONGEST = 6
 
 
 def errors(trained: Trained) -> int:
-    """Wrong answers of the model itself on every sequence of two to six elements."""
+    """Wrong answers of the model itself on every sequence of one to six elements."""
     wrong = 0
-    for length in range(2, LONGEST + 1):
+    for length in range(1, LONGEST + 1):
         rows = np.array(list(product(range(VALUES), repeat=length)))
         wrong += int(((margins(trained, rows) > 0) != (trained.task.answer(rows) == 1)).sum())
     return wrong
@@ -34,7 +34,7 @@ def test_a_model_that_is_right_everywhere_is_proved_and_its_proof_holds(tmp_path
     assert found.answer == "proved"
     assert found.smallest_margin is not None and found.rounding is not None
     assert found.smallest_margin > found.rounding.allowance > found.rounding.measured
-    assert found.contexts == 25 * 6 + 20 + 20
+    assert found.contexts == 25 * 6 + 20 + 20 + 4
     checked = check(trained, found)
     assert checked.holds and checked.contexts == found.contexts
 
@@ -59,7 +59,7 @@ def test_one_bad_triple_is_the_counterexample(tmp_path: Path) -> None:
 STRONGER = {
     "contexts": lambda proof: replace(proof, contexts=proof.contexts - 1),
     "margin": lambda proof: replace(proof, smallest_margin=proof.smallest_margin + 0.01),
-    "scope": lambda proof: replace(proof, scope=proof.scope.replace("2 or more", "1 or more")),
+    "scope": lambda proof: replace(proof, scope=proof.scope.replace("0 to 3", "0 to 4")),
     "rounding": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e-9)),
 }
 

@@ -18,7 +18,8 @@ def random_table(seed: int) -> TripleTable:
     features = torch.randn(VALUES + 1, VALUES, VALUES + 1, 4, generator=random, dtype=torch.float64)
     features[VALUES, :, VALUES] = -torch.inf
     weight = torch.tensor([1.0, 0.7, -1.0, -0.5], dtype=torch.float64)
-    return TripleTable(features, weight, float(torch.randn(1, generator=random)), 1e-6)
+    alone = torch.full((VALUES, 4), -torch.inf, dtype=torch.float64)
+    return TripleTable(features, weight, float(torch.randn(1, generator=random)), 1e-6, alone)
 
 
 def enumerate_margins(table: TripleTable, *, ascending: bool) -> float:

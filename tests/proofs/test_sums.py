@@ -88,7 +88,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     context, written = contexts_of(reach, [7, 5, 1], [8, 4, 2])[1]  # 157 + 248: 5 + 4 and a carry
     with torch.inference_mode():
         states, carry = torch.tensor([context.states]), torch.tensor([context.carry])
-        passed = tables.writer(context.place, written)(
+        passed = tables.writer(context.place, written).passed(
             dataclasses.replace(
                 next(groups(context.place)[0].contexts(torch.device("cpu"), 1)), states=states, carry=carry
             )

@@ -137,6 +137,12 @@ class TrainConfig:
         above=0,
         high=1,
     )
+    guided: float = setting(
+        0.0, "share of each batch that holds contexts which headway prove leaves open (sortedness)", low=0, high=0.9
+    )
+    guided_margin: float = setting(
+        4.0, "guided training: a context is open while its margin is at most this, in logits", low=0
+    )
     stop_for: int = setting(3, "validations in a row that stop_below or stop_accuracy needs", low=1)
 
     def __post_init__(self) -> None:

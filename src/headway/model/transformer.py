@@ -84,6 +84,8 @@ class Transformer(nn.Module):
         self.readout = nn.Linear(config.d_model, n_classes or n_tokens)
         self.noise = share_noise(self)
         initialise(self)
+        if self.pooling is not None:
+            self.pooling.initialise(self.readout)
 
     def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Float[Tensor, "batch *prefix out"]:
         """Logits for a whole batch at once; with `record`, the attention weights of every site are stored in it."""

@@ -6,18 +6,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from headway.callbacks import OnProgress
+from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.json_values import JsonObject
 from headway.origin import origins_in
+from headway.proofs.open_contexts import OpenContexts
 from headway.results.proof import Check, Proof
 from headway.results.schema import read
 from headway.runs import RunDirectory
 from headway.storage import read_document
+from headway.tasks import Task
 
 METHODS = {"addition-text": "headway.proofs.sums", "sortedness": "headway.proofs.sortedness"}
 """Task -> the module that proves it: `prove(trained, progress)` and `check(trained, proof, progress)`."""
+GUIDABLE = ("sortedness",)
+"""Tasks whose method lists open contexts for training: `open_contexts(trained, margin, random)`."""
 
 
 def prove(run: Trained | str | Path, *, progress: OnProgress = lambda done, total: None) -> Proof:
@@ -55,6 +62,19 @@ def check(
         return Check(certificate=str(path), holds=False, reasons=tuple(reasons), contexts=0, method="none", seconds=0.0)
     found: Check = _method(trained).check(trained, proof, progress)
     return replace(found, certificate=str(path), seconds=time.perf_counter() - began)
+
+
+def open_contexts(trained: Trained, margin: float, random: np.random.Generator) -> OpenContexts:
+    """What a proof that asks for this margin would leave open, for guided training."""
+    found: OpenContexts = _method(trained).open_contexts(trained, margin, random)
+    return found
+
+
+def check_guidable(task: Task, model: ModelConfig) -> None:
+    """Raise unless guided training knows the contexts of this task and model."""
+    if task.name not in GUIDABLE:
+        raise InputError(f"train.guided: no open contexts are known for task {task.name!r}; for {', '.join(GUIDABLE)}")
+    import_module(METHODS[task.name]).check_config(model)
 
 
 def _method(trained: Trained) -> Any:

@@ -1,4 +1,4 @@
-"""Proof that a windowed classifier of sortedness is right on every sequence of two or more elements."""
+"""Proof that a windowed classifier of sortedness is right on every sequence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,17 +20,18 @@ from headway.proofs.sortedness_bounds import (
     sorted_triples,
 )
 from headway.proofs.sortedness_check import check
+from headway.proofs.sortedness_open import open_contexts
 from headway.proofs.sortedness_search import Found, Search, about_chains, about_descents
-from headway.proofs.sortedness_table import TripleTable, check_model, tabulate
+from headway.proofs.sortedness_table import TripleTable, check_config, check_model, tabulate
 from headway.randomness import generator
 from headway.results.proof import Answer, Counterexample, Proof, Rounding
 from headway.tasks import Examples
 from headway.tasks.links import explorer_link
 
-__all__ = ["check", "prove"]
+__all__ = ["check", "check_config", "open_contexts", "prove"]
 
-MEASURED = (2, 3, 8, 32, 128)
-"""Lengths at which the margins of the model and of the table are compared."""
+MEASURED = (1, 2, 3, 8, 32, 128)
+"""Lengths at which the model's own margins are compared with the table's."""
 EACH = 400
 """Sequences of each of these lengths."""
 TRIED = 2_000
@@ -104,7 +105,9 @@ def families(evidence: Evidence) -> Iterator[Int[np.ndarray, "row element"]]:
     if sides["unsorted"]:
         yield from _around(evidence, evidence.descents.open, 1)
     if sides["sorted"]:
-        yield from _around(evidence, sorted_triples(evidence.table.values).nonzero().numpy(), -1)
+        values = evidence.table.values
+        yield _worst_rows(evidence.table, np.arange(values)[:, None], -1, -evidence.need)
+        yield from _around(evidence, sorted_triples(values).nonzero().numpy(), -1)
 
 
 def _around(
@@ -195,6 +198,8 @@ def _shown_wrong(evidence: Evidence) -> tuple[Counterexample, ...]:
 
 def _is_closed(evidence: Evidence, side: str) -> bool:
     found = evidence.searches.get(side)
+    if side == "sorted" and float(evidence.table.margin(evidence.table.alone).min()) <= evidence.need:
+        return False  # the search begins with two elements
     return found is not None and found.ended and found.highest < -evidence.need
 
 
@@ -228,8 +233,8 @@ def _shown(context: tuple[int, ...], none: int) -> str:
 
 
 def scope(values: int) -> str:
-    """The set of inputs that a proof of this task covers."""
-    return f"every sequence of 2 or more elements from 0 to {values - 1}"
+    """What a proof of this task is about."""
+    return f"every sequence of elements from 0 to {values - 1}"
 
 
 def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
@@ -254,10 +259,11 @@ def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
 
 
 def contexts_of(values: int) -> dict[str, int]:
-    """The number of contexts by kind: descents with up to two neighbours, and triples of sorted sequences."""
+    """How many contexts there are: descents with both neighbours or none, and what sorted sequences are made of."""
     n = values
     descents = (n + 1) ** 2 * n * (n - 1) // 2
-    return {"descents": descents, "sorted triples": n * (n + 1) * (n + 2) // 6, "first or last": n * (n + 1)}
+    triples = {"sorted triples": n * (n + 1) * (n + 2) // 6, "first or last": n * (n + 1), "one element": n}
+    return {"descents": descents, **triples}
 
 
 def measure_rounding(evidence: Evidence) -> Rounding:

@@ -7,6 +7,7 @@ The margin of a sorted sequence is at least the margin in which opposing feature
 sorted triples, and favouring features the smallest maximum that a first and a last element imply.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,34 +34,42 @@ class Descents:
 
 
 def close_descents(table: TripleTable, limit: float, progress: OnProgress = lambda done, total: None) -> Descents:
-    """Bound the margin of every context from above; a context with a bound below `limit` is closed."""
-    n, opposes = table.values, table.opposes
-    ceiling = table.bias + float(
-        (table.features[..., table.favours].flatten(0, 2).amax(0) * _of(table, "favours")).sum()
-    )
-    opposed = (table.features[..., opposes] * _of(table, "opposes")).numpy()
-    alone = opposed.sum(-1)
-    highest, worst, n_open = -np.inf, (0, 0, 0, 0), 0
+    """Bound the margin of every context from above; those whose bound is below `limit` are closed."""
+    n, highest, worst, n_open = table.values, -np.inf, (0, 0, 0, 0), 0
     kept: list[np.ndarray] = []
-    for x in range(1, n):
-        for y in range(x):
-            least = min(limit, highest) - ceiling
-            left, right = (np.flatnonzero(part >= least) for part in (alone[:, x, y], alone[x, y]))
-            bound = ceiling + np.minimum(opposed[left, x, y][:, None], opposed[x, y, right]).sum(-1)
-            if not bound.size:
-                continue
-            at = np.unravel_index(int(bound.argmax()), bound.shape)
-            if bound[at] > highest:
-                highest, worst = float(bound[at]), (int(left[at[0]]), x, y, int(right[at[1]]))
-            above = np.argwhere(bound >= limit)
-            n_open += len(above)
-            if len(above) and sum(len(one) for one in kept) < KEPT:
-                kept.append(
-                    np.stack([left[above[:, 0]], *np.broadcast_arrays(x, y, above[:, 0])[:2], right[above[:, 1]]], 1)
-                )
+    for x, y, left, right, bound in bounds_of_descents(table, lambda: min(limit, highest)):  # noqa: B023
+        at = np.unravel_index(int(bound.argmax()), bound.shape)
+        if bound[at] > highest:
+            highest, worst = float(bound[at]), (int(left[at[0]]), x, y, int(right[at[1]]))
+        above = np.argwhere(bound >= limit)
+        n_open += len(above)
+        if len(above) and sum(len(one) for one in kept) < KEPT:
+            kept.append(
+                np.stack([left[above[:, 0]], *np.broadcast_arrays(x, y, above[:, 0])[:2], right[above[:, 1]]], 1)
+            )
         progress(x, n - 1)
     contexts = (n + 1) ** 2 * n * (n - 1) // 2
     return Descents(contexts, highest, worst, n_open, np.concatenate([*kept, np.zeros((0, 4), dtype=np.int64)]))
+
+
+Bounds = tuple[int, int, Int[np.ndarray, " left"], Int[np.ndarray, " right"], Float[np.ndarray, "left right"]]
+"""A descent x > y, left neighbours, right neighbours, and the bound of the margin between each two of them."""
+
+
+def bounds_of_descents(table: TripleTable, least: Callable[[], float]) -> Iterator[Bounds]:
+    """Upper bounds of the margin of "sorted" by descent; contexts that lie below `least()` for sure may be left out."""
+    ceiling = table.bias + float(
+        (table.features[..., table.favours].flatten(0, 2).amax(0) * _of(table, "favours")).sum()
+    )
+    opposed = (table.features[..., table.opposes] * _of(table, "opposes")).numpy()
+    alone = opposed.sum(-1)
+    for x in range(1, table.values):
+        for y in range(x):
+            needed = least() - ceiling
+            left, right = (np.flatnonzero(part >= needed) for part in (alone[:, x, y], alone[x, y]))
+            bound = ceiling + np.minimum(opposed[left, x, y][:, None], opposed[x, y, right]).sum(-1)
+            if bound.size:
+                yield x, y, left, right, bound
 
 
 def _of(table: TripleTable, side: str) -> Float[Tensor, " side"]:
@@ -78,7 +87,7 @@ def sorted_triples(values: int) -> Bool[Tensor, "left itself right"]:
 
 @dataclass(frozen=True)
 class Chains:
-    """Sorted sequences: a lower bound of their margins, and the triples with the largest opposing features."""
+    """Sorted sequences, those of one element too: the lower bound of their margins, and the triples where it is."""
 
     contexts: int
     lowest: float
@@ -93,7 +102,10 @@ def close_chains(table: TripleTable) -> Chains:
     least = least_maxima(table)[table.favours]
     lowest = table.bias + float(highest @ _of(table, "opposes")) + float(least @ _of(table, "favours"))
     worst = tuple(sorted({(int(a), int(b), int(c)) for a, b, c in places[at].tolist()}))
-    return Chains(len(rows), lowest, worst)
+    alone = table.margin(table.alone).min(0)
+    if float(alone.values) < lowest:
+        lowest, worst = float(alone.values), ((table.values, int(alone.indices), table.values),)
+    return Chains(len(rows) + table.values, lowest, worst)
 
 
 def least_maxima(table: TripleTable) -> Float[Tensor, " feature"]:

@@ -35,15 +35,17 @@ Rows = Float[Tensor, "left itself right feature"]
 class TripleTable:
     """Features of every triple in float64; index `values` on the left or right means no neighbour.
 
-    `features[l, c, r]` is the pooling's input at c between l and r. A triple without any neighbour does not occur in a
-    sequence of two or more elements and is -inf. `allowance` bounds the difference between the margin of the model's
-    fp32 pass and the margin of the table, for any sequence.
+    `features[l, c, r]` is what the pooling reads of c between l and r. `alone[c]` is what it reads of a sequence of one
+    element; no longer one holds such a triple, so that `features` is -inf there. `allowance` bounds how far the margin
+    of the model's own fp32
+    pass, for any sequence, can be from that of the table.
     """
 
     features: Rows
     weight: Float[Tensor, " feature"]
     bias: float
     allowance: float
+    alone: Float[Tensor, "value feature"]
 
     @property
     def values(self) -> int:
@@ -62,15 +64,25 @@ class TripleTable:
         return maxima @ self.weight + self.bias
 
     def of_sequences(self, rows: Tensor) -> Float[Tensor, " row"]:
-        """Margins of sequences of one length, without padding."""
+        """Margins of whole sequences of one length, without padding."""
+        if rows.shape[1] == 1:
+            return self.margin(self.alone[rows[:, 0]])
         edge = rows.new_full((len(rows), 1), self.values)
         left, right = torch.cat([edge, rows[:, :-1]], dim=1), torch.cat([rows[:, 1:], edge], dim=1)
         return self.margin(self.features[left, rows, right].amax(1))
 
 
 def check_model(trained: Trained) -> None:
-    """Raise an error that names the setting, unless every element's features depend on its triple alone."""
-    config: ModelConfig = trained.config.model
+    """Raise, with the setting and what is needed, unless every element's features depend on its triple alone."""
+    check_config(trained.config.model)
+    if trained.model.encoding.position_kind != "index":
+        raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
+    if not any(site.kept for site in trained.model.sites):
+        raise InputError("model.kept_heads: a proof of sortedness needs at least one head")
+
+
+def check_config(config: ModelConfig) -> None:
+    """The part of `check_model` that the settings alone decide."""
     pooling = config.pooling
     wanted: list[tuple[str, Any, str, bool]] = [
         ("model.shape", config.shape, "'encoder'", config.shape == "encoder"),
@@ -86,10 +98,6 @@ def check_model(trained: Trained) -> None:
             raise InputError(
                 f"{key} = {value!r}: a proof of sortedness needs {needed}, so that the number of contexts is finite"
             )
-    if trained.model.encoding.position_kind != "index":
-        raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
-    if not any(site.kept for site in trained.model.sites):
-        raise InputError("model.kept_heads: a proof of sortedness needs at least one head")
 
 
 def _pools_maxima(pooling: Any) -> bool:
@@ -178,15 +186,16 @@ def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done
     layer, rows, errors = Layer(model, values), [], []
     for itself in range(values):
         value, error = _read(model, layer.features(itself))
-        value[-1, -1] = -torch.inf  # a sequence of one element
         rows.append(value)
         errors.append(error)
         progress(itself + 1, values)
     features, error = torch.stack(rows, dim=1), torch.stack(errors).amax(0)
     weight, bias = _margin_weights(model)
-    size = features.abs().nan_to_num(posinf=0).flatten(0, 2).amax(0)
+    size = features.abs().flatten(0, 2).amax(0)
     allowance = rounding.OWN * _readout_error(model, weight, size, error)
-    return TripleTable(features.cpu(), weight.cpu(), bias, allowance)
+    alone = features[-1, :, -1].clone()
+    features[-1, :, -1] = -torch.inf
+    return TripleTable(features.cpu(), weight.cpu(), bias, allowance, alone.cpu())
 
 
 def _read(model: Transformer, hidden: Bounded) -> tuple[Tensor, Float[Tensor, " feature"]]:

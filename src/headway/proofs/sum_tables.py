@@ -7,10 +7,12 @@ its difference from the model's fp32 number.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headway.model.attention import MultiHeadAttention
@@ -27,6 +29,7 @@ from headway.proofs.sum_rounding import (
     exact,
     key_parts,
     linear,
+    mixture,
     normed_linear,
     scores,
 )
@@ -140,8 +143,8 @@ class Tables:
         """The mean cross-attention value at a digit, used as the centre of error bounds."""
         return self.memory(self.reach.clip)[1].value.mean((0, 1))
 
-    def writer(self, place: Place, written: tuple[int, ...]) -> Callable[[Contexts], Passed]:
-        """A function that computes the next token for contexts of a column with these digits written before."""
+    def writer(self, place: Place, written: tuple[int, ...]) -> "Writer":
+        """What gives the next token in contexts of a place in which these digits were written before."""
         x = self._after_self_attention(place, written)
         assert self.decoder.cross_norm is not None and isinstance(self.model.decoder_norm, nn.LayerNorm)
         query = _split(self.cross, normed_linear(x, self.decoder.cross_norm, self.cross.query))
@@ -152,13 +155,7 @@ class Tables:
         tables = {ahead: self._column_parts(query, place.column + ahead, ahead) for ahead in offsets}
         tail = Tail(self.cross.output, self.decoder, self.model.decoder_norm, (self.model.readout,))
 
-        def write(contexts: Contexts) -> Passed:
-            parts = constant
-            for ahead, codes in self._neighbourhoods(contexts, offsets).items():
-                parts = parts + tables[ahead][codes]
-            return tail.forward(x, attended(parts, self.cross_keys, self._cross_centre()))
-
-        return write
+        return Writer(tail, x, constant, tables, self.reach.encoder, self.cross_keys, self._cross_centre())
 
     def _after_self_attention(self, place: Place, written: tuple[int, ...]) -> Bounded:
         tokens, own = self.view(place, written), self.decoder.own
@@ -182,19 +179,55 @@ class Tables:
         middle = torch.arange(len(parts), device=self.device) // N_STATES**self.reach.encoder % N_STATES
         return (parts * (self.digits[middle] >= 0)[..., None, None]).sum(1)
 
-    def _neighbourhoods(self, contexts: Contexts, offsets: list[int]) -> dict[int, Int[Tensor, " context"]]:
-        """The code of each column's neighbourhood; columns below the units or above the visible ones are empty."""
-        states, at, reach = contexts.states, contexts.place.n_below, self.reach.encoder
+
+@dataclass(frozen=True)
+class Writer:
+    """The next token at one place after the same digits: the stream, and what every column in view adds to attention.
+
+    `constant` is what the tokens around the numbers add; `tables` hold the columns', by how far ahead they are.
+    """
+
+    tail: Tail
+    x: Bounded
+    constant: Parts
+    tables: dict[int, Parts]
+    reach: int
+    keys: int
+    centre: Tensor
+
+    def logits(self, contexts: Contexts) -> Float[Tensor, "context token"]:
+        """The logits alone."""
+        sums = self._mixed[None]
+        for ahead, codes in self._neighbourhoods(contexts):
+            sums = sums + self._mixtures[ahead][codes]
+        return self.tail.values(self.x.value, (sums[..., :-1] / sums[..., -1:]).flatten(-2))
+
+    def passed(self, contexts: Contexts) -> Passed:
+        """The whole pass with its roundings."""
+        parts = self.constant
+        for ahead, codes in self._neighbourhoods(contexts):
+            parts = parts + self.tables[ahead][codes]
+        return self.tail.forward(self.x, attended(parts, self.keys, self.centre))
+
+    @cached_property
+    def _mixed(self) -> Tensor:
+        return mixture(self.constant)
+
+    @cached_property
+    def _mixtures(self) -> dict[int, Tensor]:
+        return {ahead: mixture(table) for ahead, table in self.tables.items()}
+
+    def _neighbourhoods(self, contexts: Contexts) -> Iterator[tuple[int, Int[Tensor, " context"]]]:
+        """The code of each column's neighbourhood; what lies below the units or above the view is empty."""
+        states, at = contexts.states, contexts.place.n_below
 
         def state(column: int) -> Tensor:
             inside = 0 <= at + column < states.shape[1]
             return states[:, at + column] if inside else torch.full_like(states[:, 0], EMPTY)
 
-        codes = {ahead: torch.zeros_like(states[:, 0]) for ahead in offsets}
-        for ahead in offsets:
-            for near in range(-reach, reach + 1):
-                codes[ahead] = codes[ahead] + state(ahead + near) * N_STATES ** (near + reach)
-        return codes
+        for ahead in self.tables:
+            near = range(-self.reach, self.reach + 1)
+            yield ahead, sum((state(ahead + one) * N_STATES ** (one + self.reach) for one in near), start=0)
 
 
 def _block(module: nn.Module) -> Block:

@@ -146,7 +146,7 @@ class Margins:
         """Compute the margins of all contexts of a group."""
         write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
-            margin = margins_of(write(contexts).values, contexts.right(self.eos))
+            margin = margins_of(write.logits(contexts), contexts.right(self.eos))
             self._note(margin.nan_to_num(-math.inf), contexts)
             self.done += len(margin)
             report(self.done)
@@ -158,7 +158,7 @@ class Margins:
         """Bound how far rounding can move the margins of a group."""
         write = self.tables.writer(group.place, group.written)
         for contexts in group.contexts(self.device, BOUNDED_AT_ONCE[self.device.type]):
-            errors = write(contexts).difference_errors(contexts.right(self.eos))
+            errors = write.passed(contexts).single().difference_errors(contexts.right(self.eos))
             self.allowance = max(self.allowance, float(errors.max()))
             self.done += len(errors)
             report(self.done)
@@ -287,4 +287,4 @@ def margin_at(tables: Tables, context: Context, written: tuple[int, ...], right:
     """The margin of one context in the tables."""
     states = torch.tensor([context.states], device=tables.device)
     one = Contexts(context.place, states, torch.tensor([context.carry], device=tables.device), written)
-    return float(margins_of(tables.writer(context.place, written)(one).values, right[None]))
+    return float(margins_of(tables.writer(context.place, written).logits(one), right[None]))

@@ -35,11 +35,12 @@ class Provenance(Environment, DataFiles, total=False):
 
 
 class Best(TypedDict, total=False):
-    """The checkpoint with the lowest validation loss."""
+    """The checkpoint with the lowest validation loss; in guided training, with the fewest open contexts."""
 
     step: int
     loss: float
     accuracy: float
+    open_contexts: int
 
 
 class TrainingRecord(TypedDict, total=False):

@@ -119,8 +119,9 @@ def make_jobs(trials: Sequence[Trial], places: Sequence[Path], stack: int = 1) -
     jobs = []
     for _, alike in groupby(zip(trials, places, strict=True), key=lambda pair: stackable(pair[0].config)):
         group = list(alike)
-        for start in range(0, len(group), stack):
-            part = group[start : start + stack]
+        size = 1 if group[0][0].config.train.guided else stack  # guided training proves each seed by itself
+        for start in range(0, len(group), size):
+            part = group[start : start + size]
             jobs.append(Job(tuple(trial for trial, _ in part), tuple(place for _, place in part)))
     return jobs
 

@@ -26,6 +26,7 @@ from headway.tasks import Examples, Task, make_task
 from headway.tasks.splits import Split
 from headway.training.adamw import AdamW, Group
 from headway.training.data import TrainingData
+from headway.training.guided import Guide
 from headway.training.preparation import open_run
 from headway.training.seed_run import SeedRun, TrainResult
 
@@ -60,6 +61,7 @@ class _Loop:
         self.model = make_model(task, self.config.model).to(self.device)
         self.optimiser = make_optimiser(self.model, self.config.train)
         self.data = TrainingData(self.config, task, splits)
+        self.guide = Guide(self.config, task) if self.config.train.guided else None
 
     def run(self, interrupted: Callable[[], bool], until: int | None = None) -> TrainResult:
         seed_run = self.seed_run
@@ -86,7 +88,10 @@ class _Loop:
     def _update(self, step: int) -> None:
         """One step: a batch, its loss, the gradient, the optimiser."""
         settings = self.config.train
-        batch = make_batch(self.task, self.model, self.data.batch(step), self.device, cut=False)
+        examples = self.data.batch(step)
+        if self.guide is not None:
+            examples = self.guide.mixed(examples, step)
+        batch = make_batch(self.task, self.model, examples, self.device, cut=False)
         self.model.train()
         self.model.noise.begin(noise_keys([self.config.seed], step).to(self.device))
         logits = self.model(batch.inputs)
@@ -116,19 +121,21 @@ class _Loop:
         now = Trained(self.seed_run.directory, self.config, self.task, self.model.eval(), step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
-        self.seed_run.note_validation(found.loss, found.accuracy)
+        left = None if self.guide is None else self.guide.look(now)
+        self.seed_run.note_validation(found.loss, found.accuracy, left)
 
     def _save(self) -> None:
         if self.seed_run.saved != self.seed_run.state.step:
             model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
-            self.seed_run.save(model, self.optimiser.tensors())
+            guided = {} if self.guide is None else self.guide.tensors()
+            self.seed_run.save(model, {**self.optimiser.tensors(), **guided})
 
     def _pick_up(self) -> None:
         """Load the newest valid checkpoint, if there is one."""
         found = self.seed_run.find_checkpoint()
         if found is not None:
             self.model.load_state_dict(found.model)
-            self.optimiser.restore(found.trainer)
+            self.optimiser.restore(found.trainer if self.guide is None else self.guide.restore(found.trainer))
         self.seed_run.continue_from(found)
 
 

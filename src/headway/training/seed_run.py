@@ -120,20 +120,25 @@ class SeedRun:
             shown: Event = {"event": "step", "total": self.total, "step": record["step"], "loss": record["loss"]}
             self.on_event({**shown, "lr": record["lr"], "gradient": record["gradient"]})
 
-    def note_validation(self, loss: float, accuracy: float) -> None:
-        """Record a validation, and decide whether the run is finished."""
+    def note_validation(self, loss: float, accuracy: float, open_contexts: int | None = None) -> None:
+        """Record a validation, and decide whether the run is finished; a guided one is when no context is open."""
         state, settings = self.state, self.config.train
         if not math.isfinite(loss):
             raise self.stopped(f"the validation loss is not finite at step {state.step:,}")
-        if loss < state.best["loss"]:
+        fewest = state.best.get("open_contexts", 0 if open_contexts is None else math.inf)
+        if (open_contexts or 0, loss) < (fewest, state.best["loss"]):
             state.best = {"step": state.step, "loss": loss, "accuracy": accuracy}
+            if open_contexts is not None:
+                state.best["open_contexts"] = open_contexts
         state.validated = state.step
         state.below = state.below + 1 if settings.stop_below and loss < settings.stop_below else 0
         self._note_mastery(loss, accuracy)
-        is_ready = state.below >= settings.stop_for or state.mastered_at is not None
+        is_ready = state.below >= settings.stop_for or state.mastered_at is not None or open_contexts == 0
         state.stopped_early = is_ready and state.step < self.total
         state.finished = state.stopped_early or state.step >= self.total
         found: Validation = {"loss": loss, "accuracy": accuracy}
+        if open_contexts is not None:
+            found["open_contexts"] = open_contexts
         self.directory.append_metrics({"step": state.step, "validation": found})
         shown: Event = {"event": "validation", "total": self.total, "loss": loss, "accuracy": accuracy}
         self.on_event({**shown, "step": state.step, "validation": found})

@@ -33,6 +33,9 @@ class Pooling(nn.Module):
         super().__init__()
         self.options, self.d_model = options, d_model
 
+    def initialise(self, readout: nn.Linear) -> None:
+        """Set initial weights that depend on what reads the pooled vector; called once, after all others are drawn."""
+
     def not_on_a_page(self) -> str | None:
         """The option for which `PAGE` does not describe `forward`; None if there is none."""
         return None
