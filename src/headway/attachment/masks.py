@@ -26,6 +26,13 @@ TOKENS = {
 }
 
 
+DECODER_ALONE = {
+    "encoder": (("encoder_attention_mask",), ("encoder_hidden_states",)),
+    "decoder": (("attention_mask",), ("input_ids", "inputs_embeds")),
+}
+"""Masks and tokens in the arguments of a decoder that is given the encoder's output."""
+
+
 def call(model: nn.Module, batch: Any) -> Any:
     """Call the model: a mapping is keywords, a tuple is positional, anything else is the one argument."""
     if isinstance(batch, Mapping):
@@ -49,26 +56,19 @@ def side_mask(model: nn.Module, batch: Any, side: str) -> Tensor | None:
     batch does not say how many there are.
     """
     arguments = arguments_of(model, batch)
-    if "encoder_hidden_states" in arguments:
-        arguments = _of_a_decoder(arguments)
-    for names, turned in ((REAL[side], False), (PADDED[side], True)):
+    alone = "encoder_hidden_states" in arguments
+    real_names, token_names = DECODER_ALONE[side] if alone else (REAL[side], TOKENS[side])
+    for names, turned in ((real_names, False), (PADDED[side], True)):
         for name in names:
             mask = arguments.get(name)
             if isinstance(mask, Tensor) and mask.ndim == 2:
                 real = mask == 0 if mask.is_floating_point() and turned else mask.bool() ^ turned
                 return real
-    for name in TOKENS[side]:
+    for name in token_names:
         tokens = arguments.get(name)
         if isinstance(tokens, Tensor) and tokens.ndim >= 2:
             return torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
     return None
-
-
-def _of_a_decoder(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a decoder that is given the encoder's output, under the names of an encoder-decoder."""
-    named = {f"decoder_{name}": arguments[name] for name in ("attention_mask", "input_ids") if name in arguments}
-    mask = arguments.get("encoder_attention_mask")
-    return {**named, "inputs_embeds": arguments["encoder_hidden_states"], "attention_mask": mask}
 
 
 def own_mask(inputs: Inputs, side: str, joined: bool) -> Tensor:
