@@ -13,7 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bounded_files": {"errors"},
     "callbacks": set(),
     "errors": set(),
-    "notebook_progress": set(),
+    "notebook_progress": {"callbacks"},
     "registry": {"errors"},
     "randomness": set(),
     "json_values": set(),

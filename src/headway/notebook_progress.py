@@ -5,7 +5,9 @@ from functools import wraps
 from html import escape
 from inspect import signature
 from time import monotonic
-from typing import Any
+from typing import Any, cast
+
+from headway.callbacks import Event
 
 EVERY = 0.2
 """Seconds between two drawings of a bar."""
@@ -38,7 +40,7 @@ class Bar:
 
     def __call__(self, *told: Any) -> None:
         """Take what a progress callback or an event reports: numbers done and total, and a note."""
-        done, total, note = of_event(told[0]) if isinstance(told[0], dict) else of_numbers(told)
+        done, total, note = of_event(cast(Event, told[0])) if isinstance(told[0], dict) else of_numbers(told)
         if total and (monotonic() - self.drawn >= EVERY or done == total):
             self.drawn = monotonic()
             self.show(bar_html(self.title, done, total, note))
@@ -63,7 +65,7 @@ def of_numbers(told: tuple[Any, ...]) -> tuple[float, float, str]:
     return done, total, note
 
 
-def of_event(event: dict[str, Any]) -> tuple[float, float, str]:
+def of_event(event: Event) -> tuple[float, float, str]:
     """The same of an event of a training, a sweep or a study; nothing of events that report no number."""
     told = event.get("told", event)
     note = str(event.get("run") or event.get("stage") or told.get("note") or told.get("trial") or "")

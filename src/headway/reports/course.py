@@ -1,13 +1,12 @@
 """`headway report --course DIR`: the JSON files and figures that the course asks for, from a run's documents."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -107,7 +106,7 @@ def course_documents(documents: Documents) -> Iterator[tuple[str, Document]]:
 
 def training_of(run: RunDocuments) -> CourseTrainingRun:
     """The validations of a run, each with the mean training loss since the one before."""
-    validations, losses = run.metrics.get("validation", ()), run.metrics.get("training", ())
+    validations, losses = run.metrics.validation, run.metrics.training
     data, batch = run.config.get("data", {}), run.config.get("train", {}).get("batch_size")
     epoch_steps = None if data.get("fresh") or not batch else ceil(data["train"] / batch)
     rows, before = [], 0
@@ -198,9 +197,9 @@ def extrapolation_of(run: RunDocuments, found: Lengths) -> Iterator[CourseLength
 
 def course_figures(documents: Documents) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """The figures under the names that the reports use; those of one run in its folder where there are several."""
-    trained = [run for run in documents.runs if run.metrics.get("validation")]
+    trained = [run for run in documents.runs if run.metrics.validation]
     if trained:
-        metrics: list[Mapping[str, Any]] = [run.metrics for run in trained]
+        metrics = [run.metrics for run in trained]
         yield "training_curves", partial(training_curves, [run.name for run in trained], metrics)
     for run, found in documents.with_heads:
         folder = "" if len(documents.runs) == 1 else f"{folder_name(run.name)}/"
