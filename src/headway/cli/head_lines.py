@@ -34,7 +34,7 @@ def screen(found: "HeadAnalysis") -> list[Piece]:
     told_of: list[Words | None] = [first, heads.costliest(found)]
     for row in found.joint.removable[:1]:
         told_of += head_sets.removable(row)
-    told_of += [head_sets.moves(contrast) for contrast in found.interventions.contrasts if contrast.usable]
+    told_of += head_sets.flips_in_short([one for one in found.interventions.contrasts if one.usable])
     pieces: list[Piece] = [str(start), *(f"warning: {warning}" for warning in found.warnings)]
     pieces += [table] if table.rows else [str(table.others)]
     pieces += [Item(words) for words in told_of if words]

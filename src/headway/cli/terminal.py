@@ -83,7 +83,7 @@ def show_pieces(pieces: Sequence[Piece], console: "Console | None" = None) -> No
             case Panel():
                 print_panel(screen, piece)
             case Item():
-                screen.print(Padding(Text.assemble(("• ", "dim"), str(piece.words)), (0, 0, 0, 1)))
+                screen.print(hanging(Text("•", style="dim"), Text(str(piece.words))))
             case Entry():
                 screen.print(
                     Padding(Text.assemble((piece.level, STYLES[piece.level]), "  ", (piece.check, "bold")), (0, 1))
@@ -92,6 +92,15 @@ def show_pieces(pieces: Sequence[Piece], console: "Console | None" = None) -> No
                 screen.print(Padding(Text(f"→ {piece.fix}", style="dim"), (0, 1, 0, 3)))
             case str():
                 screen.print(Text(piece))
+
+
+def hanging(mark: Any, words: Any) -> Any:
+    """Words beside a mark, their further lines below the first."""
+    from rich.table import Table as RichTable
+
+    grid = RichTable.grid(padding=(0, 1))
+    grid.add_row("", mark, words)
+    return grid
 
 
 def rich_table(found: Table) -> Any:

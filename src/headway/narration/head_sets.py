@@ -124,6 +124,22 @@ def moves(contrast: Contrast) -> Text | None:
     return of_movers(contrast.name, single, text("{} pairs", number(contrast.usable)))
 
 
+def flips_in_short(contrasts: Sequence[Contrast]) -> Iterator[Text]:
+    """For each contrast the heads that surely flip it, with their rates; in one sentence those that no head flips."""
+    still: list[Words] = []
+    for contrast in contrasts:
+        found = [(one.head, one) for one in contrast.ranked()] or [(row.who, row) for row in contrast.best_single(1)]
+        surely = [(head, one) for head, one in found if one.interval[0] > METHOD.moves_above]
+        rates = [text("{} in {}", code(head), number(one.rate, percent)) for head, one in surely]
+        if rates:
+            yield text("Flips the {}: {}.", quote(contrast.name), listed(rates))
+        else:
+            still.append(quote(contrast.name))
+    if still:
+        limit = number(METHOD.moves_above, percent)
+        yield text("No single head is shown to flip the {} in more than {} of the pairs.", listed(still), limit)
+
+
 def of_movers(name: str, movers: Sequence[tuple[str, Rate | Mover]], pairs: Text) -> Text | None:
     surely = [(head, one) for head, one in movers if one.interval[0] > METHOD.moves_above]
     if not movers:

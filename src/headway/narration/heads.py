@@ -223,7 +223,8 @@ def short_table(found: HeadAnalysis) -> Table:
     for head in telling:
         drop = head.ablation[kind]
         ends = interval(drop.interval, points)
-        rows.append([code(head.name), head.verdict, number(drop.drop, points), ends, head.role])
+        looks_at = head.role.rpartition(": ")[2]  # its name says the kind of attention
+        rows.append([code(head.name), head.verdict, number(drop.drop, points), ends, looks_at])
     columns = [*words("head", "verdict"), Column("drop", bar=True), Column("95 % interval"), *words("looks at")]
     others = quiet_heads([head for head in heads if says_little(head)], kind)
     return Table(f"Points of accuracy lost without a head ({kind} ablation)", columns, rows, others=others)
