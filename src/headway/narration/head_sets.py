@@ -128,7 +128,8 @@ def flips_in_short(contrasts: Sequence[Contrast]) -> Iterator[Text]:
     """For each contrast the heads that surely flip it, with their rates; in one sentence those that no head flips."""
     still: list[Words] = []
     for contrast in contrasts:
-        found = [(one.head, one) for one in contrast.ranked()] or [(row.who, row) for row in contrast.best_single(1)]
+        found: list[tuple[str, Rate]] = [(one.head, one) for one in contrast.ranked()]
+        found = found or [(row.who, row) for row in contrast.best_single(1)]
         surely = [(head, one) for head, one in found if one.interval[0] > METHOD.moves_above]
         rates = [text("{} in {}", code(head), number(one.rate, percent)) for head, one in surely]
         if rates:
