@@ -164,7 +164,10 @@ def main() -> None:
             flush=True,
         )
     out = options.out or Path("benchmarks/results") / f"any-model-{machine_name(device)}.json"
-    document = {**circumstances(device, sys.argv, options.commit), "rows": rows}
+    document = {
+        **circumstances(device, ["python", "-m", "benchmarks.any_model", *sys.argv[1:]], options.commit),
+        "rows": rows,
+    }
     out.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -244,7 +244,7 @@ def _value_of(metric: Metric, whole: Tensor, scale: Scale) -> ValueOf | None:
     return of
 
 
-TOKENS_AT_ONCE, LOGITS_AT_ONCE = 1 << 19, 1 << 30
+TOKENS_AT_ONCE, LOGITS_AT_ONCE = 1 << 17, 1 << 30
 """Tokens and logits of all masks that run together on a GPU."""
 
 
