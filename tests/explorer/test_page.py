@@ -883,6 +883,7 @@ def test_logit_differences_and_who_writes_them_are_told(tab: Any) -> None:
 
 
 def test_the_whole_computation_can_be_opened_part_by_part(tab: Any, address: str) -> None:
+    tab.wait_for_selector("#flow button")
     parts = tab.locator("#flow button").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     heads = tab.evaluate("PageState.headsOf(explorerPage.run)")
     assert set(heads) | {"enc0.mlp", "dec0.mlp", "Encoder embedding", "final norm", "logits"} <= set(parts)

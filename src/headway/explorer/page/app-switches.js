@@ -4,6 +4,7 @@ const PageSwitches = (() => {
   const { percent } = PageDraw;
 
   const LONGEST_ASKED = 22;
+  const PAINT = 40;
 
   /** Wilson's 95 % interval of a share. */
   const interval = (right, n) => {
@@ -94,9 +95,15 @@ const PageSwitches = (() => {
       this.counted = key;
       this.job?.cancel();
       this.job = null;
+      clearTimeout(this.starting);
       if (!state.off.length && run.accuracy) return this.tellAll({ done: run.accuracy.n, total: run.accuracy.n, right: run.accuracy.right });
-      const started = performance.now();
       this.tell({ done: 0, total: run.examples.length, right: 0 });
+      this.starting = setTimeout(() => this.start(engine), PAINT);
+    }
+
+    /** Begin to count, once the new answer is painted: the workers would take the cores that it needs. */
+    start(engine) {
+      const started = performance.now();
       const job = (this.job = this.page.pool.accuracy(engine, this.page.options(), (found) => this.job === job && this.tell(found)));
       job.promise.then((found) => {
         if (found.cancelled || this.job !== job) return;

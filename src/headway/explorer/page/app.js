@@ -186,9 +186,10 @@
       if (this.result) {
         [this.strip, this.grid, this.large, this.pins, this.bar, this.show_, this.direct].forEach((view) => view.show());
         clearTimeout(this.later);
-        const below = () => [this.patching, this.flow].forEach((view) => view.show());
-        if (anew) this.later = setTimeout(below);
-        else below();
+        if (anew && state.from) this.later = setTimeout(() => this.patching.show());
+        else this.patching.show();
+        cancelAnimationFrame(this.frame);
+        this.frame = requestAnimationFrame(() => setTimeout(() => this.flow.show()));
       }
       this.link();
     }
