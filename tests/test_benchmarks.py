@@ -249,7 +249,7 @@ def test_sweeps_without_an_effect_hardly_ever_show_one(checked: dict[str, Any]) 
 
 def test_an_interval_that_is_too_narrow_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = verdicts.paired_interval
-    monkeypatch.setattr(verdicts, "paired_interval", lambda lost, gained, n, confidence=0.95: honest(lost, gained, n, 0.80))
+    monkeypatch.setattr(verdicts, "paired_interval", lambda lost, gained, n, confidence: honest(lost, gained, n, 0.80))
     random = np.random.default_rng(1)
     found = population.check_statistics(made_up_population(), samples=100, size=2_000, random=random)
     assert found["mean_coverage"] < 0.9
