@@ -23,6 +23,9 @@ def report(
     course: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the course's JSON files and figures there.")
     ] = None,
+    methods: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a paragraph and tables for a paper, in LaTeX.")
+    ] = None,
     force: Force = False,
     open: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     json: Json = False,
@@ -37,6 +40,8 @@ def report(
     """
     from headway.reports.writing import report as write_report
 
+    if methods is not None:
+        write_methods(run, methods, force=force)
     handed_in = None if course is None else write_course(run, course, force=force)
     with progress("report", quiet=quiet) as meter:
         written = write_report(*run, out=out, force=force, progress=meter)
@@ -50,6 +55,17 @@ def report(
         say(f"headway: the report's {problem}")
     if written.problems:
         raise typer.Exit(1)
+
+
+def write_methods(run: list[str], place: Path, *, force: bool) -> None:
+    """Write the LaTeX of the runs, unless a file of someone else stands there."""
+    from headway.errors import InputError
+    from headway.reports.methods_tex import methods
+
+    own = place.is_file() and place.read_text(encoding="utf-8", errors="replace").startswith("% generator: headway")
+    if place.exists() and not own and not force:
+        raise InputError(f"--methods {place} exists and headway did not write it; --force replaces it")
+    place.write_text(methods(*run), encoding="utf-8")
 
 
 def write_course(run: list[str], place: Path, *, force: bool) -> list[str]:
