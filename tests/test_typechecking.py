@@ -127,7 +127,7 @@ BOUNDARIES = {
     "attachment/weights.py": {"__torch_function__"},
     "attachment/contexts.py": {"hook"},  # keyword arguments of a foreign model's forward pass
     "attachment/cutting.py": {"cut", "first"},
-    "attachment/masks.py": {"arguments_of", "_of_a_decoder"},
+    "attachment/masks.py": {"arguments_of"},
     "attachment/verification.py": {"_zeroed"},
     "attachment/pruned_files.py": {"_config", "_architecture"},  # the config.json of a foreign model
 }
