@@ -202,7 +202,12 @@ def _counted(table: dict[str, JsonValue]) -> dict[str, JsonValue]:
     wrong = next((table[lowered[one]] for one in ("incorrect", "wrong") if one in lowered), None)
     total = next((table[lowered[one]] for one in ("total", "n", "count", "n_samples") if one in lowered), None)
     total = right + wrong if isinstance(wrong, int) and not isinstance(wrong, bool) else total
-    if not isinstance(total, int) or total < right or any(set(words_of(str(key))) & ACCURACY for key in rest):
+    if (
+        not isinstance(total, int)
+        or total is True
+        or total < right
+        or any(set(words_of(str(key))) & ACCURACY for key in rest)
+    ):
         return rest
     return {**{key: value for key, value in rest.items() if value != wrong}, "accuracy": f"{right}/{total}"}
 
