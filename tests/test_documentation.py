@@ -216,8 +216,12 @@ def sortedness_in_words() -> list[str]:
 
 
 def proofs_in_words() -> list[str]:
-    proofs = [json.loads(path.read_text()) for path in (DOCS / "results/proofs").glob("*/analysis/proof.json")]
-    return [f"{sum(found['answer'] == 'proved' for found in proofs)} of {len(proofs)} seeds of a smaller adder"]
+    said = []
+    for recipe, name in (("local-addition", "adder"), ("proved-sortedness", "sortedness classifier")):
+        files = (DOCS / "results/proofs").glob(f"{recipe}-seed*/analysis/proof.json")
+        answers = [json.loads(path.read_text())["answer"] for path in files]
+        said.append(f"{answers.count('proved')} of {len(answers)} seeds of a smaller {name}")
+    return said
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ class Guide:
         self.config, self.task = config, task
         self.pool: Examples | None = None
 
-    def look(self, now: Trained) -> int:
-        """Find the open contexts of the model as it is, put inputs around them into the pool, and count them all."""
+    def look(self, now: Trained, *, refill: bool = True) -> int:
+        """Count the open contexts of the model as it is, and with `refill` put inputs around them into the pool."""
         random = generator(self.config.seed, "open contexts", now.step)
         found = open_contexts(now, self.config.train.guided_margin, random)
+        if not refill:
+            return found.contexts
         fresh = found.examples.take(split_of(self.task, found.examples.source, self.config.data.seed) == _TRAIN)
         if self.pool is not None:
             most = min(len(self.pool), int(len(fresh) * KEPT_BEFORE / (1 - KEPT_BEFORE)))

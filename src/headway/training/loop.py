@@ -121,7 +121,9 @@ class _Loop:
         now = Trained(self.seed_run.directory, self.config, self.task, self.model.eval(), step)
         examples = self.data.splits["validation"]
         found = evaluate_examples(now, "validation", iter([examples]), len(examples), decoded=0, shown=0)
-        left = None if self.guide is None else self.guide.look(now)
+        # A run that is stopped between two validations goes on with the pool that it had.
+        due = step % self.config.train.validate_every == 0
+        left = None if self.guide is None else self.guide.look(now, refill=due)
         self.seed_run.note_validation(found.loss, found.accuracy, left)
 
     def _save(self) -> None:

@@ -1,0 +1,82 @@
+"""Guided training: what goes into the pool, and that a resumed run goes on with the same one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headway.config import RunConfig, build
+from headway.errors import InputError
+from headway.proofs.prove import open_contexts
+from headway.proofs.sortedness import prove
+from headway.runs import RunDirectory
+from headway.tasks.splits import SPLITS, split_of
+from headway.training import train
+from headway.training.guided import Guide
+from tests.proofs.planted import SETTINGS, planted
+
+MODEL = {**SETTINGS["model"], "pooling": {"name": "detector", "detectors": 1, "favours": 0}}
+TRAIN = {"steps": 8, "batch_size": 16, "validate_every": 4, "guided": 0.5}
+
+
+def config(**changes: Any) -> RunConfig:
+    tables = {**SETTINGS, "model": MODEL, "train": TRAIN, "data": {**SETTINGS["data"], "fresh": True}}
+    return build(RunConfig, {**tables, **changes}, "")
+
+
+def test_a_proved_model_has_no_open_context_and_a_bad_triple_has_its_own(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    right = planted(tmp_path)
+    assert prove(right).answer == "proved"
+    assert open_contexts(right, 1.0, random).contexts == 0
+    found = open_contexts(planted(tmp_path, bad=(0, 2, 1)), 1.0, random)
+    assert found.contexts == 4  # 0 2 1 before 1, 2, 3 or nothing: before 0 there is another descent
+    text = [" ".join(map(str, row)) for row in found.examples.source]
+    assert all("0 2 1" in one for one in text)
+    assert set(found.examples.target.tolist()) == {0}
+
+
+def test_batches_hold_open_contexts_of_the_training_split_alone(tmp_path: Path) -> None:
+    wrong = planted(tmp_path, bad=(0, 2, 1))
+    settings = replace(wrong.config, train=replace(wrong.config.train, guided=0.5))
+    guide = Guide(settings, wrong.task)
+    assert guide.look(wrong) == 4
+    assert guide.pool is not None and len(guide.pool) > 0
+    train_rows = split_of(wrong.task, guide.pool.source, settings.data.seed) == SPLITS.index("train")
+    assert train_rows.all()
+    drawn = wrong.task.draw(np.random.default_rng(1), 20)
+    mixed = guide.mixed(drawn, step=3)
+    assert len(mixed) == 20
+    pool = {tuple(row) for row in guide.pool.source}
+    assert sum(tuple(row) in pool for row in mixed.source[:, : guide.pool.source.shape[1]]) >= 10
+
+
+def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(config(), whole, device="cpu")
+    train(config(), cut, device="cpu", until=6)
+    train(config(), cut, device="cpu", resume=True)
+    one, other = (RunDirectory(place).newest_checkpoint()[0] for place in (whole, cut))
+    assert one is not None and other is not None and one.step == other.step == 8
+    assert all(torch.equal(one.model[name], other.model[name]) for name in one.model)
+    counts = [row["validation"]["open_contexts"] for row in RunDirectory(whole).metrics() if "validation" in row]
+    assert len(counts) == 3 and all(count > 0 for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": {**MODEL, "window": 2}}, "model.window = 2"),
+        (
+            {"task": {"name": "parity"}, "model": {**MODEL, "pooling": {"name": "mean"}}},
+            "task 'parity'; for sortedness",
+        ),
+        ({"model": {**MODEL, "pooling": {"name": "detector", "favours": 2}}}, "model.pooling.favours = 2: .* 0 to 1"),
+    ],
+)
+def test_what_cannot_be_guided_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train(config(**changes), tmp_path / "run", device="cpu")
