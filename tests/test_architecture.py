@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"attacks", "head_analysis", "length_analysis", "narration", "results"},
+    | {"attached_analysis", "attachment", "attacks", "head_analysis", "length_analysis", "narration", "results"},
     "proofs": BASE | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}

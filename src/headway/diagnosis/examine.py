@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from torch import nn
+
+from headway.attached_analysis.metrics import Metric
+from headway.attachment.attached import Attached
 from headway.callbacks import OnProgress
+from headway.diagnosis.attached_model import examine_model
 from headway.diagnosis.behaviour import BEHAVIOUR
 from headway.diagnosis.belonging import BELONGING
 from headway.diagnosis.claims import CLAIMS, over_seeds
@@ -23,12 +29,29 @@ CHECKS: tuple[Check, ...] = (*DATA, *BELONGING, *HARNESS, *LEARNING, *BEHAVIOUR,
 """Causes before consequences: the first error of a diagnosis is the one to fix first."""
 
 
-def doctor(*runs: Trained | str | Path) -> Diagnosis | Diagnoses:
-    """Examine a run, or several, with every check that applies; writes nothing.
+def doctor(
+    *runs: Trained | str | Path | nn.Module | Attached, data: Any = None, metric: str | Metric = "accuracy"
+) -> Diagnosis | Diagnoses:
+    """Examine a run, or several, or any model on given data, with every check that applies; writes nothing.
 
-    >>> hw.doctor("addition-seed0").errors   # doctest: +SKIP
+    A model of another program needs `data`, a batch or a list of them, and the `metric` that is measured on them.
+
+    >>> hw.doctor("addition-seed0").errors                              # doctest: +SKIP
+    []
+    >>> hw.doctor(model, data=batches, metric="next_token_loss").errors   # doctest: +SKIP
     []
     """
+    models = [run for run in runs if isinstance(run, nn.Module | Attached)]
+    if models:
+        if len(runs) > 1:
+            raise InputError(f"{len(runs)} models or runs; hw.doctor examines one model of another program at a time")
+        return examine_model(models[0], data, metric)
+    if data is not None:
+        raise InputError("hw.doctor of a run takes no data; it examines the run's own splits")
+    return _of_runs([run for run in runs if not isinstance(run, nn.Module | Attached)])
+
+
+def _of_runs(runs: Sequence[Trained | str | Path]) -> Diagnosis | Diagnoses:
     opened = [run if isinstance(run, Trained) else load(run) for run in runs]
     if not opened:
         raise InputError("no run was given; name at least one")
