@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headway.cli.main import run
+from headway.cli.runs import ListedRun
 from headway.runs import RunDirectory
 from tests.tiny_recipes import RECIPES, write_recipe
 
@@ -216,12 +217,12 @@ def test_an_unfinished_or_unreadable_run_does_not_hide_the_others(shell: Shell) 
     assert states == {"bad": "unreadable", "good": "finished"}
 
 
-UNFINISHED = {"run": "mine", "task": "addition", "state": "unfinished", "steps": 5}
+NOT_FINITE = ListedRun(run="mine", task="addition", state="unfinished", steps=5, accuracy=float("nan"))
 
 
 def test_a_number_that_json_does_not_have_is_an_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell("train addition.toml --out runs/mine")
-    monkeypatch.setattr("headway.cli.runs.describe", lambda run: {**UNFINISHED, "accuracy": float("nan")})
+    monkeypatch.setattr("headway.cli.runs.describe", lambda run: NOT_FINITE)
     assert run(["runs", "--json"]) == 1
     line = "headway: --json: the result contains a non-finite number, which JSON cannot represent\n"
     assert shell.capsys.readouterr() == ("", line)

@@ -118,7 +118,7 @@ def test_a_study_of_accuracy_goes_through_every_stage_although_a_run_fails(capsy
     assert f"the report is {place}/report/index.html, also {place}/report/report.md" in printed.out
     assert f"the models compute in {place}/report/explorer.html" in printed.out
     assert "addition-seed1" in Path(f"{place}/report/explorer.html").read_text()
-    assert '<a id="report" href="index.html">' in Path(f"{place}/report/explorer.html").read_text()
+    assert '<a id="report" class="button" href="index.html">' in Path(f"{place}/report/explorer.html").read_text()
     report = Path(f"{place}/report/index.html").read_text()
     assert 'class="live" href="explorer.html"' in report
     assert 'class="head" href="explorer.html#run=' in report

@@ -145,7 +145,7 @@ def test_a_head_distracted_by_far_keys_is_repaired_by_its_old_reach() -> None:
     assert row.equivalence is not None and row.equivalence.equivalent and row.claim == "why"
     said = found.words[-1]
     assert "seeing no further than at 16, accuracy at 64 is 100 %" in said
-    assert "a sham repair of the same heads (with as many keys hidden at random) brings 0." in said
+    assert "a sham repair of the same heads (with as many keys hidden at random) gains 0." in said
     assert said.endswith(
         "Accuracy is within 2 points of that at 16 (difference 0.00, −1.6 to +1.6). "
         "So what this head sees further away is why it fails at 64."
@@ -169,7 +169,7 @@ def test_where_fewer_keys_are_enough_the_reach_is_not_blamed() -> None:
     assert not any("further away is" in said for said in found.words)
     assert found.check is not None
     said = words_of(with_repairs(found, *(row for row in found.check.repairs if row.repair == "reach")))[-1]
-    assert "(with as many keys hidden at random) brings +50.0" in said
+    assert "(with as many keys hidden at random) gains +50.0" in said
     assert said.endswith("so what these heads see further away is not shown to be why it fails.")
 
 
@@ -559,7 +559,7 @@ def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) ->
     rises = replace(best.at, rise=10.0, rise_interval=(5.0, 15.0)), replace(best.at, rise=best.at.rise + 0.5)
     worse = replace(best, who="a worse one", heads=(), at=rises[0])
     better = replace(best, who="everyone", heads=("x", "y"), at=rises[1])
-    assert words_of(with_repairs(even, worse, better, best))[-1].startswith(f"With {CULPRIT} looking")
+    assert words_of(with_repairs(even, worse, better, best))[-1].startswith(f"With {CULPRIT} attending by offset")
     assert best.equivalence is not None
     same, other = (replace(best.equivalence, equivalent=one) for one in (True, False))
     parts = [replace(row, claim="a part of why", equivalence=other) for row in (better, best)]
@@ -569,7 +569,7 @@ def test_a_repair_of_fewer_heads_is_told_where_it_is_as_good(even: Mechanism) ->
     said = words_of(with_repairs(even, worse, better, best))[-1]
     assert ", but the sham helps significantly too. So where this head looks is a part of why" in said
     said = words_of(with_repairs(even, worse, replace(better, claim="why"), best))[-1]
-    assert said.startswith("With everyone looking"), "what shows more goes before fewer heads"
+    assert said.startswith("With everyone attending by offset"), "what shows more goes before fewer heads"
 
 
 def test_a_frozen_change_knows_its_size() -> None:

@@ -86,7 +86,7 @@ def train_stack(
 def check_alike(configs: Sequence[RunConfig]) -> None:
     """Raise unless the configs differ only in seed and learning rate, and none occurs twice."""
     if len({(config.seed, config.train.lr) for config in configs}) < len(configs):
-        raise InputError("a stack needs different seeds or rates; one is given twice")
+        raise InputError("a stack needs different seeds or rates; one is repeated")
     if configs[0].train.guided:
         raise InputError(
             f"train.guided = {configs[0].train.guided}: guided training takes one seed at a time, no stack"
