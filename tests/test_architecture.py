@@ -55,7 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "length_analysis": BASE
     | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"}
     | {"narration"},
-    "attached_analysis": BASE | {"attachment", "evaluation", "head_analysis", "model", "results", "statistics"},
+    "attached_analysis": BASE
+    | {"attachment", "evaluation", "head_analysis", "model", "results", "statistics", "tasks"},
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
@@ -72,6 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": BASE
     | {
         "api",
+        "attached_analysis",
         "conversion",
         "config",
         "batches",

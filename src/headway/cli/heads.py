@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headway.cli.any_model import Amount, ModelOptions, analyse_other_model, is_other_model
 from headway.cli.evaluate import CHOICES
 from headway.cli.head_lines import definitions_of, screen, summary
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
@@ -19,8 +20,25 @@ if TYPE_CHECKING:
 
 def heads(
     run: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
+        list[str],
+        typer.Argument(
+            metavar="RUN",
+            help="Run directories, or names of runs under ./runs; several seeds. Or another model: FILE.py:FUNCTION, "
+            "hf:PATH.",
+        ),
     ],
+    weights: Annotated[Path | None, typer.Option(help="FILE.py:FUNCTION: its weights, a safetensors file.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Another model: a directory of the course's JSON files; for hf:PATH a .jsonl or text file."),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="hf:PATH: the column of texts; default: text.")] = None,
+    label: Annotated[
+        str | None, typer.Option(help="hf:PATH: the column of classes; without it, next tokens are measured.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Another model: accuracy, next_token_loss, next_token_accuracy or kl.")
+    ] = None,
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     n: Annotated[int, typer.Option(help="Number of examples of the split to analyse.", min=1)] = 2_000,
     examples: Annotated[
@@ -42,6 +60,8 @@ def heads(
     Exits with 1 if an instrument does not agree with greedy decoding.
 
     Example: headway heads addition-seed0 addition-seed1 --thorough
+
+    Another model: headway heads my_model.py:build --weights W.safetensors --data DIR
     """
     from headway.evaluation import load
     from headway.head_analysis.analysis import settings_of
@@ -49,6 +69,15 @@ def heads(
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
     analysed, maps = analysed_and_drawn(n, examples)
+    options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
+    if any(map(is_other_model, run)):
+        amount = Amount(split=split, n=analysed, maps=maps, thorough=thorough, device=device)
+        if len(run) > 1:
+            raise InputError(f"{len(run)} arguments with a model of another program among them; one at a time")
+        _show([analyse_other_model(run[0], options, amount, quiet=quiet)], scores=scores, as_json=json, wide=wide)
+        return
+    if options.given():
+        raise InputError(f"{options.given()[0]} is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
     opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
     _check_alike(opened)
     found = []
@@ -57,14 +86,19 @@ def heads(
             say(f"headway: warning: {warning}")
         settings = settings_of(trained, split=split, examples=analysed, thorough=thorough, maps=maps)
         found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
-    if scores and not json:
+    _show(found, scores=scores, as_json=json, wide=wide)
+
+
+def _show(found: "list[HeadAnalysis]", *, scores: bool, as_json: bool, wide: bool) -> None:
+    """Print the analyses; exit with 1 if an instrument failed its checks."""
+    if scores and not as_json:
         for document in found:
             print("\n".join([document.run, *definitions_of(document)]))
     if len(found) == 1:
         short = [] if wide else screen(found[0])
-        show(found[0], summary(found[0]), as_json=json, at_terminal=short)
+        show(found[0], summary(found[0]), as_json=as_json, at_terminal=short)
     else:
-        _show_several(found, as_json=json, wide=wide)
+        _show_several(found, as_json=as_json, wide=wide)
     for document in found:
         for failed in document.doubts():
             say(f"headway: {document.run}: {failed}; these drops are invalid")

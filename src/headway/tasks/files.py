@@ -77,7 +77,7 @@ def files_of_lengths(directory: Path) -> list[Path]:
 def read_file(task: Task, path: Path) -> Examples:
     """The examples of one file; raises with the file and the index of the first invalid example."""
     rows = []
-    for index, record in enumerate(_read_list(path)):
+    for index, record in enumerate(read_list(path)):
         try:
             rows.append(_checked(task, record))
         except InputError as error:
@@ -90,7 +90,8 @@ def read_file(task: Task, path: Path) -> Examples:
     return Examples(pad_to_widest(sources, task.vocabulary.pad), targets)
 
 
-def _read_list(path: Path) -> list[Any]:
+def read_list(path: Path) -> list[Any]:
+    """The list that a JSON file holds."""
     if not path.exists():
         raise InputError(f"{path.name}: no such file in {path.parent}; {', '.join(FILE_NAMES.values())} needed")
     content_bytes = read_bytes(path)
