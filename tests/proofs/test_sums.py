@@ -116,6 +116,7 @@ def test_a_wrong_digit_behind_a_carry_is_found(broken: Trained) -> None:
         ), "5 + 4 with a carry coming in"
 
 
+@pytest.mark.long
 def test_the_committed_certificate_is_accepted() -> None:
     found = check(CERTIFIED / "analysis/proof.json")
     assert found.holds, found.reasons

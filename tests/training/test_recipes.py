@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.api import find_recipe, train
-from headway.evaluation import load
+from headway.api import find_recipe, read_recipe, train
+from headway.batches import make_model
+from headway.tasks import make_task
 
 RECIPES = sorted(path.stem for path in find_recipe("addition").parent.glob("*.toml"))
 TOY = {
@@ -30,6 +31,7 @@ def test_every_recipe_trains(name: str, tmp_path: Path) -> None:
     ("name", "heads"),
     [("addition-four-heads", 4), ("addition-text-eight-heads", 8), ("addition-text-deep", 40), ("addition-deep", 40)],
 )
-def test_a_report_s_model_has_as_many_heads_as_the_report_counts(name: str, heads: int, tmp_path: Path) -> None:
-    train(name, set=TOY, out=tmp_path / "run")
-    assert sum(len(site.heads) for site in load(tmp_path / "run").model.sites) == heads
+def test_a_report_s_model_has_as_many_heads_as_the_report_counts(name: str, heads: int) -> None:
+    recipe = read_recipe(name, set=[f"{key}={value}" for key, value in TOY.items()])[1]
+    model = make_model(make_task(recipe.task), recipe.model)
+    assert sum(len(site.heads) for site in model.sites) == heads
