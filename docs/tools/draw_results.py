@@ -19,8 +19,9 @@ from headway.reports.length_curves import answers, curves, plan_panels
 from headway.reports.length_gaps import maps
 from headway.reports.length_groups import Group, groups_of
 from headway.reports.length_map import length_map
+from headway.reports.panels import drawing, new_figure
 from headway.reports.positions import encodings
-from headway.reports.style import save
+from headway.reports.style import COLOURS, save
 from headway.results.lengths import Checkpoint, DifficultyBin, LengthRow, TrainingRange
 from headway.results.study import Mastery, MeasuredRun
 from headway.statistics.proportions import wilson_interval
@@ -145,6 +146,24 @@ def draw(groups: Sequence[Group], kind: Callable[..., Figure], name: str | None)
     return kind(next(panels for own, panels in plan_panels(groups) if name is None or own == name))
 
 
+@drawing
+def open_contexts() -> Figure:
+    """What the proof leaves open after each round of guided training, one line a seed."""
+    figure = new_figure("Contexts that the proof leaves open", "proved-sortedness, seeds 0 to 9 · 0 is proved")
+    axes = figure.subplots(1, 1, width_ratios=[5.0], height_ratios=[2.2])
+    for seed in range(10):
+        lines = (RESULTS / "proofs" / f"proved-sortedness-seed{seed}" / "metrics.jsonl").read_text().splitlines()
+        rows = [row for row in map(json.loads, lines) if "open_contexts" in row.get("validation", {})]
+        counts = [row["validation"]["open_contexts"] for row in rows]
+        axes.plot([row["step"] for row in rows], counts, color=COLOURS[0], alpha=0.6, linewidth=0.9)
+        axes.plot(rows[-1]["step"], counts[-1], "o", color=COLOURS[1], markersize=3)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set(xlabel="step", ylabel="open contexts", ylim=(-0.5, 2e8))
+    marks = [0, 100, 10_000, 1_000_000, 100_000_000]
+    axes.set_yticks(marks, [f"{mark:,}" for mark in marks])
+    return figure
+
+
 def figures() -> Iterator[tuple[str, Figure]]:
     grid = sortedness(read("sortedness-grid")["cells"], 1000)
     yield "lengths-curves-swaps", draw(grid, curves, "swaps")
@@ -159,6 +178,7 @@ def figures() -> Iterator[tuple[str, Figure]]:
     yield "long-addition-ripples", maps(windows[:1], "longest_ripple", "ripple")
     yield "text-encodings-map", length_map(text_encodings(read("text-encodings")["runs"]))
     yield "encodings", encodings(encoding_patterns())
+    yield "guided-open-contexts", open_contexts()
 
 
 def main() -> None:
