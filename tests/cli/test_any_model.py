@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from headway.cli.main import run
+from headway.narration import heads as narrated
+from headway.narration.numbers import decimal
+from headway.reports.notebook import display
+from headway.results.heads import HeadAnalysis
 
 CLASSIFIER = '''
 import torch
@@ -377,6 +382,26 @@ def test_the_next_token_loss_of_text_is_measured(
             losses.append(float(model(tokens, labels=tokens).loss))
     assert found["metric"]["name"] == "next_token_loss"
     assert found["metric"]["mean"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+
+
+def test_words_about_a_loss_speak_of_the_loss(checkpoints: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["heads", "hf:gpt", "--data", "texts.txt", "--quiet", "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    found = HeadAnalysis.from_json(heads("hf:gpt --data texts.txt", capsys))
+    assert found.metric is not None and "accuracy" not in told
+    assert told.startswith("hf:gpt: Its mean next token loss on 25 examples of the given data is ")
+    assert f"100 points are {decimal(found.metric.scale)} nats, the size of the whole model's mean" in told
+    drop = replace(found.heads[0].ablation["zero"], drop=7.0, interval=(5.0, 9.0))
+    costly = replace(found, heads=(replace(found.heads[0], verdict="important", ablation={"zero": drop}),))
+    assert str(narrated.costliest(costly)).startswith("Without dec0.self.h0 next token loss rises most, by 7.0 points")
+    divergence = replace(costly, metric=replace(found.metric, name="kl", higher_is_better=True))
+    assert "KL divergence falls most" in str(narrated.costliest(divergence))
+    assert "accuracy falls most" in str(narrated.costliest(replace(costly, metric=None)))
+    unit = "drop in % of the whole model's mean next token loss without"
+    for words in (narrated.short_table(costly).caption, narrated.ablation_table(costly).caption):
+        assert unit in words and "accuracy" not in words
+    page = display(found)
+    assert page is not None and "accuracy" not in page.lower() and "Heads removed together" not in page
 
 
 def test_a_decoder_that_classifies_reads_its_last_token(checkpoints: Path, capsys: pytest.CaptureFixture[str]) -> None:

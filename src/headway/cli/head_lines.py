@@ -18,7 +18,7 @@ MOST_WRONG = 3
 def summary(found: "HeadAnalysis") -> list[str]:
     """An analysis in lines of text: the table of heads, then the joint results."""
     first: list[Words] = [
-        text("{} (step {}): {}", found.run, number(found.step), of_baseline(found)),
+        start_of(found),
         *(f"warning: {warning}" for warning in found.warnings),
         *told(lambda: heads.margin(found)),
     ]
@@ -26,16 +26,22 @@ def summary(found: "HeadAnalysis") -> list[str]:
     return [*map(str, first), "", *table, "", *(str(line) for line in findings(found) if line)]
 
 
+def start_of(found: "HeadAnalysis") -> Text:
+    """The model and its accuracy; a model of another program has no step."""
+    of_a_run = found.settings is not None or found.step
+    step = text(" (step {})", number(found.step)) if of_a_run else ""
+    return text("{}{}: {}", found.run, step, of_baseline(found))
+
+
 def screen(found: "HeadAnalysis") -> list[Piece]:
     """The same at a terminal: the heads that cost something, and the findings in a few sentences."""
-    start = text("{} (step {}): {}", found.run, number(found.step), of_baseline(found))
     table = heads.short_table(found)
     first, *_ = heads.one_at_a_time(found)
     told_of: list[Words | None] = [first, heads.costliest(found)]
     for row in found.joint.removable[:1]:
         told_of += head_sets.removable(row)
     told_of += head_sets.flips_in_short([one for one in found.interventions.contrasts if one.usable])
-    pieces: list[Piece] = [str(start), *(f"warning: {warning}" for warning in found.warnings)]
+    pieces: list[Piece] = [str(start_of(found)), *(f"warning: {warning}" for warning in found.warnings)]
     pieces += [table] if table.rows else [str(table.others)]
     pieces += [Item(words) for words in told_of if words]
     return [*pieces, "", "--wide prints every ablation and every finding, --json all numbers."]
@@ -59,7 +65,8 @@ def findings(found: "HeadAnalysis") -> Iterator[Words | None]:
         yield from [f"{controls.caption}:", *controls.lines()]
     for part in found.parts.values():
         yield from (str(sentence) for sentence in part.sentences())
-    yield from hardest(found.error_analysis, found.run)
+    if found.metric is None:
+        yield from hardest(found.error_analysis, found.run)
     wrong = [row for row in found.error_analysis.worst if not row.right][:MOST_WRONG]
     yield from (f"  wrong: {row.example}, answered {row.answered}" for row in wrong)
     yield heads.checked(found)

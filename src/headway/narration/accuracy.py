@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from headway.narration.method import METHOD
-from headway.narration.numbers import NONE, interval, number, percent
+from headway.narration.numbers import NONE, decimal, interval, number, percent
 from headway.narration.places import place_of
 from headway.narration.tables import Column, Table, words
-from headway.narration.text import Code, Text, Words, code, join, text
+from headway.narration.text import Code, Text, Words, code, join, quote, text
 from headway.results.error_analysis import ByValue, ErrorAnalysis
 from headway.results.evaluation import ClassEvaluation, SequenceEvaluation, SplitEvaluation, WrongExample
-from headway.results.heads import HeadAnalysis
+from headway.results.heads import HeadAnalysis, Metric
 
 SPLITS = {
     "all": "the whole domain",
@@ -89,8 +89,25 @@ def in_short(found: SplitEvaluation) -> Text:
     )
 
 
+def metric_name(metric: Metric) -> Text:
+    return text("{}", quote("KL divergence" if metric.name == "kl" else metric.name.replace("_", " ")))
+
+
 def of_baseline(found: HeadAnalysis) -> Text:
-    """The accuracy on the examples of the head analysis, for a model that was not evaluated otherwise."""
+    """The accuracy on the examples of the head analysis, for a model that was not evaluated otherwise.
+
+    Where drops are of a real-valued metric, its mean.
+    """
+    if (metric := found.metric) is not None:
+        return text(
+            "Its mean {} on {} examples of {} is {} {} ({}).",
+            metric_name(metric),
+            number(found.n),
+            SPLITS[found.split],
+            number(metric.mean, decimal),
+            quote(metric.unit),
+            interval(metric.interval, decimal),
+        )
     return text(
         "It answers {} of {} examples of {} right ({}).",
         number(found.baseline.accuracy, percent),

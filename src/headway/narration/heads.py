@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from headway.narration.accuracy import SPLITS, verb
+from headway.narration.accuracy import SPLITS, metric_name, verb
 from headway.narration.method import METHOD
 from headway.narration.numbers import (
     NONE,
@@ -51,12 +51,12 @@ def one_at_a_time(found: HeadAnalysis) -> Iterator[Text]:
         yield most
     if found.metric is not None:
         yield text(
-            "All drops are in {} on {} examples; the whole model has {} {} ({}).",
-            quote(found.unit_of_drops),
+            "All drops are in points on {} examples of {}; 100 points are {} {}, {}.",
             number(found.n),
-            number(found.metric.mean, decimal),
+            SPLITS[found.split],
+            number(found.metric.scale, decimal),
             quote(found.metric.unit),
-            interval(found.metric.interval, decimal),
+            "a fixed scale" if found.metric.scale_of == "fixed" else quote(found.metric.scale_of),
         )
         return
     yield text(
@@ -96,8 +96,9 @@ def costliest(found: HeadAnalysis) -> Text | None:
     if drop.interval[0] <= 0:
         return text("No single head has a drop that differs significantly from 0 ({} ablation).", kind)
     return text(
-        "Without {} accuracy falls {}by {} points ({} interval {}; {} ablation){}.",
+        "Without {} {} {}by {} points ({} interval {}; {} ablation){}.",
         code(head.name),
+        gets_worse(found),
         "most, " if ahead else "",
         number(drop.drop, points),
         number(METHOD.confidence, percent),
@@ -105,6 +106,18 @@ def costliest(found: HeadAnalysis) -> Text | None:
         kind,
         "" if ahead else OVERLAP,
     )
+
+
+def gets_worse(found: HeadAnalysis) -> Words:
+    """`accuracy falls`, `next token loss rises`."""
+    if found.metric is None:
+        return "accuracy falls"
+    return text("{} {}", metric_name(found.metric), "falls" if found.metric.higher_is_better else "rises")
+
+
+def drops_in_words(found: HeadAnalysis) -> str:
+    """What the numbers of a table of drops are."""
+    return "points of accuracy lost" if found.metric is None else f"the drop in {found.unit_of_drops}"
 
 
 def leading(found: HeadAnalysis) -> Text | None:
@@ -210,7 +223,7 @@ def ablation_table(found: HeadAnalysis) -> Table:
     columns += [Column(f"change of the margin, {first}", detail=True)] * with_margin
     columns.append(Column(f"change of the loss, {first} (%)", detail=True))
     columns += [Column("examples that would decide", detail=True)] * to_decide
-    title = "Every head by itself: points of accuracy lost without it, and the interval"
+    title = f"Every head by itself: {drops_in_words(found)} without it, and the interval"
     quiet = [head for head in heads if says_little(head)]
     return Table(title, columns, rows, len(rows) - len(quiet), quiet_heads(quiet, first))
 
@@ -227,7 +240,8 @@ def short_table(found: HeadAnalysis) -> Table:
         rows.append([code(head.name), head.verdict, number(drop.drop, points), ends, looks_at])
     columns = [*words("head", "verdict"), Column("drop", bar=True), Column("95 % interval"), *words("looks at")]
     others = quiet_heads([head for head in heads if says_little(head)], kind)
-    return Table(f"Points of accuracy lost without a head ({kind} ablation)", columns, rows, others=others)
+    lost = drops_in_words(found)
+    return Table(f"{lost[0].upper()}{lost[1:]} without a head ({kind} ablation)", columns, rows, others=others)
 
 
 def says_little(head: Head) -> bool:

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from headway.narration.heads import ranked_heads
+from headway.narration.heads import drops_in_words, ranked_heads
 from headway.narration.numbers import points
 from headway.reports.importance import drop_bars, drop_limits, verdict_legend
 from headway.reports.panels import drawing, name_rows, new_figure, note, percent_axis
@@ -21,11 +21,14 @@ MOST_LABELLED = 7
 
 @drawing
 def overview(found: HeadAnalysis, *, narrow: bool = False) -> Figure:
-    """Left the drop without each head, largest first; right the accuracy as heads are removed one after another."""
+    """Left the drop without each head, largest first; right the accuracy as heads are removed one after another.
+
+    Drops of a real-valued metric are drawn alone, because they are not of accuracy.
+    """
     heads, kind = ranked_heads(found)
     shown = heads[:MOST_HEADS]
     figure = new_figure("", narrow=narrow)
-    steps = found.joint.elimination.steps
+    steps = found.joint.elimination.steps if found.metric is None else ()
     rows = 0.112 * len(shown)
     if not steps:
         (alone,) = figure.subplots(1, 1, squeeze=False, width_ratios=[2.2 if narrow else 4.6], height_ratios=[rows])[0]
@@ -33,7 +36,7 @@ def overview(found: HeadAnalysis, *, narrow: bool = False) -> Figure:
         together, alone = figure.subplots(2, 1, height_ratios=[1.8, 0.135 * len(shown)], width_ratios=[2.35])
     else:
         alone, together = figure.subplots(1, 2, width_ratios=[2.9, 4.05], height_ratios=[rows])
-    draw_alone(alone, shown, kind, len(heads))
+    draw_alone(alone, shown, kind, len(heads), drops_in_words(found))
     if steps:
         draw_together(together, [steps], found.joint.removable, narrow=narrow)
     verdict_legend(figure, found)
@@ -50,14 +53,14 @@ def overview_of_seeds(found: Sequence[HeadAnalysis], *, narrow: bool = False) ->
     return figure
 
 
-def draw_alone(axes: Axes, heads: Sequence[Head], kind: str, all_heads: int) -> None:
+def draw_alone(axes: Axes, heads: Sequence[Head], kind: str, all_heads: int, lost: str) -> None:
     """Bars of the drops, in the colours of the verdicts."""
     drops = [head.ablation[kind] for head in heads]
     drop_bars(axes, drops, [head.verdict for head in heads], drop_limits(drops))
     name_rows(axes, [head.name for head in heads])
     axes.tick_params(axis="y", labelsize=SMALL, pad=2)
     axes.set_title("One head removed", weight="bold")
-    axes.set_xlabel("points of accuracy lost")
+    axes.set_xlabel(lost)
     if len(heads) < all_heads:
         note(axes, f"and {all_heads - len(heads)} more", (0, 0), (0, -18), "axes fraction", ha="right")
 
