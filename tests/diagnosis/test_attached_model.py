@@ -239,3 +239,35 @@ def test_wrong_uses_are_refused_in_one_line() -> None:
         hw.doctor("addition-seed0", data=batch)
     with pytest.raises(InputError, match=r"^metric 'logit_difference' needs 'other' in the data"):
         hw.doctor(model, data=batch, metric="logit_difference")
+
+
+class Encoder(nn.Module):
+    """PyTorch's encoder with mean pooling; `masks_pooling` leaves padding out of the mean."""
+
+    def __init__(self, masks_pooling: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(12, 3, 16, batch_first=True)
+        self.embedding, self.output = nn.Embedding(VOCABULARY, 12), nn.Linear(12, 2)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.masks_pooling = masks_pooling
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        found = self.encoder(self.embedding(input_ids), src_key_padding_mask=attention_mask == 0)
+        counted = attention_mask if self.masks_pooling else torch.ones_like(attention_mask)
+        pooled: Tensor = self.output((found * counted[..., None]).sum(1) / counted.sum(1, keepdim=True))
+        return pooled
+
+
+def test_padding_in_the_mean_of_an_encoder_is_named() -> None:
+    batch = {**made("bert")[1], "labels": torch.tensor([0, 1, 1])}
+    assert first_error(Encoder(masks_pooling=False).eval(), batch) == "padding-changes-output"
+    assert not errors_of(Encoder(masks_pooling=True).eval(), batch, "accuracy")
+
+
+def test_a_frozen_model_is_examined_and_stays_frozen() -> None:
+    model = small_llama().requires_grad_(False)
+    wrong = attach(model, sites="model.layers.*.mlp.gate_proj", n_heads=4, kind="decoder")
+    assert first_error(wrong, {"input_ids": drawn(1, ROWS, WIDTH)}, "kl") == "hook-misplaced"
+    assert not errors_of(model, {"input_ids": drawn(1, ROWS, WIDTH)}, "kl")
+    assert not any(parameter.requires_grad for parameter in model.parameters())
