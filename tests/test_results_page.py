@@ -100,7 +100,24 @@ def test_copy_sorting_and_parity(task: str, length: int) -> None:
 
 
 def test_proofs() -> None:
-    folders = sorted((DOCS / "results/proofs").glob("*/analysis/proof.json"))
+    folders = sorted((DOCS / "results/proofs").glob("local-addition-seed*/analysis/proof.json"))
     proofs = [json.loads(path.read_text()) for path in folders]
     assert row_with("smallest margin", " | ".join(f"{proof['smallest_margin']:.1f}" for proof in proofs))
     assert {proof["contexts"] for proof in proofs} == {619_391}
+
+
+def test_the_proof_with_a_window_of_1_everywhere() -> None:
+    measured = committed("proof-window1-h200")
+    proved, stopped, _ = measured["runs"]
+    certificate = json.loads((DOCS / "results" / proved["certificate"]).read_text())
+    assert certificate["answer"] == proved["answer"] == "proved"
+    assert certificate["rounding"]["allowance"] == proved["allowance"] < certificate["smallest_margin"]
+    assert stopped["allowance_so_far"] > stopped["smallest_margin"]
+    margin, allowance = (f"{proved[key]:.2f}" for key in ("smallest_margin", "allowance"))
+    for said in (
+        f"({certificate['contexts']:,} contexts)",
+        f"**seed 0 is proved** in {certificate['seconds']:.0f} s",
+        f"smallest margin is {margin} logits and {allowance} are allowed",
+        f"with {stopped['contexts_bounded'] / measured['contexts']:.0%} of the bounds".replace("%", " %"),
+    ):
+        assert said in PAGE
