@@ -212,6 +212,50 @@ def test_an_encoder_decoder_is_analysed_by_default_batches_own_batches_and_as_a_
     assert found["baseline"]["wrong"] == int((~right.all(1)).sum())
 
 
+UNUSUAL = """
+import torch
+from torch import nn
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.mix_in = nn.Embedding(13, 12), nn.Linear(12, 36)
+        self.mix_out, self.readout = nn.Linear(12, 12), nn.Linear(12, 2)
+
+    def forward(self, source, hidden):
+        parts = self.mix_in(self.embedding(source)).chunk(3, -1)
+        q, k, v = (part.unflatten(-1, (3, 4)).transpose(1, 2) for part in parts)
+        x = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None, None])
+        return self.readout(self.mix_out(x.transpose(1, 2).flatten(2))[:, 0])
+
+
+N_HEADS, PAD = 3, 12
+
+
+def build():
+    torch.manual_seed(4)
+    return Mixer()
+
+
+def logits(model, batch):
+    return model(batch[0], batch[0] == PAD)
+"""
+
+
+@pytest.mark.parametrize("sites", ["'mix_out'", "['mix_out']", "{'mix_*t': 'encoder'}"])
+def test_unusual_names_and_calls_are_named_in_the_file(sites: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mixer_model.py").write_text(f"{UNUSUAL}\n\nSITES = {sites}\n")
+    scope: dict[str, Any] = {"__name__": "mixer"}
+    exec(UNUSUAL, scope)
+    model = scope["build"]().eval()
+    save_file(model.state_dict(), "mixer.safetensors")
+    found = heads("mixer_model.py:build --weights mixer.safetensors --data orders", capsys)
+    without = right_orders(lambda source: scope["logits"](model, (source,)))
+    assert found["baseline"]["wrong"] == int((~without).sum())
+    assert [head["site"] for head in found["heads"]] == ["model.mix_out"] * 3
+
+
 def test_a_file_of_the_data_and_the_divergence_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = "sorted_model.py:build --weights sorted.safetensors --data orders/val.json --metric kl --n 21"
     found = heads(arguments, capsys)

@@ -7,7 +7,7 @@
 the largest one of the data (11 for addition, whose `+` is 10).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -56,7 +56,7 @@ def attach_to_course(user: UserModel, course: CourseFile, device: torch.device) 
     model = user.model.to(device)
     if callable(logits):
         model = CalledBy(model, logits).eval()
-        sites = f"model.{sites}" if isinstance(sites, str) else sites
+        sites = _inside("model", sites)
     labels = examples.columns.get("labels")
     attached = attach(
         model,
@@ -75,6 +75,15 @@ def attach_to_course(user: UserModel, course: CourseFile, device: torch.device) 
             "logits(model, batch) there"
         ) from None
     return attached, examples
+
+
+def _inside(name: str, sites: Any) -> Any:
+    """Patterns of output projections, where the model is a part of another module."""
+    if isinstance(sites, str):
+        return f"{name}.{sites}"
+    if isinstance(sites, Mapping):
+        return {f"{name}.{pattern}": kind for pattern, kind in sites.items()}
+    return None if sites is None else [f"{name}.{pattern}" for pattern in sites]
 
 
 def _own_batch(user: UserModel, course: CourseFile) -> ModelExamples:

@@ -47,10 +47,13 @@ def is_other_model(name: str) -> bool:
     return not Path(name).is_dir() and (name.startswith(PREFIX) or is_function(name))
 
 
-def analyse_other_model(name: str, options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
+def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
     """The head analysis of one model; nothing is written."""
     from headway.attached_analysis.hf_checkpoints import PREFIX
 
+    if len(names) > 1:
+        raise InputError(f"{len(names)} arguments with a model of another program among them; one at a time")
+    name = names[0]
     if options.data is None:
         what = "FILE.jsonl or FILE.txt" if name.startswith(PREFIX) else "DIR with the course's JSON files"
         raise InputError(f"{name}: --data {what} needed")

@@ -72,9 +72,7 @@ def heads(
     options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
     if any(map(is_other_model, run)):
         amount = Amount(split=split, n=analysed, maps=maps, thorough=thorough, device=device)
-        if len(run) > 1:
-            raise InputError(f"{len(run)} arguments with a model of another program among them; one at a time")
-        _show([analyse_other_model(run[0], options, amount, quiet=quiet)], scores=scores, as_json=json, wide=wide)
+        _show([analyse_other_model(run, options, amount, quiet=quiet)], scores=scores, as_json=json, wide=wide)
         return
     if options.given():
         raise InputError(f"{options.given()[0]} is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
