@@ -21,7 +21,7 @@ from tests.tiny import SORTEDNESS, config
 from tests.tiny_recipes import write_recipe
 
 MINE = "written by hand\n"
-INPUTS = {"check", "data", "predictions", "results", "folder"}
+INPUTS = {"check", "data", "predictions", "results", "folder", "weights"}
 """Options that are paths and are read."""
 
 FILES = {"explore": ["page.html"]}
