@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from headway.errors import InputError
 from headway.evaluation import Trained, load
+from headway.proofs import sum_rounding
 from headway.proofs.prove import check, prove
 from headway.proofs.sum_check import covering
 from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
@@ -185,3 +187,18 @@ def test_brute_force_over_small_numbers_finds_no_error_where_there_is_a_proof(se
     found = prove(trained).answer
     assert found != "undecided"
     assert found == "counterexample" or bool(right.all())
+
+
+def test_the_error_of_a_stream_covers_every_disturbance_of_its_head_outputs_and_is_tighter_than_coordinate_bounds():
+    torch.manual_seed(3)
+    norm, layer, output = nn.LayerNorm(6).double(), nn.Linear(6, 5).double(), nn.Linear(4, 6).double()
+    x = sum_rounding.exact(torch.randn(2, 6, dtype=torch.float64))
+    heads = sum_rounding.Bounded(torch.randn(2, 4, dtype=torch.float64), 1e-6 * torch.rand(2, 4, dtype=torch.float64))
+    stream = sum_rounding.after_attention(x, heads, output)
+    bound = sum_rounding.normed_linear(stream, norm, layer)
+    signs = torch.tensor(list(product((-1.0, 1.0), repeat=4)), dtype=torch.float64)
+    disturbed = layer(norm(x.value + output(heads.value + signs[:, None] * heads.error)))
+    largest = (disturbed - layer(norm(stream.value))).abs().amax(0)
+    assert bool((largest <= bound.error).all())
+    assert bool((largest > 0.2 * bound.error).any()), "the bound is of the size of what it bounds"
+    assert bool((bound.error < sum_rounding.normed_linear(stream.bounded(), norm, layer).error).all())

@@ -29,6 +29,7 @@ Parts = Float[Tensor, "..."]
 SINGLE = 1 + 2.0**-10
 """Factor for computing derivatives in fp32: they are off by a share of about n u, less than 2^-16 for n up to 256."""
 Cotangent = Float[Tensor, "#row out d_model"]
+"""Derivatives of several outputs."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,14 @@ class Bounded:
         """The largest absolute value that the model's number can have."""
         return self.value.abs() + self.error
 
+    def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
+        """The effect of the errors on linear functions of the values."""
+        return weighed(cotangent, self.error)
+
 
 def exact(value: Tensor) -> Bounded:
     """Numbers without rounding error, such as embeddings."""
     return Bounded(value, torch.zeros_like(value))
-
-
-def linear(x: Bounded, layer: nn.Linear) -> Bounded:
-    """A linear layer: the propagated input errors, and gamma times the sum of absolute products."""
-    value, own = _linear(layer, x.value)
-    return Bounded(value, own + x.error @ layer.weight.abs().T)
 
 
 def add(x: Bounded, y: Bounded) -> Bounded:
@@ -131,11 +130,38 @@ def normed(norm: nn.LayerNorm, x: Tensor) -> Normed:
     return Normed(scaled + norm.bias, scaled, relative, norm.weight, centre, own)
 
 
-def normed_linear(x: Bounded, norm: nn.LayerNorm, layer: nn.Linear) -> Bounded:
+@dataclass(frozen=True)
+class Stream:
+    """The residual stream after an attention. The errors of the head outputs stay apart from the others, so that their
+    effect on a later layer is computed through all linear maps between at once.
+    """
+
+    heads: Bounded
+    output: nn.Linear
+    value: Tensor
+    own: Tensor
+
+    def errors(self, cotangent: Cotangent) -> Float[Tensor, "row out"]:
+        """The effect of the errors on linear functions of the stream."""
+        return weighed(cotangent, self.own) + self.heads.errors(cotangent @ self.output.weight)
+
+    def bounded(self) -> Bounded:
+        """The same with one bound for each coordinate."""
+        return Bounded(self.value, self.own + self.heads.error @ self.output.weight.abs().T)
+
+
+def after_attention(x: Bounded, heads: Bounded, output: nn.Linear) -> Stream:
+    """Add the output projection of an attention to the residual stream."""
+    branch, branch_own = _linear(output, heads.value)
+    own = x.error + branch_own + UNIT * (x.reach() + branch.abs())
+    return Stream(heads, output, x.value + branch, own)
+
+
+def normed_linear(x: Bounded | Stream, norm: nn.LayerNorm, layer: nn.Linear) -> Bounded:
     """A layer norm followed by a linear layer."""
     read, cotangent = normed(norm, x.value), layer.weight[None]
     value, own = _linear(layer, read.value)
-    carried = weighed(_back_through_norm(norm, x.value, cotangent), x.error)
+    carried = x.errors(_back_through_norm(norm, x.value, cotangent))
     return Bounded(value, carried + read.errors(cotangent) + own)
 
 

@@ -23,12 +23,12 @@ from headway.proofs.sum_rounding import (
     Bounded,
     Parts,
     Passed,
+    Stream,
     Tail,
-    add,
+    after_attention,
     attended,
     exact,
     key_parts,
-    linear,
     mixture,
     normed_linear,
     scores,
@@ -145,9 +145,10 @@ class Tables:
 
     def writer(self, place: Place, written: tuple[int, ...]) -> "Writer":
         """What gives the next token in contexts of a place in which these digits were written before."""
-        x = self._after_self_attention(place, written)
+        stream = self._after_self_attention(place, written)
+        x = stream.bounded()
         assert self.decoder.cross_norm is not None and isinstance(self.model.decoder_norm, nn.LayerNorm)
-        query = _split(self.cross, normed_linear(x, self.decoder.cross_norm, self.cross.query))
+        query = _split(self.cross, normed_linear(stream, self.decoder.cross_norm, self.cross.query))
         key, value = self.around()
         bias = self._bias("cross", -min(place.column, self.reach.clip))
         constant = key_parts(scores(query, key[:, 0], bias), value[:, 0], self._cross_centre()).sum(0)
@@ -157,14 +158,14 @@ class Tables:
 
         return Writer(tail, x, constant, tables, self.reach.encoder, self.cross_keys, self._cross_centre())
 
-    def _after_self_attention(self, place: Place, written: tuple[int, ...]) -> Bounded:
+    def _after_self_attention(self, place: Place, written: tuple[int, ...]) -> Stream:
         tokens, own = self.view(place, written), self.decoder.own
         x = self._embedded(tokens)
         query, key, value = _heads(own, x, self.decoder.own_norm)
         centre = value.value.mean(0)
         bias = torch.stack([self._bias("decoder", ahead) for ahead in range(1 - len(tokens), 1)])
         parts = key_parts(scores(query[-1:], key, bias), value, centre).sum(0, keepdim=True)
-        return add(x[-1:], linear(attended(parts, len(tokens), centre), own.output))
+        return after_attention(x[-1:], attended(parts, len(tokens), centre), own.output)
 
     def view(self, place: Place, written: tuple[int, ...]) -> list[int]:
         """The answer tokens that the query sees: the digits written before, and BOS if it is in the window."""
