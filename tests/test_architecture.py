@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {
         "api",
         "attached_analysis",
+        "attachment",
         "conversion",
         "config",
         "batches",

@@ -78,7 +78,10 @@ def test_an_error_ends_with_1(runs: list[str], tmp_path: Path, capsys: pytest.Ca
         (["nowhere"], "no run at nowhere or runs/nowhere"),
         (["--predictions", "a.jsonl"], "--predictions needs --data DIR, the data on which it was made"),
         (["--results", "a.csv"], "--results needs --data DIR, the data on which it was made"),
-        (["--specimens", "--data", "a"], "--data belongs to --predictions and --results, not to --specimens"),
+        (
+            ["--specimens", "--data", "a"],
+            "--data belongs to --predictions, --results and other models, not to --specimens",
+        ),
         (["a", "--specimens"], "RUN and --specimens exclude each other; give one of them"),
         (["--results", "a", "--predictions", "b"], "--predictions and --results exclude each other; give one"),
         (["--results", "a.csv", "--data", "nowhere"], "--data nowhere: no such directory"),

@@ -1,15 +1,28 @@
-"""`headway heads` on a model of another program: FILE.py:FUNCTION, package.module:FUNCTION or hf:PATH."""
+"""Commands on a model of another program: FILE.py:FUNCTION, package.module:FUNCTION or hf:PATH."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from headway.cli.options import progress
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from headway.attached_analysis.examples import ModelExamples
+    from headway.attachment.attached import Attached
+    from headway.results.doctor import Diagnosis
     from headway.results.heads import HeadAnalysis
 
+Weights = Annotated[Path | None, typer.Option(help="FILE.py:FUNCTION: its weights, a safetensors file.")]
+TextColumn = Annotated[str | None, typer.Option(help="hf:PATH: the column of texts; default: text.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="hf:PATH: the column of classes; without it, next tokens are measured.")
+]
+MetricName = Annotated[
+    str | None, typer.Option(help="Another model: accuracy, next_token_loss, next_token_accuracy or kl.")
+]
 METRICS_OF_LABELS = ("accuracy", "kl")
 METRICS_OF_TEXT = ("next_token_loss", "next_token_accuracy", "kl")
 
@@ -47,8 +60,20 @@ def is_other_model(name: str) -> bool:
     return not Path(name).is_dir() and (name.startswith(PREFIX) or is_function(name))
 
 
-def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
-    """The head analysis of one model; nothing is written."""
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel:
+    """A model of another program with its heads found, its examples and its metric."""
+
+    name: str
+    attached: "Attached"
+    examples: "ModelExamples"
+    metric: str
+    split: str
+    tokenizer: Any = None
+
+
+def open_other_model(names: list[str], options: ModelOptions, *, split: str, n: int, device: str) -> OpenedModel:
+    """The one model that is named, with the first `n` examples of its data."""
     from headway.attached_analysis.hf_checkpoints import PREFIX
 
     if len(names) > 1:
@@ -58,12 +83,11 @@ def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount,
         what = "FILE.jsonl or FILE.txt" if name.startswith(PREFIX) else "DIR with the course's JSON files"
         raise InputError(f"{name}: --data {what} needed")
     if name.startswith(PREFIX):
-        return _of_checkpoint(Path(name.removeprefix(PREFIX)), options.data, options, amount, quiet=quiet)
-    return _of_function(name, options.data, options, amount, quiet=quiet)
+        return _open_checkpoint(Path(name.removeprefix(PREFIX)), options.data, options, n, device)
+    return _open_function(name, options.data, options, split, n, device)
 
 
-def _of_function(name: str, data: Path, options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
-    from headway.attached_analysis.analyse import heads_of_model
+def _open_function(name: str, data: Path, options: ModelOptions, split: str, n: int, device: str) -> OpenedModel:
     from headway.attached_analysis.course_examples import attach_to_course, read_course_file
     from headway.attached_analysis.module_files import load_user_model
     from headway.batches import pick_device
@@ -71,42 +95,57 @@ def _of_function(name: str, data: Path, options: ModelOptions, amount: Amount, *
     _refuse(options, ("text", "label"), "hf:PATH")
     metric = _metric(options.metric, METRICS_OF_LABELS)
     user = load_user_model(name, options.weights)
-    course = read_course_file(data, amount.split, amount.n)
-    attached, examples = attach_to_course(user, course, pick_device(amount.device))
-    with progress(f"heads of {name}", quiet=quiet) as meter:
-        found = heads_of_model(
-            attached,
-            examples,
-            metric,
-            thorough=amount.thorough,
-            maps=amount.maps,
-            name=name,
-            progress=lambda step, done, total: meter(done, total, step),
-        )
-    return replace(found, split=course.split)
+    course = read_course_file(data, split, n)
+    attached, examples = attach_to_course(user, course, pick_device(device))
+    return OpenedModel(name=name, attached=attached, examples=examples, metric=metric, split=course.split)
 
 
-def _of_checkpoint(folder: Path, data: Path, options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
-    from headway.attached_analysis.analyse import heads_of_model
+def _open_checkpoint(folder: Path, data: Path, options: ModelOptions, n: int, device: str) -> OpenedModel:
+    from headway.attached_analysis.analyse import SPLIT
     from headway.attached_analysis.hf_checkpoints import PREFIX, attach_to_texts, load_checkpoint, read_texts
     from headway.batches import pick_device
 
     _refuse(options, ("weights",), "FILE.py:FUNCTION")
     metric = _metric(options.metric, METRICS_OF_TEXT if options.label is None else METRICS_OF_LABELS)
-    rows = read_texts(data, options.text or "text", options.label, amount.n)
+    rows = read_texts(data, options.text or "text", options.label, n)
     checkpoint = load_checkpoint(folder, classes=options.label is not None)
-    attached, examples = attach_to_texts(checkpoint, rows, pick_device(amount.device))
-    with progress(f"heads of {folder}", quiet=quiet) as meter:
-        return heads_of_model(
-            attached,
-            examples,
-            metric,
-            tokenizer=checkpoint.tokenizer,
+    attached, examples = attach_to_texts(checkpoint, rows, pick_device(device))
+    return OpenedModel(
+        name=f"{PREFIX}{folder}",
+        attached=attached,
+        examples=examples,
+        metric=metric,
+        split=SPLIT,
+        tokenizer=checkpoint.tokenizer,
+    )
+
+
+def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
+    """The head analysis of one model; nothing is written."""
+    from headway.attached_analysis.analyse import heads_of_model
+
+    opened = open_other_model(names, options, split=amount.split, n=amount.n, device=amount.device)
+    with progress(f"heads of {opened.name.removeprefix('hf:')}", quiet=quiet) as meter:
+        found = heads_of_model(
+            opened.attached,
+            opened.examples,
+            opened.metric,
+            tokenizer=opened.tokenizer,
             thorough=amount.thorough,
             maps=amount.maps,
-            name=f"{PREFIX}{folder}",
+            name=opened.name,
             progress=lambda step, done, total: meter(done, total, step),
         )
+    return replace(found, split=opened.split)
+
+
+def examine_other_model(names: list[str], options: ModelOptions, *, split: str, device: str) -> "Diagnosis":
+    """The doctor's findings on one model; nothing is written."""
+    from headway.diagnosis.attached_model import examine_model
+    from headway.diagnosis.examination import FEW
+
+    opened = open_other_model(names, options, split=split, n=FEW, device=device)
+    return replace(examine_model(opened.attached, opened.examples, opened.metric), run=opened.name)
 
 
 def _refuse(options: ModelOptions, names: tuple[str, ...], owner: str) -> None:

@@ -8,6 +8,15 @@ from typing import Annotated
 
 import typer
 
+from headway.cli.any_model import (
+    LabelColumn,
+    MetricName,
+    ModelOptions,
+    TextColumn,
+    Weights,
+    examine_other_model,
+    is_other_model,
+)
 from headway.cli.options import Device, Json, Quiet, progress, say, show
 from headway.cli.terminal import Entry, Piece
 from headway.errors import InputError
@@ -23,15 +32,25 @@ REST = "should be the first error, followed only by its consequences"
 
 def doctor(
     run: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs.")
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN",
+            help="Run directories, or names of runs under ./runs. Or another model: FILE.py:FUNCTION, hf:PATH.",
+        ),
     ] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Answers of any program: example, target, prediction; JSON or CSV.")
     ] = None,
     results: Annotated[Path | None, typer.Option(help="A table of accuracies: JSON, CSV, Markdown or a log.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The data of these predictions or results; alone, the data itself is examined.")
+        Path | None,
+        typer.Option(help="The data of these predictions, results or other model; alone, the data itself is examined."),
     ] = None,
+    weights: Weights = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    metric: MetricName = None,
+    split: Annotated[str, typer.Option(help="FILE.py:FUNCTION: train, validation or test.")] = "test",
     specimens: Annotated[bool, typer.Option("--specimens", help="Build every known fault and diagnose it.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also show every check that found nothing wrong.")] = False,
     device: Device = "auto",
@@ -44,12 +63,22 @@ def doctor(
     diagnosed as expected.
 
     Example: headway doctor addition-seed0 addition-seed1
+
+    Another model: headway doctor my_model.py:build --weights W.safetensors --data DIR
     """
-    _check_one_visit(run, predictions, results, data, specimens=specimens)
+    options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
+    other = run if any(map(is_other_model, run or [])) else None
+    _check_one_visit(run, predictions, results, None if other else data, specimens=specimens)
     if specimens:
         _show_specimens(as_json=json, quiet=quiet)
         return
-    found = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
+    if other is None and (wrong := [name for name in options.given() if name != "--data"]):
+        raise InputError(f"{wrong[0]} is for another model, FILE.py:FUNCTION or hf:PATH")
+    found: Diagnosis | Diagnoses
+    if other is not None:
+        found = examine_other_model(other, options, split=split, device=device)
+    else:
+        found = _examine(run, device, quiet=quiet) if run else _examine_elsewhere(predictions, results, data)
     lines = summary(found, everything=everything)
     show(found, lines, as_json=json, at_terminal=[] if everything else coloured(found))
     if found.errors or found.unexamined:
@@ -74,7 +103,7 @@ def _check_one_visit(
     if data is None and chosen[0] in ("--predictions", "--results"):
         raise InputError(f"{chosen[0]} needs --data DIR, the data on which it was made")
     if data is not None and chosen[0] in ("RUN", "--specimens"):
-        raise InputError(f"--data belongs to --predictions and --results, not to {chosen[0]}")
+        raise InputError(f"--data belongs to --predictions, --results and other models, not to {chosen[0]}")
 
 
 def _examine_elsewhere(predictions: Path | None, results: Path | None, data: Path | None) -> Diagnosis:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headway.cli.any_model import Amount, ModelOptions, analyse_other_model, is_other_model
+from headway.cli.any_model import (
+    Amount,
+    LabelColumn,
+    MetricName,
+    ModelOptions,
+    TextColumn,
+    Weights,
+    analyse_other_model,
+    is_other_model,
+)
 from headway.cli.evaluate import CHOICES
 from headway.cli.head_lines import definitions_of, screen, summary
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
@@ -27,18 +36,14 @@ def heads(
             "hf:PATH.",
         ),
     ],
-    weights: Annotated[Path | None, typer.Option(help="FILE.py:FUNCTION: its weights, a safetensors file.")] = None,
+    weights: Weights = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Another model: a directory of the course's JSON files; for hf:PATH a .jsonl or text file."),
     ] = None,
-    text: Annotated[str | None, typer.Option(help="hf:PATH: the column of texts; default: text.")] = None,
-    label: Annotated[
-        str | None, typer.Option(help="hf:PATH: the column of classes; without it, next tokens are measured.")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="Another model: accuracy, next_token_loss, next_token_accuracy or kl.")
-    ] = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    metric: MetricName = None,
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     n: Annotated[int, typer.Option(help="Number of examples of the split to analyse.", min=1)] = 2_000,
     examples: Annotated[

@@ -304,6 +304,18 @@ def _prefers(seen: AttachedExamination, logits: Tensor, answer: Tensor, rival: T
     return (final.gather(1, answer[:, None]) > final.gather(1, rival[:, None]))[:, 0]
 
 
+def constant_answer(seen: AttachedExamination) -> Verdict | None:
+    """A classifier gives more than one class where more than one is right."""
+    labels = seen.examples.columns.get("labels")
+    if seen.logits.ndim != 2 or labels is None or labels.ndim != 1 or len(labels) < FEWEST:
+        return None
+    given, right = seen.logits.argmax(-1).unique(), labels.unique()
+    if len(given) == 1 and len(right) > 1:
+        what = f"the model answers class {int(given[0])} in all {len(labels)} examples, where {len(right)} are right"
+        return warning(f"{what}: no head can lower its accuracy", "Train the model, or look at its pooling.")
+    return fine(f"the model gives {len(given)} classes in {len(labels)} examples")
+
+
 def _leak(what: str, share: float, moved: float) -> Verdict:
     numbers = {"share": share, "moved": moved}
     fix = "Remove the answers from what the model reads."
@@ -322,6 +334,7 @@ ATTACHED: tuple[Check, ...] = (
     Check("padding-changes-output", "harness", padding_changes_output, unless=RANDOM),
     Check("answers-shifted", "harness", answers_shifted, unless=(*RANDOM, "padding-side")),
     Check("labels-in-prompt", "data", labels_in_prompt, unless=(*RANDOM, "padding-side", "answers-shifted")),
+    Check("constant-answer", "model", constant_answer, unless=RANDOM),
 )
 
 
