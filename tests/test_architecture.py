@@ -56,7 +56,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"config", "results", "batches", "tasks", "model", "evaluation", "statistics", "runs", "head_analysis"}
     | {"narration"},
     "attached_analysis": BASE
-    | {"attachment", "evaluation", "head_analysis", "model", "results", "statistics", "tasks"},
+    | {"attachment", "batches", "config", "evaluation", "head_analysis", "length_analysis", "model", "results", "runs"}
+    | {"statistics", "tasks"},
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}

@@ -1,13 +1,17 @@
 """Commands other than `heads` on models of a course: a hand-written encoder and encoder-decoder."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from headway.cli.main import run
-from tests.cli.course_models import write_course
+from tests.cli import course_models
+from tests.cli.course_models import built, orders, write_course
 
 CLASSIFIER = "classifier.py:build --weights classifier.safetensors --data orders"
 ADDER = "adder.py:build --weights adder.safetensors --data sums"
@@ -81,3 +85,122 @@ def test_the_doctor_refuses_what_does_not_fit(capsys: pytest.CaptureFixture[str]
         (CLASSIFIER.replace(":build", ":returns_a_dictionary"), "returned"),
     ):
         assert message in refused(f"doctor {arguments}", capsys), arguments
+
+
+def right_sums(path: str) -> list[bool]:
+    """Whole answers of the adder by greedy decoding in plain PyTorch."""
+    model = built(course_models.ADDER)
+    model.load_state_dict(load_file("adder.safetensors"))
+    found = []
+    for row in json.loads(Path(path).read_text()):
+        answer = [11]
+        for _ in row["target"]:
+            answer.append(int(model(torch.tensor([row["input"]]), torch.tensor([answer]))[0, -1].argmax()))
+        found.append(answer[1:] == row["target"])
+    return found
+
+
+def right_orders(rows: list[dict[str, Any]]) -> list[bool]:
+    model = built(course_models.CLASSIFIER)
+    model.load_state_dict(load_file("classifier.safetensors"))
+    return [int(model(torch.tensor([row["sequence"]])).argmax()) == row["is_sorted"] for row in rows]
+
+
+def test_lengths_of_an_adder_are_those_of_its_test_files(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(f"lengths {ADDER}", capsys)
+    assert (found["task"], found["unit"], found["run"]) == ("addition", "digits", "adder.py:build")
+    assert found["training"] == {"shortest": 3, "longest": 3} and found["held"] == {"files": 0}
+    for row, path in zip(found["lengths"], ("sums/test.json", "sums/test_4.json"), strict=True):
+        right = right_sums(path)
+        assert (row["n"], row["wrong"], row["trained"]) == (40, right.count(False), row["length"] == 3)
+        assert row["decoded"]["disagreements"] == 0 and row["decoded"]["n"] == 40
+
+
+def test_an_adder_that_sees_the_next_token_disagrees_with_its_decoding(capsys: pytest.CaptureFixture[str]) -> None:
+    code = course_models.ADDER.replace("torch.tril(torch.ones(tgt.size(1)", "(torch.ones(tgt.size(1)")
+    code = code.replace("return self.output(", "return 9 * nn.functional.one_hot(tgt.roll(-1, 1), 12) + self.output(")
+    Path("leaking.py").write_text(code)
+    found = document(f"lengths {ADDER.replace('adder.py', 'leaking.py')}", capsys, code=1)
+    assert found["lengths"][0]["decoded"]["real_disagreements"] > 0
+
+
+def test_lengths_of_a_classifier_are_on_its_files_and_on_the_sets_of_the_task(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("many").mkdir()
+    for name in ("train", "val", "test"):
+        Path(f"many/{name}.json").write_text(Path(f"orders/{name}.json").read_text())
+    rows = orders(random.Random(3), 400, range(9, 10))
+    Path("many/test_9.json").write_text(json.dumps(rows))
+    found = document(f"lengths {CLASSIFIER.replace('orders', 'many')} --n 400 --whole 0 --at 9,80", capsys)
+    assert found["training"] == {"shortest": 4, "longest": 7} and found["unreadable"] == [80]
+    assert list(found["held"]) == ["swaps", "adjacent", "matched", "plateaus", "descents", "files"]
+    own = next(row for row in found["lengths"] if row["negatives"] == "files")
+    assert (own["length"], own["n"], own["wrong"]) == (9, 400, right_orders(rows).count(False))
+    assert own["target_shares"] == {"0": 0.5, "1": 0.5} and not own["trained"]
+    for row in found["lengths"]:
+        for wrong in row["wrong_examples"]:
+            text, _, label = wrong["example"].partition(" -> ")
+            sequence = [int(value) for value in text.split()]
+            assert min(sequence) >= 1 and max(sequence) <= 19, "elements of the files"
+            assert right_orders([{"sequence": sequence, "is_sorted": int(label)}]) == [False]
+            assert int(label) == int(sequence == sorted(sequence))
+
+
+def test_the_lines_of_lengths_name_what_the_model_cannot_read(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "lengths short.py:build --weights short.safetensors --data orders --n 20 --whole 0"
+    assert run([*arguments.split(), "--quiet", "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "short.py:build was trained on 4 to 7 elements, the lengths in train.json" in told
+    assert "It cannot read inputs of length 14, 28, 56, 112, 224 and 448 and fails with an error there" in told
+
+
+def test_a_constant_model_holds_no_length(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(f"lengths {CLASSIFIER.replace(':build', ':constant')} --n 400 --whole 0 --at 9", capsys)
+    assert found["constant"] == {"answer": "1", "from": 4} and found["length_held"] == 0
+
+
+@pytest.mark.parametrize(("model", "answers"), [(CLASSIFIER, "is_sorted"), (ADDER, "target")])
+def test_failing_inputs_of_an_attack_fail_in_plain_pytorch(
+    model: str, answers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(f"attack {model} --tries 600 --seconds 60", capsys, code=1)
+    assert found["run"] == model.split()[0] and found["counterexamples"]
+    records = [one["record"] for one in found["counterexamples"]]
+    assert all(answers in record for record in records)
+    Path("records.json").write_text(json.dumps(records))
+    right = right_orders(records) if answers == "is_sorted" else right_sums("records.json")
+    assert not any(right) and not any(one["link"] for one in found["counterexamples"])
+
+
+def test_lengths_and_attack_refuse_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("untrained").mkdir()
+    Path("untrained/test.json").write_text(Path("orders/test.json").read_text())
+    Path("wrong").mkdir()
+    rows = json.loads(Path("sums/train.json").read_text())
+    rows[3]["target"][-1] = (rows[3]["target"][-1] + 1) % 10
+    for name in ("train", "val", "test"):
+        Path(f"wrong/{name}.json").write_text(json.dumps(rows))
+    short = "short.py:build --weights short.safetensors --data orders"
+    for arguments, message in (
+        ("lengths classifier.py:build --data orders", "--weights FILE.safetensors needed"),
+        ("attack classifier.py:build --weights classifier.safetensors", "--data DIR with the course's JSON files"),
+        (f"lengths {CLASSIFIER.replace('--data orders', '--data untrained')}", "train.json: no such file in untrained"),
+        (f"lengths {CLASSIFIER.replace('--data orders', '--data orders/test.json')}", "a directory with train.json"),
+        (f"attack {ADDER.replace('--data sums', '--data wrong')}", "is not the sum"),
+        (f"attack {ADDER.replace('--data sums', '--data orders')}", "adder.py:build fails on a batch"),
+        (f"attack {short} --at 14", "short.py:build fails on inputs of 14 tokens: RuntimeError"),
+        (f"lengths {ADDER} --at 9", "--at 9: the test files have no sums of 9 digits; they have 3, 4"),
+        (f"lengths {CLASSIFIER} --mechanism", "--mechanism is for runs"),
+        ("lengths hf:nowhere --data orders", "only FILE.py:FUNCTION on the course's tasks"),
+        ("lengths some-run --data orders", "--data is for another model, FILE.py:FUNCTION; some-run is a run"),
+        ("attack some-run --weights w", "--weights is for another model, FILE.py:FUNCTION; some-run is a run"),
+        (f"attack {CLASSIFIER.replace(':build', ':returns_a_dictionary')}", "returned"),
+    ):
+        assert message in refused(arguments, capsys), arguments
+
+
+def test_a_model_that_returns_a_tuple_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(f"lengths {CLASSIFIER.replace(':build', ':returns_a_tuple')} --n 20 --whole 0 --at 9", capsys)
+    plain = document(f"lengths {CLASSIFIER} --n 20 --whole 0 --at 9", capsys)
+    assert [row["wrong"] for row in found["lengths"]] == [row["wrong"] for row in plain["lengths"]]

@@ -25,6 +25,8 @@ def steepest(
 ) -> tuple[Int[np.ndarray, "batch top"], Int[np.ndarray, "batch top"]] | None:
     """Positions and tokens that lower the margin most by the first-order estimate; None if there is no gradient."""
     task, model = trained.task, trained.model
+    if getattr(model, "embedding", None) is None:  # a model of another program may embed by its own code
+        return None
     batch = make_batch(task, model, Examples(rows, task.answer(rows)), trained.device)
     embedded: list[Tensor] = []
 
@@ -45,7 +47,8 @@ def steepest(
     finally:
         hook.remove()
     width = batch.inputs.source.shape[1]
-    change = _changes(model.embedding, slope[:, :width], embedded[0].detach()[:, :width], tokens)
+    own = tokens + getattr(model, "lowest", 0)  # the elements of another program may not begin at 0
+    change = _changes(model.embedding, slope[:, :width], embedded[0].detach()[:, :width], own)
     change = change.masked_fill((batch.inputs.source == task.vocabulary.pad)[..., None], torch.inf).flatten(1)
     found = change.topk(min(TOP, change.shape[1]), largest=False)
     best = torch.where(found.values.isfinite(), found.indices, found.indices[:, :1]).cpu().numpy()  # never padding

@@ -10,12 +10,16 @@ from headway.cli.options import progress
 from headway.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from headway.attached_analysis.course_run import CourseRun
     from headway.attached_analysis.examples import ModelExamples
     from headway.attachment.attached import Attached
     from headway.results.doctor import Diagnosis
     from headway.results.heads import HeadAnalysis
 
 Weights = Annotated[Path | None, typer.Option(help="FILE.py:FUNCTION: its weights, a safetensors file.")]
+CourseDirectory = Annotated[
+    Path | None, typer.Option(help="FILE.py:FUNCTION: a directory of the course's JSON files, train.json among them.")
+]
 TextColumn = Annotated[str | None, typer.Option(help="hf:PATH: the column of texts; default: text.")]
 LabelColumn = Annotated[
     str | None, typer.Option(help="hf:PATH: the column of classes; without it, next tokens are measured.")
@@ -118,6 +122,23 @@ def _open_checkpoint(folder: Path, data: Path, options: ModelOptions, n: int, de
         split=SPLIT,
         tokenizer=checkpoint.tokenizer,
     )
+
+
+def open_course(names: list[str], options: ModelOptions, *, n: int, device: str) -> "CourseRun":
+    """The one model that is named, as a run of the task in its data."""
+    from headway.attached_analysis.course_run import open_course_run
+    from headway.attached_analysis.hf_checkpoints import PREFIX
+    from headway.attached_analysis.module_files import load_user_model
+    from headway.batches import pick_device
+
+    if len(names) > 1:
+        raise InputError(f"{len(names)} arguments with a model of another program among them; one at a time")
+    name = names[0]
+    if name.startswith(PREFIX):
+        raise InputError(f"{name}: only FILE.py:FUNCTION on the course's tasks; texts have no task with right answers")
+    if options.data is None:
+        raise InputError(f"{name}: --data DIR with the course's JSON files needed")
+    return open_course_run(load_user_model(name, options.weights), options.data, pick_device(device), n)
 
 
 def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headway.cli.any_model import CourseDirectory, ModelOptions, Weights, is_other_model, open_course
 from headway.cli.options import Device, Force, Json, Quiet, progress, say, show
 from headway.errors import InputError
 from headway.narration import lengths as narrated
@@ -23,8 +24,14 @@ FIGURES = ("lengths-", "positions-", "mechanism")
 
 def lengths(
     run: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Run directories, or names of runs under ./runs; several seeds.")
+        list[str],
+        typer.Argument(
+            metavar="RUN",
+            help="Run directories, or names of runs under ./runs; several seeds. Or another model: FILE.py:FUNCTION.",
+        ),
     ],
+    weights: Weights = None,
+    data: CourseDirectory = None,
     at: Annotated[
         str | None,
         typer.Option(metavar="32,64", help="Lengths to test, instead of the task's default beyond training."),
@@ -49,24 +56,67 @@ def lengths(
     disagrees with the teacher-forced pass by more than a near-tie.
 
     Example: headway lengths sortedness-seed0 sortedness-seed1 --at 32,64,128
+
+    Another model: headway lengths my_model.py:build --weights W.safetensors --data DIR
     """
     from headway.evaluation import are_seeds_of_one_recipe, load
 
     chosen = None if at is None else parse_lengths(at)
     if out is not None:
         check_out(out, figures=figures, force=force)
+    if any(map(is_other_model, run)):
+        options = ModelOptions(weights=weights, data=data)
+        measured = _measure_other(run, options, chosen, n, whole, mechanism=mechanism, device=device, quiet=quiet)
+        _finish(measured, [measured], summary(measured), out, figures=figures, as_json=json)
+        return
+    if given := ModelOptions(weights=weights, data=data).given():
+        raise InputError(f"{given[0]} is for another model, FILE.py:FUNCTION; {run[0]} is a run")
     opened = [load(one, device=device) for one in run]
     one_recipe = are_seeds_of_one_recipe(opened)
     found = [
         _measure(trained, chosen, n, whole, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened
     ]
     result, lines = _told(found, one_recipe)
+    _finish(result, found, lines, out, figures=figures, as_json=json)
+
+
+def _finish(
+    result: Lengths | SeveralLengths,
+    found: Sequence[Lengths],
+    lines: list[str],
+    out: Path | None,
+    *,
+    figures: bool,
+    as_json: bool,
+) -> None:
+    """Write what was asked for and print it; exit with 1 if decoding disagrees."""
     if out is not None:
         lines.append(_write_together(result, found, out, figures=figures))
-    show(result, lines, as_json=json)
+    show(result, lines, as_json=as_json)
     if any(one.disagrees for one in found):
         say("headway: decoding and the teacher-forced pass disagree; these accuracies are invalid")
         raise typer.Exit(1)
+
+
+def _measure_other(
+    run: list[str],
+    options: ModelOptions,
+    at: Sequence[int] | None,
+    n: int,
+    whole: int,
+    *,
+    mechanism: bool,
+    device: str,
+    quiet: bool,
+) -> Lengths:
+    """Measure a model of another program; nothing is written."""
+    from headway.attached_analysis.course_lengths import measure_course
+
+    if mechanism:
+        raise InputError("--mechanism is for runs; headway heads compares the heads of another model at one length")
+    opened = open_course(run, options, n=n, device=device)
+    with progress(f"lengths of {run[0]}", quiet=quiet) as meter:
+        return measure_course(opened, at=at, n=n, whole=whole, progress=meter)
 
 
 def check_out(out: Path, *, figures: bool, force: bool) -> None:
@@ -161,7 +211,12 @@ def summary(found: Lengths) -> list[str]:
     lines: list[Words | None] = [narrated.measured(found, found.run), f"{table.caption}:", *table.lines()]
     lines.append(text("length held: {}, the smallest over the sets", number(found.length_held)))
     lines += [text("  {}", narrated.held(found, name)) for name in found.held]
-    lines += [*narrated.exhausted(found), *narrated.wrong_examples(found), narrated.constant(found)]
+    lines += [
+        narrated.unreadable(found),
+        *narrated.exhausted(found),
+        *narrated.wrong_examples(found),
+        narrated.constant(found),
+    ]
     lines += [*narrated.nearly_constant(found), *too_few(found), narrated.decoding(found)]
     lines += [] if found.mechanism is None else found.mechanism.words
     return [str(line) for line in lines if line]

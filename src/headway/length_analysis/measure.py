@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,21 +65,9 @@ def measure_lengths(
     {'swaps': 256, 'adjacent': 64, 'matched': 128, 'plateaus': 16, 'descents': 64}
     """
     trained = run if isinstance(run, Trained) else load(run)
-    if not 2 <= n <= MOST_EXAMPLES:
-        raise InputError(f"--n {n}; 2 to {MOST_EXAMPLES:,} examples of a set needed")
-    if not 0 <= whole <= MOST_LISTED:
-        raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
+    check_sizes(n, whole)
     plan = plan_lengths(trained, at)
-    rows = _rows(trained, plan, n, whole, progress)
-    constant = constant_answer(rows)
-    if constant is not None:  # it is also constant in sets of one class
-        rows = [
-            replace(row, constant=constant.answer) if row.one_class and row.length >= constant.start else row
-            for row in rows
-        ]
-    sets = by_set(rows)
-    held = {name: length_held(own) for name, own in sets.items()}
-    certified = {name: held_from_shortest(own) for name, own in sets.items()}
+    rows = measure_sets(trained, plan, n, whole, progress)
     model = trained.config.model
     return Lengths(
         task=trained.task.name,
@@ -95,19 +84,42 @@ def measure_lengths(
         whole=whole,
         threshold=THRESHOLD,
         confidence=CONFIDENCE,
-        rows=tuple(rows),
-        held=held,
-        not_held={name: not_held(own) for name, own in sets.items()},
-        length_held=min(held.values()),
-        certified=certified,
-        certified_length=min(certified.values()),
-        constant=constant,
+        **summarised(rows),
         positions=positions(trained),
         mechanism=_mechanism(trained, plan, progress) if mechanism else None,
     )
 
 
-def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnProgress) -> list[LengthRow]:
+def check_sizes(n: int, whole: int) -> None:
+    if not 2 <= n <= MOST_EXAMPLES:
+        raise InputError(f"--n {n}; 2 to {MOST_EXAMPLES:,} examples of a set needed")
+    if not 0 <= whole <= MOST_LISTED:
+        raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
+
+
+def summarised(rows: list[LengthRow]) -> dict[str, Any]:
+    """The fields of `Lengths` that follow from its rows: the lengths held, and a constant answer."""
+    constant = constant_answer(rows)
+    if constant is not None:  # it is also constant in sets of one class
+        rows = [
+            replace(row, constant=constant.answer) if row.one_class and row.length >= constant.start else row
+            for row in rows
+        ]
+    sets = by_set(rows)
+    held = {name: length_held(own) for name, own in sets.items()}
+    certified = {name: held_from_shortest(own) for name, own in sets.items()}
+    return {
+        "rows": tuple(rows),
+        "held": held,
+        "not_held": {name: not_held(own) for name, own in sets.items()},
+        "length_held": min(held.values()),
+        "certified": certified,
+        "certified_length": min(certified.values()),
+        "constant": constant,
+    }
+
+
+def measure_sets(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnProgress) -> list[LengthRow]:
     """Every set at every length; small sets completely at the shortest length."""
     asked = [
         SetAtLength(trained, name, length, n, whole if length == min((*plan.trained, *plan.longer)) else 0)
@@ -118,7 +130,7 @@ def _rows(trained: Trained, plan: LengthPlan, n: int, whole: int, progress: OnPr
     rows, done = [], 0
     for one in asked:
         inside = plan.shortest <= one.length <= plan.longest
-        row = _measure(trained, one, inside, lambda k, _: progress(done + k * one.length, tokens))  # noqa: B023
+        row = measure_set(trained, one, inside, lambda k, _: progress(done + k * one.length, tokens))  # noqa: B023
         rows.append(row)
         done += one.size * one.length
         if row.n < one.size:  # a small set had fewer examples
@@ -169,7 +181,7 @@ class SetAtLength:
         return iter([examples]), len(examples)
 
 
-def _measure(trained: Trained, asked: SetAtLength, inside: bool, progress: OnProgress) -> LengthRow:
+def measure_set(trained: Trained, asked: SetAtLength, inside: bool, progress: OnProgress) -> LengthRow:
     """One set at one length: accuracy, distribution of answers, and accuracy by difficulty."""
     chunks, size = asked.chunks()
     rights: list[np.ndarray] = []

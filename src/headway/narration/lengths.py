@@ -6,7 +6,7 @@ from headway.narration.numbers import NONE, interval, lowest, number, percent, r
 from headway.narration.places import place_of
 from headway.narration.tables import Column, Table, words
 from headway.narration.text import Aside, Code, Text, Words, code, join, listed, quote, text
-from headway.results.lengths import LengthRow, Lengths, RowOverSeeds, SeedSummary, SetOverSeeds
+from headway.results.lengths import GIVEN, LengthRow, Lengths, RowOverSeeds, SeedSummary, SetOverSeeds
 from headway.results.study import StudyCell
 
 SETS = {
@@ -19,6 +19,7 @@ SETS = {
     "nines": "sums of mostly 0 and 9",
     "plateaus": "constant runs in order",
     "descents": "a descent between constant runs",
+    "files": "the test files",
 }
 STRICTEST = "adjacent"
 """The set on which a wrong rule is least likely to be right."""
@@ -36,6 +37,16 @@ def set_name(name: str) -> str:
 
 def measured(found: Lengths, name: str) -> Text:
     """The training lengths, the checkpoint and the examples of a measurement."""
+    if found.checkpoint.chosen_on == GIVEN:
+        return text(
+            "{} was trained on {} to {} {}, the lengths in train.json; measured with the given weights, on at most {} "
+            "examples per set and length.",
+            code(name),
+            number(found.training.shortest),
+            number(found.training.longest),
+            found.unit,
+            number(found.n),
+        )
     return text(
         "{} was trained on {} to {} {}; measured at step {}, chosen by {}, on {} examples per set and length.",
         code(name),
@@ -84,6 +95,14 @@ def nearly_constant(found: Lengths) -> Iterator[Text]:
                 at.setdefault((row.set_name, label), []).append(number(row.length))
     for (name, label), some in at.items():
         yield text("It answers {} to nearly everything: {} at {}.", label, set_name(name), join(", ", some))
+
+
+def unreadable(found: Lengths) -> Text | None:
+    """The lengths at which the model fails with an error."""
+    if not found.unreadable:
+        return None
+    lengths = listed([number(length) for length in found.unreadable])
+    return text("It cannot read inputs of length {} and fails with an error there; they are left out.", lengths)
 
 
 def exhausted(found: Lengths) -> Iterator[Text]:
@@ -161,9 +180,10 @@ def table_of_sets(found: Lengths) -> Table:
     rows: list[list[Words]] = []
     for name in found.held:
         of_set = found.of_set(name)
-        worst = min((row for row in of_set.values() if row.trained), key=lambda row: row.accuracy)
-        cells = [marked(of_set[length], found.threshold) for length in shown]
-        rows.append([name, text("{} at {}", marked(worst, found.threshold), number(worst.length)), *cells])
+        worst = min((row for row in of_set.values() if row.trained), key=lambda row: row.accuracy, default=None)
+        cells = [NONE if (row := of_set.get(length)) is None else marked(row, found.threshold) for length in shown]
+        inside = NONE if worst is None else text("{} at {}", marked(worst, found.threshold), number(worst.length))
+        rows.append([name, inside, *cells])
     marks = text(MARKS, number(found.threshold, percent), number(found.confidence, percent))
     caption = f"accuracy, {found.n:,} examples of each set at each length; {marks}"
     return Table(caption, [*words("set"), Column("worst trained"), *lengths_columns(shown)], rows)

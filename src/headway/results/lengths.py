@@ -10,6 +10,9 @@ from headway.results.mechanism import Mechanism
 from headway.results.positions import Positions
 from headway.results.schema import Document, Interval, count, fact, fraction
 
+GIVEN = "given weights"
+"""`chosen_on` of a model of another program."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DifficultyBin:
@@ -106,6 +109,7 @@ class Lengths(Document):
     length_held: int = count("smallest length held over the sets", formerly=("certified_length",))
     certified: Mapping[str, int] = fact("largest length up to which every tested length is held, by set", default={})
     certified_length: int | None = fact("smallest of these", default=None)
+    unreadable: tuple[int, ...] = fact("lengths at which a model of another program fails with an error", default=())
     constant: ConstantAnswer | None = fact("the answer of a model with a constant answer", default=None)
     positions: Positions | None = fact("analysis of the positional encoding", default=None)
     mechanism: Mechanism | None = fact("heads compared across lengths, if requested", default=None)
