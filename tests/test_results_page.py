@@ -107,17 +107,21 @@ def test_proofs() -> None:
 
 
 def test_the_proof_with_a_window_of_1_everywhere() -> None:
-    measured = committed("proof-window1-h200")
-    proved, stopped, _ = measured["runs"]
-    certificate = json.loads((DOCS / "results" / proved["certificate"]).read_text())
-    assert certificate["answer"] == proved["answer"] == "proved"
-    assert certificate["rounding"]["allowance"] == proved["allowance"] < certificate["smallest_margin"]
-    assert stopped["allowance_so_far"] > stopped["smallest_margin"]
-    margin, allowance = (f"{proved[key]:.2f}" for key in ("smallest_margin", "allowance"))
-    for said in (
-        f"({certificate['contexts']:,} contexts)",
-        f"**seed 0 is proved** in {certificate['seconds']:.0f} s",
-        f"smallest margin is {margin} logits and {allowance} are allowed",
-        f"with {stopped['contexts_bounded'] / measured['contexts']:.0%} of the bounds".replace("%", " %"),
+    runs = committed("proof-window1-h200")["runs"]
+    certificates = [json.loads((DOCS / "results" / run["certificate"]).read_text()) for run in runs]
+    assert [(c["seed"], c["answer"], c["contexts"]) for c in certificates] == [
+        (seed, "proved", 1_256_573_541) for seed in range(3)
+    ]
+    for run, certificate in zip(runs, certificates, strict=True):
+        assert certificate["rounding"]["allowance"] == run["allowance"] < certificate["smallest_margin"]
+    for name, found in (
+        ("smallest margin", [f"{c['smallest_margin']:.2f}" for c in certificates]),
+        ("allowed for rounding", [f"{c['rounding']['allowance']:.2f}" for c in certificates]),
     ):
-        assert said in PAGE
+        assert row_with(name, " | ".join(found))
+
+
+def test_the_seeds_on_which_proved_sortedness_was_tuned() -> None:
+    runs = committed("proved-sortedness-tuning")["runs"]
+    assert [(run["seed"], run["answer"]) for run in runs] == [(seed, "proved") for seed in range(104, 110)]
+    assert all(run["allowance"] < run["smallest_margin"] for run in runs)
