@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headway.diagnosis.exercise import exercise
     from headway.evaluation import evaluate, load
     from headway.explorer.writing import explore
+    from headway.head_analysis.over_training import heads_over_training
     from headway.length_analysis.measure import measure_lengths as lengths
     from headway.proofs.prove import prove
     from headway.reports.writing import report
@@ -45,6 +46,7 @@ _PUBLIC = {
     "load": "headway.evaluation:load",
     "evaluate": "headway.evaluation:evaluate",
     "heads": "headway.attached_analysis.analyse:heads",
+    "heads_over_training": "headway.head_analysis.over_training:heads_over_training",
     "prune": "headway.api:prune",
     "attach": "headway.attachment.attached:attach",
     "ablated": "headway.attachment.contexts:ablated",
@@ -79,6 +81,7 @@ __all__ = [
     "exercise",
     "explore",
     "heads",
+    "heads_over_training",
     "lengths",
     "load",
     "load_pruned",

@@ -55,6 +55,9 @@ def train(
     device: Device = "auto",
     out: Annotated[Path | None, typer.Option(help="The run directory (with --seeds: a folder for them).")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    keep_every: Annotated[
+        int | None, typer.Option(help="Keep the weights every N steps, for heads --over-training.", min=1)
+    ] = None,
     log: Annotated[str | None, typer.Option(help="tensorboard: also write the metrics for it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     json: Json = False,
@@ -68,6 +71,7 @@ def train(
 
     if seed is not None and seeds is not None:
         raise InputError("--seed and --seeds: use one")
+    set = [*(set or []), *([] if keep_every is None else [f"train.keep_every={keep_every}"])]
     chosen = parse_seeds(seeds) if seeds is not None else [seed]
     configs, places = [], []
     for one in chosen:

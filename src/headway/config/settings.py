@@ -130,6 +130,9 @@ class TrainConfig:
     )
     label_smoothing: float = setting(0.0, "share of the target spread over all tokens", low=0, high=0.9)
     validate_every: int = setting(200, "steps between validations, each with a checkpoint", low=1)
+    keep_every: int | None = setting(
+        None, "steps between weights that are kept for headway heads --over-training; none: none are", low=1
+    )
     stop_below: float | None = setting(None, "stop early once the validation loss stays below this", above=0)
     stop_accuracy: float | None = setting(
         None,

@@ -12,6 +12,7 @@ from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy
 from headway.results.integrity import Integrity
 from headway.results.lengths import Lengths
+from headway.results.over_training import OverTraining
 from headway.results.proof import Check, Proof
 from headway.results.schema import described
 from headway.results.study import AccuracyStudy, LengthStudy
@@ -19,6 +20,7 @@ from headway.results.study import AccuracyStudy, LengthStudy
 FILES: dict[str, type] = {
     "runs/NAME/analysis/evaluation.json": Evaluations,
     "runs/NAME/analysis/heads.json": HeadAnalysis,
+    "runs/NAME/analysis/over_training.json": OverTraining,
     "runs/NAME/analysis/lengths.json": Lengths,
     "runs/NAME/analysis/attack.json": Attack,
     "runs/NAME/analysis/proof.json": Proof,

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +56,7 @@ class Checkpoints(Directory):
 
     def checkpoint_steps(self) -> list[int]:
         """The steps that have a checkpoint, oldest first."""
-        folder = self.path / "checkpoints"
-        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
+        return _steps_in(self.path / "checkpoints")
 
     def newest_state(self) -> TrainingRecord:
         """The loop's state at the newest readable checkpoint; empty if there is none."""
@@ -76,40 +74,20 @@ class Checkpoints(Directory):
         from safetensors.torch import save
 
         place = self.checkpoint_path(checkpoint.step)
-        beside = place.with_name(f"writing-{place.name}")
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
         state = json.dumps(checkpoint.state, indent=1, allow_nan=False).encode()
         with panics_as_memory_errors(place.name):
             contents = dict(zip(FILES, (save(checkpoint.model), save(checkpoint.trainer), state), strict=True))
-        for name, content in contents.items():
-            write_synced(beside / name, content)
-        manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
-        write_synced(beside / "MANIFEST", manifest.encode())
-        sync_directory(beside)
-        shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be here
-        os.rename(beside, place)
-        sync_directory(place.parent)
+        _write_folder(place, contents)
 
     def read_checkpoint(self, step: int) -> Checkpoint:
         """The checkpoint of a step, verified by its manifest; raises `DamagedCheckpoint`."""
-        from safetensors import SafetensorError
         from safetensors.torch import load
 
         place = self.checkpoint_path(step)
-        contents = {}
-        try:
-            lines = (place / "MANIFEST").read_text().splitlines()
-            expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
-            for name in FILES:
-                contents[name] = (place / name).read_bytes()
-                if hashlib.sha256(contents[name]).hexdigest() != expected[name]:
-                    raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
-            model, trainer, state = (contents[name] for name in FILES)
+        with _damages_of(place):
+            model, trainer, state = _read_folder(place, FILES)
             with panics_as_memory_errors(place.name):
                 return Checkpoint(step, load(model), load(trainer), json.loads(state))
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None
 
     def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and a message for each newer damaged one."""
@@ -128,3 +106,79 @@ class Checkpoints(Directory):
                 shutil.rmtree(self.checkpoint_path(step))
         for left_over in self.path.glob("checkpoints/writing-*"):
             shutil.rmtree(left_over)
+
+    # Weights that are kept for analyses, apart from the checkpoints that training continues from
+
+    def kept_path(self, step: int) -> Path:
+        return self.path / "kept" / f"step-{step:06d}"
+
+    def kept_steps(self) -> list[int]:
+        """The steps whose weights were kept by `train.keep_every`, oldest first."""
+        return _steps_in(self.path / "kept")
+
+    def keep_weights(self, step: int, model: "dict[str, Tensor]") -> None:
+        """Write the weights of a step atomically, without the optimiser's state."""
+        from safetensors.torch import save
+
+        place = self.kept_path(step)
+        with panics_as_memory_errors(place.name):
+            _write_folder(place, {FILES[0]: save(model)})
+
+    def read_kept(self, step: int) -> "dict[str, Tensor]":
+        """The kept weights of a step, verified by their manifest; raises `DamagedCheckpoint`."""
+        from safetensors.torch import load
+
+        place = self.kept_path(step)
+        with _damages_of(place), panics_as_memory_errors(place.name):
+            return load(*_read_folder(place, FILES[:1]))
+
+    def forget_kept(self, after: int) -> None:
+        """Remove kept weights after a step, and temporary directories of killed processes."""
+        for step in self.kept_steps():
+            if step > after:
+                shutil.rmtree(self.kept_path(step))
+        for left_over in self.path.glob("kept/writing-*"):
+            shutil.rmtree(left_over)
+
+
+def _steps_in(folder: Path) -> list[int]:
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(match[1]) for name in names if (match := STEP_NAME.fullmatch(name)))
+
+
+def _write_folder(place: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files and their manifest as one folder, atomically."""
+    beside = place.with_name(f"writing-{place.name}")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    for name, content in contents.items():
+        write_synced(beside / name, content)
+    manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
+    write_synced(beside / "MANIFEST", manifest.encode())
+    sync_directory(beside)
+    shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be here
+    os.rename(beside, place)
+    sync_directory(place.parent)
+
+
+def _read_folder(place: Path, names: Sequence[str]) -> list[bytes]:
+    """The files of a folder, compared with its manifest."""
+    lines = (place / "MANIFEST").read_text().splitlines()
+    expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    contents = []
+    for name in names:
+        contents.append((place / name).read_bytes())
+        if hashlib.sha256(contents[-1]).hexdigest() != expected[name]:
+            raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
+    return contents
+
+
+@contextmanager
+def _damages_of(place: Path) -> Iterator[None]:
+    """Turn what reading a damaged folder raises into `DamagedCheckpoint`."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None

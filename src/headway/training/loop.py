@@ -69,6 +69,8 @@ class _Loop:
         last = seed_run.total if until is None else min(until, seed_run.total)
         while not seed_run.state.finished:
             step = seed_run.state.step
+            if seed_run.keeps(step):
+                seed_run.keep(step, self._weights())
             due = step % self.config.train.validate_every == 0 or step in (last, seed_run.total)
             if due and seed_run.state.validated != step:
                 self._validate()
@@ -128,9 +130,11 @@ class _Loop:
 
     def _save(self) -> None:
         if self.seed_run.saved != self.seed_run.state.step:
-            model = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
             guided = {} if self.guide is None else self.guide.tensors()
-            self.seed_run.save(model, {**self.optimiser.tensors(), **guided})
+            self.seed_run.save(self._weights(), {**self.optimiser.tensors(), **guided})
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
 
     def _pick_up(self) -> None:
         """Load the newest valid checkpoint, if there is one."""

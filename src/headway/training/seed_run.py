@@ -76,6 +76,7 @@ class SeedRun:
         """Remove checkpoints after a step (None: all), and repair what a killed process left."""
         steps = self.directory.checkpoint_steps()
         self.directory.keep_checkpoints({one for one in steps if step is not None and one <= step})
+        self.directory.forget_kept(-1 if step is None else step)
         self.directory.mend_metrics()
 
     def continue_from(self, found: Checkpoint | None) -> None:
@@ -171,6 +172,15 @@ class SeedRun:
         self.saved = self.state.step
         newest = self.directory.checkpoint_steps()[-2:]
         self.directory.keep_checkpoints({0, int(self.state.best["step"]), *newest})
+
+    def keeps(self, step: int) -> bool:
+        """Whether the weights of this step are to be kept by `train.keep_every` and are not yet."""
+        every = self.config.train.keep_every
+        return every is not None and step % every == 0 and not self.directory.kept_path(step).exists()
+
+    def keep(self, step: int, model: Mapping[str, Tensor]) -> None:
+        """Keep the weights of a step for analyses."""
+        self.directory.keep_weights(step, dict(model))
 
     def _note_time(self) -> None:
         """Add the time since the last call to the run's seconds; batches, steps, validation and writing all count."""

@@ -188,6 +188,7 @@ class StackLoop:
         step = self.seed_runs[0].state.step
         try:
             while self.active:
+                self._keep(step)
                 due = step % self.settings.validate_every == 0 or step in (last, self.total)
                 if due and self.seed_runs[self.active[0]].state.validated != step:
                     self._catch_up()
@@ -284,8 +285,8 @@ class StackLoop:
         return self._find(step, count)
 
     def _load_size(self, step: int, last: int) -> int:
-        every = self.settings.validate_every
-        return min(self.longest, last - step, every - step % every)
+        stops = [self.settings.validate_every, self.settings.keep_every or self.total]
+        return min(self.longest, last - step, *(every - step % every for every in stops))
 
     def _catch_up(self) -> None:
         """Write the metrics of steps that were taken but not recorded yet."""
@@ -328,6 +329,14 @@ class StackLoop:
                 self.failures[self.seed_runs[row]] = problem
                 self._retire(row)
 
+    def _keep(self, step: int) -> None:
+        """Keep the weights of the seeds for analyses, if this step is one to keep."""
+        rows = [row for row in self.active if self.seed_runs[row].keeps(step)]
+        if rows:
+            models = self.stack.layout.read(self.stack.weights)
+            with ThreadPoolExecutor(WRITERS) as writers:
+                list(writers.map(lambda row: self.seed_runs[row].keep(step, models[row]), rows))
+
     def _save(self) -> None:
         """Write a checkpoint for every seed that has none of this step, several in parallel."""
         rows = [row for row in self.active if self.seed_runs[row].saved != self.seed_runs[row].state.step]
@@ -336,12 +345,12 @@ class StackLoop:
         models, first, second = (
             self.stack.layout.read(vector) for vector in (self.stack.weights, self.step.first, self.step.second)
         )
+
+        def save(row: int) -> None:
+            self.seed_runs[row].save(models[row], self._trainer(first[row], second[row], row))
+
         with ThreadPoolExecutor(WRITERS) as writers:
-            list(
-                writers.map(
-                    lambda row: self.seed_runs[row].save(models[row], self._trainer(first[row], second[row], row)), rows
-                )
-            )
+            list(writers.map(save, rows))
 
     def _trainer(self, first: Mapping[str, Tensor], second: Mapping[str, Tensor], row: int) -> dict[str, Tensor]:
         """The optimiser's tensors in the form of a single model's checkpoint, so that a run can leave the stack."""
