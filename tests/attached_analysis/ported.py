@@ -1,4 +1,8 @@
-"""headway's addition model with the same weights as `nn.Transformer`, and as a module written by hand for a course."""
+"""headway's addition model with the same weights elsewhere.
+
+As `nn.Transformer`, as a module written by hand for a course, and its decoder-only form as a GPT-2 in TransformerLens'
+TransformerBridge.
+"""
 
 import math
 import warnings
@@ -146,3 +150,68 @@ class Course(nn.Module):
             x = layer(x, memory, mask)
         logits: Tensor = self.readout(self.decoder_norm(x))
         return logits
+
+
+def bridged(trained: Trained) -> nn.Module:
+    """A decoder-only model as a GPT-2 inside TransformerBridge; GPT-2's readout gets the bias that headway's has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it imports uses names that other packages retired
+        from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+        wrapped = gpt2_of(trained)
+        bridge: nn.Module = build_bridge_from_module(wrapped, "GPT2LMHeadModel", hf_config=wrapped.config)
+    return bridge.eval()
+
+
+def gpt2_of(trained: Trained) -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model, sizes = trained.model, trained.config.model
+    positions = positions_of(trained)
+    config = GPT2Config(
+        vocab_size=model.embedding.num_embeddings,
+        n_positions=len(positions),
+        n_embd=sizes.d_model,
+        n_layer=sizes.decoder_layers,
+        n_head=sizes.n_heads,
+        n_inner=sizes.d_ff,
+        activation_function=sizes.activation,
+        tie_word_embeddings=False,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    made = GPT2LMHeadModel(config)
+    made.lm_head = nn.Linear(*reversed(model.readout.weight.shape))
+    body = made.transformer
+    with torch.no_grad():
+        body.wte.weight.copy_(model.embedding.weight)
+        body.wpe.weight.copy_(positions)
+        for block, layer in zip(model.decoder, body.h, strict=True):
+            copy_gpt2_layer(block, layer)
+    body.ln_f.load_state_dict(model.decoder_norm.state_dict())
+    made.lm_head.load_state_dict(model.readout.state_dict())
+    return made.eval()
+
+
+def positions_of(trained: Trained) -> Tensor:
+    """What headway adds to the embeddings of a decoder-only model, `position d_model`."""
+    model = trained.model
+    examples = trained.examples("test").take(slice(0, 2))
+    inputs = model.placed(make_batch(trained.task, model, examples, trained.device).inputs)
+    assert inputs.prefix is not None
+    with torch.no_grad():
+        tokens = torch.cat([inputs.source, inputs.prefix], dim=1)
+        return (model.decoder_start(inputs)[0] - model.embedding(tokens))[0]
+
+
+def copy_gpt2_layer(block: Any, layer: Any) -> None:
+    """GPT-2's projections store weights transposed, and those of queries, keys and values side by side."""
+    own, feed = block.own, block.feed_forward
+    layer.attn.c_attn.weight.copy_(torch.cat([own.query.weight, own.key.weight, own.value.weight]).T)
+    layer.attn.c_attn.bias.copy_(torch.cat([own.query.bias, own.key.bias, own.value.bias]))
+    pairs = ((layer.attn.c_proj, own.output), (layer.mlp.c_fc, feed.expand), (layer.mlp.c_proj, feed.contract))
+    for theirs, ours in pairs:
+        theirs.weight.copy_(ours.weight.T)
+        theirs.bias.copy_(ours.bias)
+    layer.ln_1.load_state_dict(block.own_norm.state_dict())
+    layer.ln_2.load_state_dict(block.feed_forward_norm.state_dict())

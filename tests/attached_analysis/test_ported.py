@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from headway.attached_analysis.attached_runs import AttachedRuns
-from headway.attached_analysis.examples import ModelExamples, read_data
+from headway.attached_analysis.examples import IGNORED, ModelExamples, read_data
 from headway.attached_analysis.metrics import find_metric
 from headway.attached_analysis.token_scores import score_heads
 from headway.attachment.attached import attach
@@ -23,7 +23,7 @@ from headway.head_analysis.instrument import Clock
 from headway.head_analysis.joint import ablate_jointly
 from headway.results.schema import write
 from headway.training import train
-from tests.attached_analysis.ported import Course, Ported
+from tests.attached_analysis.ported import Course, Ported, bridged
 from tests.head_analysis.small import HALF_TRAINED
 from tests.tiny import config
 
@@ -35,9 +35,11 @@ REALS = 1e-5
 
 
 @cache
-def trained_model() -> Trained:
+def trained_model(shape: str = "encoder-decoder") -> Trained:
     base, tables = HALF_TRAINED["addition"]
     model = {**tables["model"], "d_head": 16}  # nn.Transformer has heads of d_model / n_heads only
+    if shape == "decoder":
+        model |= {"shape": "decoder", "encoder_layers": 0, "decoder_layers": 2}
     with TemporaryDirectory() as folder:
         train(config(base, **{**tables, "model": model}), Path(folder) / "run", device="cpu")
         return load(Path(folder) / "run", device="cpu")
@@ -48,6 +50,15 @@ def examples_of(trained: Trained) -> ModelExamples:
     batch = make_batch(trained.task, trained.model, examples, trained.device)
     assert batch.inputs.prefix is not None
     return read_data((batch.inputs.source, batch.inputs.prefix, batch.target))
+
+
+def joined_examples_of(trained: Trained) -> ModelExamples:
+    """For a decoder-only model: source and prefix are one text, and only the answer is scored."""
+    examples = trained.examples("test").take(slice(0, N))
+    batch = make_batch(trained.task, trained.model, examples, trained.device)
+    assert batch.inputs.prefix is not None
+    source = torch.full_like(batch.inputs.source, IGNORED)
+    return read_data((torch.cat([batch.inputs.source, batch.inputs.prefix], 1), torch.cat([source, batch.target], 1)))
 
 
 def assert_alike(found: Any, expected: Any, path: str = "") -> None:
@@ -77,6 +88,10 @@ def test_a_port_has_the_native_table(name: str) -> None:
         str(head) for site in native.sites for head in site.heads
     ]
     runs.answer_names = native.answer_names  # type: ignore[method-assign]
+    assert_same_table(runs, native)
+
+
+def assert_same_table(runs: AttachedRuns, native: TrainedRuns) -> None:
     found, expected = ablate(runs), ablate(native)
     assert 0.1 < expected.baseline.accuracy < 1 and len({*expected.verdicts.values()}) > 1
     assert found.verdicts == expected.verdicts
@@ -119,3 +134,23 @@ def test_the_ports_compute_what_headway_computes() -> None:
                 expected.numpy(), abs=1e-4
             )
     assert np.isfinite(expected.numpy()).all()
+
+
+def test_a_transformer_bridge_has_the_native_table() -> None:
+    """headway's decoder-only form; the bridge scores the positions of the answer, among others that do not count."""
+    trained = trained_model("decoder")
+    attached, examples = attach(bridged(trained)), joined_examples_of(trained)
+    runs = AttachedRuns(attached, examples, find_metric("accuracy"), trained.config.data.seed)
+    native = TrainedRuns(trained, trained.examples("test").take(slice(0, N)))
+    assert type(attached.model).__name__ == "TransformerBridge"
+    assert [str(head) for site in runs.sites for head in site.heads] == [
+        str(head) for site in native.sites for head in site.heads
+    ]
+    question = trained.examples("test").source.shape[1]  # its tokens come before those of the answer
+    runs.answer_names = lambda width: [  # type: ignore[method-assign]
+        *map(str, range(question)),
+        *native.answer_names(width - question),
+    ]
+    assert_same_table(runs, native)
+    silent = Clock(lambda part, done, total: None)
+    assert_alike(write(ablate_jointly(runs, SIZES, silent)), write(ablate_jointly(native, SIZES, silent)))

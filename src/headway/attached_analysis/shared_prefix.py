@@ -136,16 +136,20 @@ def _keep(found: Outputs, index: int) -> Callable[[nn.Module, Any, Any], None]:
 
 @contextmanager
 def skipping(module: nn.Module, output: Any) -> Iterator[None]:
-    """A module that returns a stored output instead of computing one."""
-    before = module.__dict__.get("forward")
-    module.forward = lambda *arguments, **named: output
+    """A module that returns a stored output instead of computing one.
+
+    Its own dictionary is changed, because a block of TransformerBridge hands attributes on to the module that it wraps.
+    """
+    own = module.__dict__
+    before = own.get("forward")
+    own["forward"] = lambda *arguments, **named: output
     try:
         yield
     finally:
         if before is None:
-            del module.forward
+            del own["forward"]
         else:
-            module.forward = before
+            own["forward"] = before
 
 
 @contextmanager
