@@ -19,6 +19,7 @@ from headway.cli.evaluate import CHOICES
 from headway.cli.head_lines import definitions_of, screen, summary
 from headway.cli.lengths import FIGURES as FIGURES_OF_LENGTHS
 from headway.cli.options import Device, Json, Quiet, Wide, progress, say, show
+from headway.cli.over_training import show_over_training
 from headway.cli.terminal import Item
 from headway.errors import InputError, suggestion
 
@@ -53,6 +54,9 @@ def heads(
     thorough: Annotated[bool, typer.Option("--thorough", help="More examples and orders in the joint parts.")] = False,
     checkpoint: Annotated[str, typer.Option(help="best (lowest validation loss), last, or a step.")] = "best",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures.")] = True,
+    over_training: Annotated[
+        bool, typer.Option("--over-training", help="Every head at each step that train --keep-every kept.")
+    ] = False,
     wide: Wide = False,
     scores: Annotated[bool, typer.Option("--scores", help="Print every score with its definition.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Analyse again, even if the same analysis exists.")] = False,
@@ -74,6 +78,10 @@ def heads(
     if split not in CHOICES:
         raise InputError(f"--split {split!r}; {suggestion(split, CHOICES)}")
     analysed, maps = analysed_and_drawn(n, examples)
+    if over_training:
+        how = {"figures": figures, "as_json": json, "quiet": quiet}
+        show_over_training(run, split=split, n=analysed, device=device, **how)
+        return
     options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
     if any(map(is_other_model, run)):
         amount = Amount(split=split, n=analysed, maps=maps, thorough=thorough, device=device)
@@ -194,7 +202,7 @@ def _warn_of_replacing(trained: "Trained") -> None:
 def _remove_figures(folder: Path) -> None:
     """Remove the figures of another analysis."""
     for drawn in folder.glob("*"):
-        if not drawn.name.startswith(FIGURES_OF_LENGTHS):
+        if not drawn.name.startswith((*FIGURES_OF_LENGTHS, "over-training")):
             drawn.unlink()
 
 

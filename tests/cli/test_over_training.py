@@ -1,0 +1,56 @@
+"""headway heads --over-training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from headway.cli.main import app
+from headway.narration.over_training import over_training, rows
+from headway.reports.over_training_figure import over_training as draw
+from headway.training import train
+from tests.results.over_training import made_up
+from tests.tiny import ADDITION, config
+
+
+def test_the_command_measures_stores_and_draws_every_kept_step(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    tables: dict[str, dict[str, Any]] = {
+        "task": {"digits": 2, "leading_zeros": False},
+        "data": {"train": 60, "test": 30},
+    }
+    train(config(ADDITION, 0, train={"keep_every": 8, "steps": 16}, **tables), run, device="cpu")
+    found = CliRunner().invoke(app, ["heads", str(run), "--over-training", "--device", "cpu", "--json", "--quiet"])
+    assert found.exit_code == 0, found.output
+    printed = json.loads(found.stdout)
+    stored = json.loads((run / "analysis" / "over_training.json").read_text())
+    assert [one["step"] for one in printed["steps"]] == [0, 8, 16]
+    assert {key: value for key, value in stored.items() if key != "made_from"} == printed
+    assert (run / "report" / "figures" / "over-training.png").exists()
+
+
+def test_sentences_and_rows_tell_the_steps() -> None:
+    found = made_up(accuracies=[0.0, 0.2, 0.9, 1.0], drops=[0, 5, 40, 80], steps=[0, 100, 200, 300])
+    told = " ".join(map(str, over_training(found)))
+    assert "The accuracy stays above 50 % from step 200." in told
+    assert "Its drop in accuracy stays above half of its final value from step 300." in told
+    assert "Its share of the logit difference stays above half of its final value from step 300." in told
+    assert [line.split()[0] for line in rows(found)] == ["step", "0", "100", "200", "300"]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_figure_has_a_row_for_each_head_and_a_column_for_each_step(narrow: bool) -> None:
+    found = made_up(accuracies=[0.0, 0.2, 0.9, 1.0], drops=[0, 5, 40, 80], steps=[0, 100, 200, 300])
+    above, below = draw(found, narrow=narrow).axes[:2]
+    assert np.ravel(below.collections[0].get_array()).tolist() == [0.5] * 4 + [0, 5, 40, 80]
+    assert [text.get_text() for text in below.get_yticklabels()] == list(found.heads)
+    assert np.asarray(above.get_lines()[0].get_ydata()).tolist() == found.accuracies()
+
+
+def test_several_runs_are_refused() -> None:
+    found = CliRunner().invoke(app, ["heads", "a", "b", "--over-training"])
+    assert found.exit_code != 0
+    assert "--over-training takes one run; 2 given" in str(found.exception) + found.output
