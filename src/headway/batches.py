@@ -10,7 +10,8 @@ from torch import Tensor
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.model.transformer import Inputs, Transformer
-from headway.tasks.base import Examples, Task
+from headway.tasks.base import Task
+from headway.tasks.examples import Examples
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from headway.config import Choice, ModelConfig
-from headway.model import attention
+from headway.model import dot_products
 from headway.model.encodings import ENCODINGS
 from headway.model.transformer import Inputs, Transformer
 
@@ -96,7 +96,7 @@ def forbidden_shapes(encoding: str, length: int, record: dict[str, torch.Tensor]
 
 @pytest.mark.parametrize("encoding", ENCODINGS.names())
 def test_no_length_by_length_tensor_is_ever_held(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", 40_000)
+    monkeypatch.setitem(dot_products.CHUNK_ELEMENTS, "cpu", 40_000)
     assert forbidden_shapes(encoding, 307) == []
     # The detector does see one when the weights are asked for.
     assert forbidden_shapes(encoding, 307, {}) != []

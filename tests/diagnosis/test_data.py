@@ -10,7 +10,7 @@ from headway.diagnosis.examine import examine
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.subject import Subject, subject_of
 from headway.tasks import Examples
-from headway.tasks.base import Vocabulary
+from headway.tasks.examples import Vocabulary
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, untrained
 
 

@@ -17,7 +17,7 @@ from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
 from headway.statistics import paired_interval, wilson_interval
 from headway.tasks import Examples
-from headway.tasks.base import Contrast
+from headway.tasks.examples import Contrast
 from tests.head_analysis.small import ADDITION, SORTEDNESS, TEXT, half_trained, untrained
 
 

@@ -22,7 +22,7 @@ from headway.head_analysis import head_runs, variants
 from headway.head_analysis.ablation import ablate
 from headway.head_analysis.head_runs import KINDS, TrainedRuns, make_replacements
 from headway.head_analysis.variants import heads_of, pick_patch_sources, run_variants
-from headway.model import attention
+from headway.model import dot_products
 from headway.model.transformer import Transformer
 from headway.randomness import generator
 from headway.tasks import Examples, make_task
@@ -212,7 +212,7 @@ def test_outcomes_do_not_depend_on_how_many_branches_are_computed_together(name:
     outcomes = []
     for together, rows in ((1, 1), (7, 1), (7, 7)):
         monkeypatch.setattr(variants, "branches_at_once", lambda batch, count=together: count)
-        monkeypatch.setattr(attention, "rows_side_by_side", side_by_side(rows))
+        monkeypatch.setattr(dot_products, "rows_side_by_side", side_by_side(rows))
         outcomes.append(run_variants(trained, examples, plan, replacements, keep_predicted=True, keep_margin=True))
     one = outcomes[0]
     for other in outcomes[1:]:

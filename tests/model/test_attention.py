@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from headway.config import ModelConfig
-from headway.model import attention
-from headway.model.attention import (
-    MultiHeadAttention,
-    Place,
-    Visibility,
+from headway.model import dot_products
+from headway.model.attention import MultiHeadAttention, Place, Visibility
+from headway.model.dot_products import (
     attend,
     attend_fast,
     attend_in_chunks,
@@ -166,7 +164,7 @@ def test_pieces_of_the_queries_give_the_whole(monkeypatch: pytest.MonkeyPatch) -
         return bias[:, :, rows.start : rows.stop].to(dtype)
 
     whole = attend_in_chunks(query, key, value, mask_of, bias_of)
-    monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", 2 * 3 * 11 * 2)  # two queries at a time
+    monkeypatch.setitem(dot_products.CHUNK_ELEMENTS, "cpu", 2 * 3 * 11 * 2)  # two queries at a time
     pieces = attend_in_chunks(query, key, value, mask_of, bias_of)
     torch.testing.assert_close(pieces, whole, rtol=1e-12, atol=1e-12)
 

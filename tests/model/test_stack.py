@@ -8,7 +8,7 @@ from torch import nn
 
 from headway.config import Choice
 from headway.errors import InputError
-from headway.model.attention import _attend_unrolled, attend
+from headway.model.dot_products import _attend_unrolled, attend
 from headway.model.encodings import ENCODINGS
 from headway.model.poolings import POOLINGS
 from headway.model.stack import ALIGNED, SMALL_TABLE, StackedEmbedding, stack_models

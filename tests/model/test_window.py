@@ -10,7 +10,7 @@ from torch import Tensor
 from headway.batches import collate, make_model
 from headway.config import Choice, ModelConfig, build
 from headway.errors import InputError
-from headway.model import attention
+from headway.model import dot_products
 from headway.model.attention import Place
 from headway.model.encodings import ENCODINGS, Sizes, make_encoding
 from headway.model.transformer import Inputs, Transformer
@@ -30,7 +30,7 @@ def encoded(model: Transformer, source: Tensor) -> Tensor:
 def test_a_token_reaches_as_far_as_the_windows_of_all_layers(
     encoding: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(attention.CHUNK_ELEMENTS, "cpu", chunk)  # the small one: five queries at a time
+    monkeypatch.setitem(dot_products.CHUNK_ELEMENTS, "cpu", chunk)  # the small one: five queries at a time
     model = tiny("encoder", encoding, encoder_layers=2, window=2)
     source = torch.randint(0, 9, (2, 12))
     changed = source.clone()

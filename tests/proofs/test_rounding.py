@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headway.model.attention import attend, attend_fast
+from headway.model.dot_products import attend, attend_fast
 from headway.proofs import rounding
 from headway.proofs.rounding import Bounded, exact
 

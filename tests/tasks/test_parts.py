@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import headway.tasks.base
+import headway.tasks.examples
 from headway.tasks.addition import Addition, AdditionOptions
 from headway.tasks.addition_text import CHARACTERS, AdditionText, AdditionTextOptions
 
@@ -240,6 +240,6 @@ def test_a_plus_that_the_answer_holds_is_no_operator():
 
 
 def test_examples_in_docstrings_are_right():
-    found = doctest.testmod(headway.tasks.base)
+    found = doctest.testmod(headway.tasks.examples)
     assert found.attempted > 0
     assert found.failed == 0

@@ -18,7 +18,7 @@ from headway.batches import make_batch, make_model
 from headway.config import RunConfig
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import load
-from headway.model import attention
+from headway.model import dot_products
 from headway.model.stack import stack_models
 from headway.runs import Checkpoint, RunDirectory
 from headway.tasks import make_task
@@ -417,7 +417,7 @@ def test_a_seed_that_is_not_finite_keeps_it_from_seeds_beside_it(monkeypatch: py
     task = make_task(configs[0].task)
     examples = make_splits(task, configs[0].data)["validation"].take(slice(0, 5))
     together = stack_models([make_model(task, one.model) for one in configs], CPU)
-    monkeypatch.setattr(attention, "rows_side_by_side", lambda query, key, mask: 3 if len(query) == 15 else 1)
+    monkeypatch.setattr(dot_products, "rows_side_by_side", lambda query, key, mask: 3 if len(query) == 15 else 1)
     before, _ = validate_stack(together, task, examples)
     together.layout.blocks(together.weights)["encoder.0.own.value.weight"][1, 0, 0] = math.nan
     after, _ = validate_stack(together, task, examples)
@@ -659,7 +659,7 @@ import sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from headway.model.attention import let_compiler_keep_walls
+from headway.model.dot_products import let_compiler_keep_walls
 from headway.training import train_stack
 from headway.training.step import StackStep
 from tests.training.test_stack import RECIPES, SEEDS, places

@@ -15,7 +15,7 @@ from headway.length_analysis.sets import plan_lengths
 from headway.results.lengths import GIVEN, Checkpoint, LengthRow, Lengths, TrainingRange
 from headway.tasks import Examples, Task
 from headway.tasks.addition import Addition
-from headway.tasks.base import LengthPlan
+from headway.tasks.examples import LengthPlan
 
 FILES = "files"
 """The set of the test files."""

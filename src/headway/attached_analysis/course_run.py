@@ -27,7 +27,7 @@ from headway.model.transformer import Inputs, Memory, Transformer
 from headway.runs import RunDirectory
 from headway.tasks import Examples, Task
 from headway.tasks.addition import Addition, AdditionOptions
-from headway.tasks.base import Answer
+from headway.tasks.examples import Answer
 from headway.tasks.files import FILE_NAMES, files_of_lengths, read_list
 from headway.tasks.sortedness import Sortedness, SortednessOptions
 from headway.tasks.splits import Split

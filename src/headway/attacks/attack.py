@@ -16,7 +16,7 @@ from headway.evaluation import Trained, load
 from headway.length_analysis.sets import plan_lengths
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 from headway.results.lengths import Lengths
-from headway.tasks.base import LengthPlan
+from headway.tasks.examples import LengthPlan
 from headway.tasks.links import explorer_link
 
 SECONDS = 120.0

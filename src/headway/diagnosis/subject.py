@@ -35,7 +35,7 @@ from headway.results.lengths import Lengths
 from headway.runs import DamagedCheckpoint, RunDirectory
 from headway.runs.records import Provenance
 from headway.tasks import Examples, Task
-from headway.tasks.base import Vocabulary
+from headway.tasks.examples import Vocabulary
 from headway.tasks.splits import Split
 from headway.training.data import TrainingData
 from headway.training.loop import noise_keys

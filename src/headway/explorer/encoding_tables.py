@@ -23,8 +23,8 @@ from headway.explorer.packing import Pack
 from headway.model.encodings.base import Encoding
 from headway.model.transformer import Inputs, Transformer
 from headway.tasks import Task
-from headway.tasks.base import PositionKind
 from headway.tasks.descriptions import PositionRule
+from headway.tasks.examples import PositionKind
 
 MOST_CELLS = 1 << 20
 """Largest number of cells in one table: 2 MB in half precision."""

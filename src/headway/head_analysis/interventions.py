@@ -26,7 +26,7 @@ from headway.results import patching as results
 from headway.results.patching import ControlRow, Controls, Difference, Patched, Patching, Rate, Strongest
 from headway.results.schema import Interval
 from headway.statistics import paired_interval, wilson_interval
-from headway.tasks.base import Contrast, Control, Examples
+from headway.tasks.examples import Contrast, Control, Examples
 
 Groups = dict[str, list[Head]]
 Pairs = Bool[np.ndarray, " pair"]

@@ -27,7 +27,7 @@ from headway.results.lengths import (
 from headway.results.mechanism import Mechanism
 from headway.statistics import wilson_interval
 from headway.tasks import Examples
-from headway.tasks.base import LengthPlan
+from headway.tasks.examples import LengthPlan
 
 EXAMPLES = 2_000
 """Examples of each set at each length."""

@@ -16,7 +16,7 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.randomness import generator
 from headway.tasks import Examples, Task
-from headway.tasks.base import LengthPlan
+from headway.tasks.examples import LengthPlan
 from headway.tasks.splits import LARGEST_DRAW, SPLITS, fingerprint, problem_keys, split_of
 
 LONGEST = 65_536

@@ -2,7 +2,8 @@
 
 from headway.config import Choice, options_of
 from headway.registry import Registry
-from headway.tasks.base import Contrast, Examples, SimpleRule, Task, Vocabulary
+from headway.tasks.base import Task
+from headway.tasks.examples import Contrast, Examples, SimpleRule, Vocabulary
 
 TASKS: Registry[Task] = Registry(
     "task",

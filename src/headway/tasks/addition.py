@@ -18,19 +18,7 @@ from headway.config import setting
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, sources_of
-from headway.tasks.base import (
-    Answer,
-    Contrast,
-    Examples,
-    Keys,
-    Part,
-    PositionKind,
-    Prefix,
-    Rows,
-    SimpleRule,
-    Task,
-    Vocabulary,
-)
+from headway.tasks.base import Task
 from headway.tasks.columns import (
     ChainSampler,
     add,
@@ -42,6 +30,18 @@ from headway.tasks.columns import (
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.descriptions import PageDescription, whole_numbers
+from headway.tasks.examples import (
+    Answer,
+    Contrast,
+    Examples,
+    Keys,
+    Part,
+    PositionKind,
+    Prefix,
+    Rows,
+    SimpleRule,
+    Vocabulary,
+)
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.sum_families import SumFamilies
 from headway.tasks.sum_rules import other_operands, sum_rules

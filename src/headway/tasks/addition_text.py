@@ -21,21 +21,7 @@ from headway.config import setting
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, sources_of
-from headway.tasks.base import (
-    Answer,
-    Contrast,
-    Examples,
-    Keys,
-    LengthPlan,
-    Part,
-    PositionKind,
-    Prefix,
-    Rows,
-    SimpleRule,
-    Task,
-    Vocabulary,
-    check_set,
-)
+from headway.tasks.base import Task
 from headway.tasks.columns import (
     Digits,
     add,
@@ -50,6 +36,20 @@ from headway.tasks.columns import (
 )
 from headway.tasks.contrasts import SumPairs, sum_contrasts
 from headway.tasks.descriptions import PageDescription, PositionRule
+from headway.tasks.examples import (
+    Answer,
+    Contrast,
+    Examples,
+    Keys,
+    LengthPlan,
+    Part,
+    PositionKind,
+    Prefix,
+    Rows,
+    SimpleRule,
+    Vocabulary,
+    check_set,
+)
 from headway.tasks.parts import SUM_PARTS, sum_parts
 from headway.tasks.ripples import FAMILIES
 from headway.tasks.sum_families import SumFamilies

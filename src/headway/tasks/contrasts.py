@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Int
 
-from headway.tasks.base import Contrast, Control, Examples
 from headway.tasks.columns import carry_into
+from headway.tasks.examples import Contrast, Control, Examples
 
 Numbers = Int[np.ndarray, "operand=2 batch column"]
 """Both operands of each row, least significant digit first."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows
+from headway.tasks.examples import Contrast, Examples, Part, Prefix, Rows
 from headway.tasks.sequences import Family, SequenceTask, two_values, uniform
 
 

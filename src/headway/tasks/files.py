@@ -10,7 +10,8 @@ from headway.bounded_files import parse_json, read_bytes
 from headway.config import DataConfig
 from headway.errors import InputError
 from headway.storage import replace_file
-from headway.tasks.base import Examples, Task, pad_to_widest
+from headway.tasks.base import Task
+from headway.tasks.examples import Examples, pad_to_widest
 from headway.tasks.splits import SPLITS, Split, fixed_split, overlaps
 
 FILE_NAMES: dict[Split, str] = {"train": "train.json", "validation": "val.json", "test": "test.json"}

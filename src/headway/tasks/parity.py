@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from headway.config import setting
-from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, SimpleRule, seen_by_all
+from headway.tasks.examples import Contrast, Examples, Part, Prefix, Rows, SimpleRule, seen_by_all
 from headway.tasks.sequences import Family, SequenceTask, uniform
 
 

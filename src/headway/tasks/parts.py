@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Int
 
-from headway.tasks.base import Part, Prefix, Rows, Task, Vocabulary, joined, seen_by_all
+from headway.tasks.base import Task
 from headway.tasks.columns import digit_columns, lowest_origins, operands
+from headway.tasks.examples import Part, Prefix, Rows, Vocabulary, joined, seen_by_all
 
 SUM_PARTS: Mapping[str, str] = {
     "diagonal": "the digits of the query's own column; a token of the answer so far stands for the digit to be written "

@@ -13,7 +13,9 @@ from headway.config import setting
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.tasks.attack_families import AttackFamily, Families, ListedFamily, holds_values, sets_of_lengths
-from headway.tasks.base import (
+from headway.tasks.base import Task
+from headway.tasks.descriptions import PageDescription, whole_numbers
+from headway.tasks.examples import (
     Answer,
     Examples,
     Keys,
@@ -21,12 +23,10 @@ from headway.tasks.base import (
     Part,
     Prefix,
     Rows,
-    Task,
     Vocabulary,
     check_set,
     seen_by_all,
 )
-from headway.tasks.descriptions import PageDescription, whole_numbers
 
 Family = Callable[[np.random.Generator, int, int, int], Rows]
 """Draws `n` sequences of one length over a number of values: (random, n, length, values)."""

@@ -15,7 +15,9 @@ from headway.config import setting
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.tasks.attack_families import Families, holds_values, sources_of
-from headway.tasks.base import (
+from headway.tasks.base import Task
+from headway.tasks.descriptions import PageDescription, whole_numbers
+from headway.tasks.examples import (
     Answer,
     Contrast,
     Examples,
@@ -25,12 +27,10 @@ from headway.tasks.base import (
     Prefix,
     Rows,
     SimpleRule,
-    Task,
     Vocabulary,
     check_set,
     seen_by_all,
 )
-from headway.tasks.descriptions import PageDescription, whole_numbers
 from headway.tasks.order_families import order_families
 
 MOST_TRAINED_LENGTHS = 16
@@ -199,6 +199,8 @@ class Sortedness(Task):
 
     def for_lengths(self, name: str, length: int) -> "Sortedness":
         """Natural sequences with random swaps or one adjacent inversion, matched sequences, or constant runs."""
+        from headway.tasks.sortedness_sets import MatchedSortedness, SortednessOfRuns  # they derive from this class
+
         check_set(self.name, name, self.length_plan())
         natural = replace(self.options, spread="whole")
         if name == "matched":
@@ -208,12 +210,19 @@ class Sortedness(Task):
         return Sortedness(replace(natural, negatives=name)).at_length(length)
 
     def set_size(self, name: str, length: int) -> int | None:
-        made = self.for_lengths(name, length)
-        return made.size() if isinstance(made, SortednessOfRuns) else None
+        return self.for_lengths(name, length).size()
 
     def list_set(self, name: str, length: int) -> Iterator[Examples]:
         made = self.for_lengths(name, length)
-        return made.members() if isinstance(made, SortednessOfRuns) else super().list_set(name, length)
+        return super().list_set(name, length) if made.size() is None else made.members()
+
+    def size(self) -> int | None:
+        """The number of different examples, where `members` lists them; otherwise None."""
+        return None
+
+    def members(self) -> Iterator[Examples]:
+        """Every example, in chunks."""
+        return super().list_set(self.name, self.options.max_length)
 
     def attack_families(self, length: int | None) -> Families:
         at = self.at_length(length or self.options.max_length)
@@ -287,114 +296,6 @@ class Sortedness(Task):
         for value in source:
             if not 0 <= value < self.options.values:
                 raise InputError(f"sequence holds {value}; values lie in 0..{self.options.values - 1}")
-
-
-class MatchedSortedness(Sortedness):
-    """One adjacent inversion at any length, whose neighbourhood is distributed as at the training lengths.
-
-    A sequence of a training length is drawn with its inverted pair, and elements outside the pair are repeated where
-    they stand until the sequence is long enough. A sorted sequence is made the same way, without the swap.
-
-        2 7 31 90, inverted 2 31 7 90, at length 9:  2 2 2 31 7 90 90 90 90
-
-    So the gap of the inverted pair, and the steps right before and right after it (ties among them), follow the
-    training lengths exactly, and so do all rises. The share of ties elsewhere cannot follow: values 0 to 99 allow at
-    most 99 rises, and only about 10 of the size in training. At a training length nothing is repeated: the set is that
-    of natural adjacent inversions.
-    """
-
-    def __init__(self, options: SortednessOptions, length: int):
-        super().__init__(replace(options, negatives="adjacent"))
-        self.at_length(length)  # refuses what has no unsorted sequence
-        self.length = length
-
-    def draw(self, random: np.random.Generator, n: int) -> Examples:
-        shortest, longest = self.options.min_length, self.options.max_length
-        own = np.full(n, self.length)
-        lengths = own if self.length <= longest else random.integers(shortest, longest + 1, size=n)
-        ordered, inverted = self._inverted_pairs(random, lengths)
-        places = np.repeat(np.tile(np.arange(ordered.shape[1]), n), self._copies(random, inverted, lengths).ravel())
-        wanted = np.arange(n) % 2
-        random.shuffle(wanted)
-        short = np.where(wanted[:, None] == 1, ordered, inverted)
-        source = np.take_along_axis(short, places.reshape(n, self.length), axis=1)
-        return Examples(source, self.answer(source))
-
-    def _copies(self, random: np.random.Generator, inverted: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """How often each element is repeated in the long row: the inverted pair once, others at random, padding
-        never.
-        """
-        inside = np.arange(inverted.shape[1]) < lengths[:, None]
-        left = np.argmax(np.diff(inverted, axis=1) < 0, axis=1)[:, None]
-        column = np.arange(inverted.shape[1])
-        free = inside & (column != left) & (column != left + 1)
-        free = np.where(free.any(1, keepdims=True), free, inside)  # a row of two elements is its pair
-        return inside + random.multinomial(self.length - lengths, free / free.sum(1, keepdims=True))
-
-    def widths(self) -> tuple[int, ...]:
-        return (self.length,)
-
-
-class SortednessOfRuns(Sortedness):
-    """Sequences whose middle is between two constant runs; random sequences hardly contain such neighbourhoods.
-
-        plateaus   x x x y z z z      x <= y <= z: all of them are sorted
-        descents   l l l y z r r r    y > z, l and r any values: none of them is sorted
-
-    With values 0 to 99 there are 171,700 plateaus and 49,500,000 descents at every length. The runs left and right are
-    of equal length, the right one longer by one where that cannot be.
-    """
-
-    def __init__(self, options: SortednessOptions, family: str, length: int):
-        super().__init__(replace(options, min_length=length, max_length=length))
-        self.at_length(length)  # refuses what has no unsorted sequence
-        self.family, self.label, self.length = family, RUNS[family], length
-        middle = 1 if family == "plateaus" else 2
-        left = max(0, (length - middle) // 2)
-        kinds = np.repeat(np.arange(middle + 2), [left, *[1] * middle, max(0, length - middle - left)])
-        self.kind_of_place = kinds[:length]
-
-    def groups(self) -> tuple[int, ...]:
-        return (self.label,)
-
-    def draw(self, random: np.random.Generator, n: int) -> Examples:
-        """Every member is equally likely."""
-        values = self.options.values
-        if self.family == "descents":
-            outer, one = random.integers(0, values, size=(n, 2)), random.integers(0, values, size=n)
-            other = (one + random.integers(1, values, size=n)) % values
-            return self._between(outer, np.stack([np.maximum(one, other), np.minimum(one, other)], axis=1))
-        # Three different numbers below values + 2, in order, less 0, 1 and 2: every x <= y <= z once.
-        chosen = np.sort(random.integers(0, values + 2, size=(n, 3)), axis=1)
-        while len(redo := np.flatnonzero((np.diff(chosen, axis=1) == 0).any(1))):
-            chosen[redo] = np.sort(random.integers(0, values + 2, size=(len(redo), 3)), axis=1)
-        return self._examples(chosen - np.arange(3))
-
-    def size(self) -> int | None:
-        """The number of different members; None at lengths where two members would be the same sequence."""
-        v = self.options.values
-        if self.family == "plateaus":
-            return v * (v + 1) * (v + 2) // 6 if self.length >= 3 else None
-        return v * v * v * (v - 1) // 2 if self.length >= 4 else None
-
-    def members(self) -> Iterator[Examples]:
-        """All members, in chunks with the same x or the same y."""
-        v = self.options.values
-        for value in range(v):
-            if self.family == "plateaus":
-                y, z = np.triu_indices(v - value)
-                yield self._examples(value + np.stack([np.zeros_like(y), y, z], axis=1))
-            elif value:
-                lower, left, right = (grid.ravel() for grid in np.indices((value, v, v)))
-                inner = np.stack([np.full_like(lower, value), lower], axis=1)
-                yield self._between(np.stack([left, right], axis=1), inner)
-
-    def _between(self, outer: np.ndarray, inner: np.ndarray) -> Examples:
-        return self._examples(np.concatenate([outer[:, :1], inner, outer[:, 1:]], axis=1))
-
-    def _examples(self, values: np.ndarray) -> Examples:
-        source = values[:, self.kind_of_place]
-        return Examples(source, self.answer(source))
 
 
 def _swap(source: np.ndarray, rows: np.ndarray, i: np.ndarray, j: np.ndarray) -> None:

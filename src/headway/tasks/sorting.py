@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from headway.tasks.base import Contrast, Examples, Part, Prefix, Rows, SimpleRule
+from headway.tasks.examples import Contrast, Examples, Part, Prefix, Rows, SimpleRule
 from headway.tasks.sequences import Family, SequenceTask, two_values, uniform
 
 

@@ -14,7 +14,8 @@ from jaxtyping import Int, UInt64
 
 from headway.errors import InputError
 from headway.randomness import derive, generator
-from headway.tasks.base import Examples, Keys, Rows, Task
+from headway.tasks.base import Task
+from headway.tasks.examples import Examples, Keys, Rows
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")

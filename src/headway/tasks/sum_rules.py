@@ -3,8 +3,9 @@
 import numpy as np
 from jaxtyping import Int
 
-from headway.tasks.base import Rows, SimpleRule, Task
+from headway.tasks.base import Task
 from headway.tasks.columns import digit_columns, operands
+from headway.tasks.examples import Rows, SimpleRule
 
 
 def sum_rules(task: Task, base: int, *, falling: bool, operands_falling: bool) -> tuple[SimpleRule, ...]:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from headway.tasks.attack_families import ListedFamily
-from headway.tasks.base import Examples, Task
+from headway.tasks.base import Task
+from headway.tasks.examples import Examples
 from headway.tasks.splits import SPLITS, fixed_split, fresh_batch, overlaps, problem_keys, split_of
 from headway.testing.material import (
     all_right,

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from headway.errors import InputError
 from headway.json_values import JsonObject
-from headway.tasks.base import Examples, Task
+from headway.tasks.base import Task
+from headway.tasks.examples import Examples
 
 Check = Callable[[Task], None]
 TASK_CHECKS: list[Check] = []

@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from headway.tasks.base import PositionKind, Task
+from headway.tasks.base import Task
+from headway.tasks.examples import PositionKind
 from headway.testing.material import (
     as_tensors,
     cut,

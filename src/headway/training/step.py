@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headway.batches import Batch, collate
 from headway.config import RunConfig, TrainConfig
-from headway.model.attention import let_compiler_keep_walls
+from headway.model.dot_products import let_compiler_keep_walls
 from headway.model.stack import Stack
 from headway.model.transformer import Inputs
 from headway.tasks import Task
