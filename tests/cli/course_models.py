@@ -169,7 +169,7 @@ SHORT = CLASSIFIER.replace("max_len=64", "max_len=12")
 
 def orders(rng: random.Random, n: int, lengths: range, values: int = 20) -> list[dict[str, Any]]:
     """Half sorted, half with two random elements exchanged; no value is 0, which pads."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     while len(rows) < n:
         sequence = sorted(rng.randrange(1, values) for _ in range(rng.choice(lengths)))
         if len(rows) % 2:

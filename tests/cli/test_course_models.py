@@ -204,3 +204,67 @@ def test_a_model_that_returns_a_tuple_is_read(capsys: pytest.CaptureFixture[str]
     found = document(f"lengths {CLASSIFIER.replace(':build', ':returns_a_tuple')} --n 20 --whole 0 --at 9", capsys)
     plain = document(f"lengths {CLASSIFIER} --n 20 --whole 0 --at 9", capsys)
     assert [row["wrong"] for row in found["lengths"]] == [row["wrong"] for row in plain["lengths"]]
+
+
+@pytest.fixture(scope="module")
+def analysed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("analysed") / "adder"
+    given = [f"adder.py:build --weights {folder}/adder.safetensors --data {folder}/sums --quiet --device cpu"]
+    arguments = [str(folder / word) if word.startswith("adder.py") else word for word in given[0].split()]
+    assert run(["heads", *arguments, "--out", str(out), "--json"]) == 0
+    return out
+
+
+def test_a_directory_of_an_analysed_model_has_answers_without_each_head(analysed: Path) -> None:
+    record = json.loads((analysed / "model.json").read_text())
+    heads = json.loads((analysed / "analysis" / "heads.json").read_text())
+    assert record["sites"] == ["enc0.self", "dec0.self", "dec1.cross"] and record["split"] == "test"
+    rows = json.loads(Path("sums/test.json").read_text())[: len(record["examples"])]
+    assert len(rows) == len(heads["capture"]["examples"]) == 3
+    model = built(course_models.ADDER)
+    model.load_state_dict(load_file("adder.safetensors"))
+    source, target = (torch.tensor([row[key] for row in rows]) for key in ("input", "target"))
+    shifted = torch.cat([torch.full((3, 1), 11), target[:, :3]], dim=1)
+    for example, answer in zip(record["examples"], model(source, shifted).argmax(-1).tolist(), strict=True):
+        assert example["answer"] == [str(token) for token in answer]
+    with torch.no_grad():
+        model.decoder.cross_attn.W_o.weight[:, 8:] = 0
+    for example, answer in zip(record["examples"], model(source, shifted).argmax(-1).tolist(), strict=True):
+        assert example["without"]["dec1.cross.h1"] == [str(token) for token in answer]
+
+
+def test_the_report_and_the_explorer_open_an_analysed_model(
+    analysed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document_of(["report", str(analysed)], capsys)
+    assert found["problems"] == [] and found["sections"][0] == "heads" and "doctor" in found["sections"]
+    page = Path(found["page"]).read_text()
+    assert "is a model of another program" in page and "Shapley" in page and "enc0.self.h1" in page
+    made = document_of(["explore", str(analysed), "--out", str(tmp_path / "page.html")], capsys)
+    text = (tmp_path / "page.html").read_text()
+    assert made["page"] == str(tmp_path / "page.html") and "it cannot run in this page" in text
+    assert "report/index.html" in text and "default-src" in text
+
+
+def document_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    assert run([*arguments, "--json", "--quiet"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_lengths_of_the_same_model_join_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*f"heads {CLASSIFIER} --quiet --json --out {tmp_path}/made".split()]) == 0
+    assert run([*f"lengths {CLASSIFIER} --n 20 --whole 0 --at 9 --quiet --json --out {tmp_path}/made".split()]) == 0
+    capsys.readouterr()
+    assert "lengths" in document_of(["report", f"{tmp_path}/made"], capsys)["sections"]
+    other = f"lengths {CLASSIFIER.replace(':build', ':constant')} --out {tmp_path}/made"
+    assert "holds the analysis of classifier.py:build" in refused(other, capsys)
+
+
+def test_directories_that_do_not_fit_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for arguments, message in (
+        (f"heads {CLASSIFIER} --out {tmp_path}", "holds other files; an empty or new directory needed"),
+        (f"heads {CLASSIFIER} --out {tmp_path}/notes.txt", "is a file; a directory needed"),
+        (f"heads some-run --out {tmp_path}/new", "--out is for another model"),
+    ):
+        assert message in refused(arguments, capsys), arguments

@@ -37,11 +37,12 @@ ARGUMENTS = {
     "data": ["sortedness", "--set", "data.train=20", "--set", "data.validation=20", "--set", "data.test=20"],
     "prune": ["run", "--keep", "enc0.self.h0"],
     "convert": ["weights.pth"],
+    "heads": ["model.py:build", "--weights", "weights.safetensors", "--data", "data"],
     "study": ["sortedness", "--preset", "quick"],
     "sweep": ["tiny.toml"],
     "train": ["tiny.toml"],
 }
-ONLY_NEW = ("convert", "data", "prune", "study", "sweep", "train")
+ONLY_NEW = ("convert", "data", "heads", "prune", "study", "sweep", "train")
 """Commands whose output is a new directory or file of its own: refused without a way to force it."""
 
 

@@ -120,7 +120,7 @@ def heads_of_model(
     runs = AttachedRuns(attached, examples, chosen, seed)
     chosen_kinds = _kinds(chosen, kinds, source)
     sizes = _sizes(attached, runs, thorough=thorough)
-    clock, names = Clock(progress), _names_of(tokenizer)
+    clock, names = Clock(progress), names_of(tokenizer)
     with clock("capture"):
         captured = capture(attached, examples, maps, names)
     with clock("scores"):
@@ -177,7 +177,7 @@ def _sizes(attached: Attached, runs: AttachedRuns, *, thorough: bool) -> dict[st
     return {**sizes, "decoded": min(CHECKED, len(runs)), "interventions": 0}
 
 
-def _names_of(tokenizer: Any) -> Names:
+def names_of(tokenizer: Any) -> Names:
     convert = getattr(tokenizer, "convert_ids_to_tokens", None)
     return (
         (lambda ids: [str(one) for one in convert(list(ids))])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -69,8 +70,17 @@ def measure_course(
         threshold=THRESHOLD,
         confidence=CONFIDENCE,
         unreadable=unreadable,
-        **summarised(rows),
+        **_summarised(rows),
     )
+
+
+def _summarised(rows: list[LengthRow]) -> dict[str, Any]:
+    """The lengths held; the smallest is over headway's sets, because files may have few examples of a length."""
+    found = summarised(rows)
+    for mapping, smallest in (("held", "length_held"), ("certified", "certified_length")):
+        own = {name: length for name, length in found[mapping].items() if name != FILES}
+        found[smallest] = min((own or found[mapping]).values())
+    return found
 
 
 def _plan(run: CourseRun, at: Sequence[int] | None) -> LengthPlan:

@@ -1,6 +1,6 @@
 """What a head of a foreign model looks at, from token ids alone, and its attention on a few examples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Int
@@ -78,13 +78,22 @@ def visible(site: AttachedSite, queries: Tensor, keys: Tensor, weights: Tensor) 
 @torch.no_grad()
 def capture(attached: Attached, examples: ModelExamples, maps: int, names: Names) -> Capture:
     """Every head's weights on the first examples; longer ones are left out."""
-    found = []
+    found = [
+        _captured(attached, one, source, prefix, names)
+        for one, source, prefix in shown(attached, examples, maps, names)
+    ]
+    return Capture(decimals=DECIMALS, class_names=None, examples=tuple(found), mean=None)
+
+
+def shown(
+    attached: Attached, examples: ModelExamples, maps: int, names: Names
+) -> Iterator[tuple[ModelExamples, list[str], list[str]]]:
+    """The first examples that are not too long, each with the tokens that encoder and decoder read."""
     for row in range(min(maps, len(examples))):
         one = examples.take(slice(row, row + 1)).to(attached.device)
         source, prefix = _tokens(attached, one, names)
         if max(len(source), len(prefix)) <= LONGEST_SHOWN:
-            found.append(_captured(attached, one, source, prefix, names))
-    return Capture(decimals=DECIMALS, class_names=None, examples=tuple(found), mean=None)
+            yield one, source, prefix
 
 
 def _captured(

@@ -1,5 +1,6 @@
 """Commands on a model of another program: FILE.py:FUNCTION, package.module:FUNCTION or hf:PATH."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from headway.attached_analysis.course_run import CourseRun
     from headway.attached_analysis.examples import ModelExamples
     from headway.attachment.attached import Attached
+    from headway.results.analysed_model import AnalysedModel
     from headway.results.doctor import Diagnosis
     from headway.results.heads import HeadAnalysis
 
@@ -141,10 +143,16 @@ def open_course(names: list[str], options: ModelOptions, *, n: int, device: str)
     return open_course_run(load_user_model(name, options.weights), options.data, pick_device(device), n)
 
 
-def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount, *, quiet: bool) -> "HeadAnalysis":
-    """The head analysis of one model; nothing is written."""
+def analyse_other_model(
+    names: list[str], options: ModelOptions, amount: Amount, *, out: Path | None = None, quiet: bool
+) -> "HeadAnalysis":
+    """The head analysis of one model; with `out` it is written there, with the doctor's findings."""
     from headway.attached_analysis.analyse import heads_of_model
+    from headway.runs import ModelDirectory
 
+    directory = None if out is None else ModelDirectory(out)
+    if directory is not None:
+        directory.check_free(names[0])
     opened = open_other_model(names, options, split=amount.split, n=amount.n, device=amount.device)
     with progress(f"heads of {opened.name.removeprefix('hf:')}", quiet=quiet) as meter:
         found = heads_of_model(
@@ -157,16 +165,50 @@ def analyse_other_model(names: list[str], options: ModelOptions, amount: Amount,
             name=opened.name,
             progress=lambda step, done, total: meter(done, total, step),
         )
-    return replace(found, split=opened.split)
+    found = replace(found, split=opened.split)
+    if directory is not None:
+        doctor = _diagnosis(opened)
+        directory.write(record_of(opened, options, amount.maps), heads=found, doctor=doctor)
+    return found
+
+
+def record_of(opened: OpenedModel, options: ModelOptions, maps: int) -> "AnalysedModel":
+    """What was analysed, with the model's answers without each head on the examples whose attention is stored."""
+    import hashlib
+
+    from headway.attached_analysis.analyse import names_of
+    from headway.attached_analysis.stored_answers import stored_examples
+    from headway.results.analysed_model import AnalysedModel
+    from headway.training.preparation import describe_environment
+
+    attached = opened.attached
+    around = describe_environment(attached.device, 0, list(sys.argv))
+    return AnalysedModel(
+        model=opened.name,
+        weights=None if options.weights is None else hashlib.sha256(options.weights.read_bytes()).hexdigest(),
+        data=str(options.data),
+        split=opened.split,
+        metric=opened.metric,
+        parameters=sum(parameter.numel() for parameter in attached.module.parameters()),
+        sites=tuple(site.name for site in attached.sites),
+        command=tuple(around["command"]),
+        time=around["time"],
+        versions={name: str(value) for name, value in around["versions"].items() if value is not None},
+        examples=stored_examples(attached, opened.examples, maps, names_of(opened.tokenizer)),
+    )
+
+
+def _diagnosis(opened: OpenedModel) -> "Diagnosis":
+    from headway.diagnosis.attached_model import examine_model
+
+    return replace(examine_model(opened.attached, opened.examples, opened.metric), run=opened.name)
 
 
 def examine_other_model(names: list[str], options: ModelOptions, *, split: str, device: str) -> "Diagnosis":
     """The doctor's findings on one model; nothing is written."""
-    from headway.diagnosis.attached_model import examine_model
     from headway.diagnosis.examination import FEW
 
-    opened = open_other_model(names, options, split=split, n=FEW, device=device)
-    return replace(examine_model(opened.attached, opened.examples, opened.metric), run=opened.name)
+    return _diagnosis(open_other_model(names, options, split=split, n=FEW, device=device))
 
 
 def _refuse(options: ModelOptions, names: tuple[str, ...], owner: str) -> None:

@@ -12,7 +12,10 @@ from headway.cli.report import show_in_browser
 def explore(
     run: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]...", help="Run directories or names of runs under ./runs; or none."),
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Run directories or names of runs under ./runs, or what heads --out wrote; or none.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; default: <run>-explorer.html or explorer.html.")
@@ -34,10 +37,11 @@ def explore(
     """
     from headway.explorer.writing import default_place
     from headway.explorer.writing import explore as make_page
-    from headway.runs import RunDirectory
+    from headway.runs import RunDirectory, find_model
 
     runs = run or []
-    place = out or default_place([RunDirectory.find(one).path.resolve().name for one in runs if one.strip()])
+    named = [(find_model(one) or RunDirectory.find(one)).path.resolve().name for one in runs if one.strip()]
+    place = out or default_place(named)
     with progress("explore", quiet=quiet) as meter:
         made = make_page(*runs, out=place, precision=precision, force=force, progress=meter)
     for warning in made.warnings:

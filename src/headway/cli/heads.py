@@ -45,6 +45,10 @@ def heads(
     text: TextColumn = None,
     label: LabelColumn = None,
     metric: MetricName = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Another model: a directory for headway report and headway explore."),
+    ] = None,
     split: Annotated[str, typer.Option(help="train, validation, test, or all: drawn from the whole domain.")] = "test",
     n: Annotated[int, typer.Option(help="Number of examples of the split to analyse.", min=1)] = 2_000,
     examples: Annotated[
@@ -85,8 +89,13 @@ def heads(
     options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
     if any(map(is_other_model, run)):
         amount = Amount(split=split, n=analysed, maps=maps, thorough=thorough, device=device)
-        _show([analyse_other_model(run, options, amount, quiet=quiet)], scores=scores, as_json=json, wide=wide)
+        analysed_models = [analyse_other_model(run, options, amount, out=out, quiet=quiet)]
+        _show(analysed_models, scores=scores, as_json=json, wide=wide)
+        if out is not None and not json:
+            say(f"written to {out}; headway report {out} and headway explore {out} open it")
         return
+    if out is not None:
+        raise InputError(f"--out is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
     if options.given():
         raise InputError(f"{options.given()[0]} is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
     opened = [load(one, checkpoint=checkpoint, device=device) for one in run]

@@ -62,7 +62,7 @@ def lengths(
     from headway.evaluation import are_seeds_of_one_recipe, load
 
     chosen = None if at is None else parse_lengths(at)
-    if out is not None:
+    if out is not None and not _is_analysis_of(out, run):
         check_out(out, figures=figures, force=force)
     if any(map(is_other_model, run)):
         options = ModelOptions(weights=weights, data=data)
@@ -78,6 +78,16 @@ def lengths(
     ]
     result, lines = _told(found, one_recipe)
     _finish(result, found, lines, out, figures=figures, as_json=json)
+
+
+def _is_analysis_of(out: Path, run: list[str]) -> bool:
+    """Whether `out` is the directory that headway heads made for this model of another program; raises for another."""
+    from headway.runs import ModelDirectory
+
+    if len(run) != 1 or not is_other_model(run[0]) or not ModelDirectory(out).exists():
+        return False
+    ModelDirectory(out).check_free(run[0])
+    return True
 
 
 def _finish(
@@ -195,8 +205,13 @@ def _told(found: Sequence[Lengths], one_recipe: bool) -> tuple[Lengths | Several
 
 def _write_together(result: Lengths | SeveralLengths, found: Sequence[Lengths], out: Path, *, figures: bool) -> str:
     """Write the document of all runs and its figures into a separate directory."""
-    from headway.runs import StudyDirectory
+    from headway.runs import StudyDirectory, find_model
 
+    if (model := find_model(out)) is not None:
+        path = model.add("lengths", result)
+        if figures:
+            _draw(found, model.figures)
+        return f"written to {path}; headway report {out} shows it"
     out.mkdir(parents=True, exist_ok=True)
     directory = StudyDirectory(out)
     path = directory.write_analysis("lengths", {"generator": "headway", **result.to_json()})
@@ -209,7 +224,8 @@ def summary(found: Lengths) -> list[str]:
     """One run in lines of text: the table, the lengths held, and whether the model gives a constant answer."""
     table = narrated.table_of_sets(found)
     lines: list[Words | None] = [narrated.measured(found, found.run), f"{table.caption}:", *table.lines()]
-    lines.append(text("length held: {}, the smallest over the sets", number(found.length_held)))
+    over = "headway's sets" if "files" in found.held and len(found.held) > 1 else "the sets"
+    lines.append(text("length held: {}, the smallest over {}", number(found.length_held), over))
     lines += [text("  {}", narrated.held(found, name)) for name in found.held]
     lines += [
         narrated.unreadable(found),

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 def report(
     run: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Run directories or names of runs under ./runs; or one study."),
+        typer.Argument(
+            metavar="RUN",
+            help="Run directories or names of runs under ./runs; or one study, or what heads --out wrote.",
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of the report; default: the run's report/.")

@@ -19,7 +19,7 @@ from headway.errors import InputError
 from headway.explorer.packing import PRECISIONS
 from headway.json_values import JsonObject
 from headway.results.schema import Document
-from headway.runs import ReportDirectory, RunDirectory, check_outputs
+from headway.runs import ReportDirectory, RunDirectory, check_outputs, find_model
 from headway.self_contained_html import policy, script_json
 from headway.storage import is_written_by_headway, replace_file
 
@@ -86,11 +86,31 @@ def explore(
         raise InputError(f"--precision {precision!r}; known: {', '.join(PRECISIONS)}")
     if out is not None:
         checked_place(out, force=force)  # before the work, which may take a while
+    if any(find_model(run) is not None for run in runs):
+        return _explore_model(runs, out, force=force, report=report)
     exported, warnings = _export(runs, precision, progress) if runs else ([], [])
     documents = [one.to_json() for one in exported] if runs else shipped()
     text = render(documents, report or (None if out is None else _report_of(runs, Path(out))))
     names = tuple(str(document["name"]) for document in documents)
     made = Exploration(names, None, len(text.encode()), tuple(warnings), text)
+    return made if out is None else replace(made, page=str(made.save(out, force=force)))
+
+
+def _explore_model(
+    runs: "Sequence[Trained | str | Path]", out: str | Path | None, *, force: bool, report: str | None
+) -> Exploration:
+    """The page of a model of another program, which shows stored examples."""
+    from headway.explorer.stored import render_stored, stored_document
+
+    model = find_model(runs[0])
+    if model is None or len(runs) > 1:
+        raise InputError("a model of another program has a page of its own; name it alone")
+    own = model.report.page
+    if report is None and out is not None and own.is_file() and is_written_by_headway(own):
+        report = quote(os.path.relpath(own, Path(out).parent).replace(os.sep, "/"))
+    document = stored_document(model)
+    text = render_stored(document, report)
+    made = Exploration((str(document["name"]),), None, len(text.encode()), (), text)
     return made if out is None else replace(made, page=str(made.save(out, force=force)))
 
 

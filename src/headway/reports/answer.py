@@ -38,6 +38,9 @@ def asked(documents: Documents) -> Text:
     if not questions:
         questions.append(f"how often is {which} right")
     subject = "Several transformers were" if several else "A transformer was"
+    if (model := documents.runs[0].model) is not None:
+        measured = text("{} is a model of another program, measured on {}", code(model.model), code(model.data))
+        return text("{}. Asked: {}?", measured, "; and ".join(questions))
     task = code(documents.runs[0].config["task"]["name"])
     return text("{} trained on {}. Asked: {}?", subject, task, "; and ".join(questions))
 

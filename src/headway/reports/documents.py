@@ -13,6 +13,7 @@ from headway.errors import InputError
 from headway.narration.numbers import size
 from headway.narration.places import place_of, placed
 from headway.narration.text import Number
+from headway.results.analysed_model import AnalysedModel
 from headway.results.attack import Attack
 from headway.results.doctor import UNLEARNED, Diagnosis, Finding, StudyHealth
 from headway.results.evaluation import Evaluations, SplitEvaluation
@@ -21,7 +22,7 @@ from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
 from headway.results.proof import Proof
 from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
-from headway.runs import ReportDirectory, RunDirectory, StudyDirectory
+from headway.runs import ModelDirectory, ReportDirectory, RunDirectory, StudyDirectory, find_model
 from headway.runs.records import Provenance, TrainingRecord
 
 TYPES: dict[str, type] = {
@@ -66,6 +67,8 @@ class RunDocuments:
     attack: Attack | None = None
     proof: Proof | None = None
     doctor: Diagnosis | None = None
+    model: AnalysedModel | None = None
+    """What was analysed, if headway did not train the model."""
     damaged: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -167,6 +170,13 @@ def gather(subjects: Sequence[str | Path | RunDirectory]) -> LoadedDocuments:
         if len(subjects) > 1:
             raise InputError(f"{studies[0].path} is a study and has a report of its own; name it alone")
         return load_study_documents(studies[0])
+    models = [model for subject in subjects if (model := find_model(subject)) is not None]
+    if models:
+        if len(subjects) > 1:
+            raise InputError(
+                f"{models[0].path} is a model of another program and has a report of its own; name it alone"
+            )
+        return load_model_documents(models[0])
     return load_run_documents(
         [one if isinstance(one, RunDirectory) else RunDirectory.find(str(one)) for one in subjects]
     )
@@ -187,6 +197,18 @@ def load_study_documents(study: StudyDirectory) -> LoadedDocuments:
     together = readable(study, STUDY_TYPES)
     found = StudyDocuments(name=study.path.name, path=str(study.path), plan=study.plan(), **together)
     return LoadedDocuments(documents_of([of_run(run) for run in runs], found), study.report, study.path.name)
+
+
+def load_model_documents(model: ModelDirectory) -> LoadedDocuments:
+    record = model.record()
+    found = RunDocuments(
+        name=record.model,
+        path=str(model.path),
+        provenance={"command": list(record.command), "time": record.time, "versions": dict(record.versions)},
+        model=record,
+        **readable(model, {name: TYPES[name] for name in ("heads", "lengths", "doctor")}),
+    )
+    return LoadedDocuments(documents_of([found]), model.report, model.path.resolve().name)
 
 
 def load_run_documents(runs: Sequence[RunDirectory]) -> LoadedDocuments:
@@ -218,7 +240,7 @@ def of_run(run: RunDirectory) -> RunDocuments:
     )
 
 
-def readable(place: RunDirectory | StudyDirectory, types: Mapping[str, type]) -> dict[str, Any]:
+def readable(place: RunDirectory | StudyDirectory | ModelDirectory, types: Mapping[str, type]) -> dict[str, Any]:
     """The existing documents; under `damaged`, the reason why one cannot be read, by name."""
     found: dict[str, Any] = {"damaged": {}}
     for name, kind in types.items():

@@ -7,7 +7,7 @@ from headway.narration import lengths
 from headway.narration.accuracy import SPLITS, WHOLE
 from headway.narration.heads import ranked
 from headway.narration.lengths import set_name
-from headway.narration.numbers import count, counted, duration, highest, lowest, number, percent, points, size
+from headway.narration.numbers import count, counted, decimal, duration, highest, lowest, number, percent, points, size
 from headway.narration.text import Text, Words, code, listed, quote, text
 from headway.reports.blocks import Figure, Tile
 from headway.reports.documents import Documents, RunDocuments
@@ -60,9 +60,14 @@ def accuracy(run: RunDocuments) -> Tile | None:
         asked = "every input asked" if found.split == WHOLE else SPLITS[found.split]
         remark = text("{} of {} wrong, {}", number(found.wrong), number(found.n), asked)
         return Tile("Accuracy", number(found.accuracy, percent), remark, "accuracy")
+    if run.heads is not None and run.heads.metric is not None:
+        metric = run.heads.metric
+        return Tile(metric.name.replace("_", " ").capitalize(), number(metric.mean, decimal), metric.unit, "heads")
     if run.heads is not None:
         base = run.heads.baseline
-        remark = text("{} of {} wrong, {}", number(base.wrong), number(base.n), SPLITS[run.heads.split])
+        remark = text(
+            "{} of {} wrong, {}", number(base.wrong), number(base.n), SPLITS.get(run.heads.split, "given data")
+        )
         return Tile("Accuracy", number(base.accuracy, percent), remark, "heads")
     if best:
         remark = text("validation, at step {}", number(best["step"]))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from inspect import getdoc
 
+from headway.results.analysed_model import AnalysedModel
 from headway.results.attack import Attack
 from headway.results.comparison import Comparison, Outcome
 from headway.results.conversion import Conversion
@@ -30,6 +31,7 @@ FILES: dict[str, type] = {
     "headway verify RUN --json": Integrity,
     "headway convert FILE --json": Conversion,
     "headway doctor --specimens --json": Exhibit,
+    "DIR/model.json of headway heads FILE.py:FUNCTION --out DIR": AnalysedModel,
     "studies/NAME/analysis/heads.json": HeadsStudy,
     "studies/NAME/analysis/lengths.json": LengthStudy,
     "studies/NAME/analysis/summary.json": AccuracyStudy,

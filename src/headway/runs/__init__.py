@@ -14,6 +14,10 @@
       runs/<name>/      ordinary runs
       analysis/         results over all runs
       report/           index.html, report.md, and figures/ drawn from it
+    <out of headway heads FILE.py:FUNCTION>/
+      model.json        what was analysed, and its answers without each head on stored examples
+      analysis/         heads.json, doctor.json
+      report/           index.html, report.md, and figures/ drawn from it
     sweeps/<name>/
       sweep.json        the plan: recipe, varied settings, seeds, every trial's name
       trials/<name>/    ordinary runs
@@ -25,6 +29,7 @@ process never leaves a partial checkpoint. Only safetensors and JSON are read.
 """
 
 from headway.runs.checkpoints import Checkpoint, DamagedCheckpoint, panics_as_memory_errors
+from headway.runs.model import ModelDirectory, find_model
 from headway.runs.outputs import check_outputs, owner_of
 from headway.runs.report import ReportDirectory
 from headway.runs.run import RunDirectory, list_runs

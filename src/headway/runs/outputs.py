@@ -13,6 +13,7 @@ OWN_FILES = {
         ("provenance.json", "metrics.jsonl", "data", "checkpoints", "analysis", "tensorboard", "lock"),
     ),
     "study.json": ("study", ("analysis", "lock")),
+    "model.json": ("analysed model", ("analysis", "lock")),
     "sweep.json": ("sweep", ("results.jsonl", "lock")),
 }
 """The file that marks a run, a study or a sweep, and the other names in it that no output may replace."""

@@ -26,7 +26,7 @@ class ReportDirectory:
 
     def is_own(self) -> bool:
         """Whether this is the report directory of a run or study, to which only headway writes."""
-        return any((self.path.parent / mark).is_file() for mark in ("config.json", "study.json"))
+        return any((self.path.parent / mark).is_file() for mark in ("config.json", "study.json", "model.json"))
 
     def write(self, page: str, markdown: str) -> None:
         """Write both files, each atomically."""

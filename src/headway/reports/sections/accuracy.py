@@ -39,7 +39,7 @@ def failures(documents: Documents, run: RunDocuments) -> list[Block]:
     measured = run.best_evaluation
     if errors is not None and (errors.wrong or measured is None):
         blocks += paragraph(hardest(errors, run.name))
-    if run.heads is not None and errors is not None and errors.wrong:
+    if run.heads is not None and errors is not None and errors.wrong and any(errors.groups.values()):
         blocks.append(Figure(figure_name(documents, run, "anatomy"), ALT, partial(anatomy, run.heads)))
     if measured is not None and measured.wrong_examples:
         blocks += paragraph([text("Some of the wrong answers of {}:", code(run.name))])

@@ -62,6 +62,8 @@ def reproduce(documents: Documents) -> list[Block]:
     command = Command(" && ".join([*(line for line in lines if line is not None), report]))
     if None in lines:
         word = "The training was started from Python; the settings above determine it. The next steps:"
+        if documents.runs[0].model is not None:
+            word = "It was analysed from Python. The next step:"
         return [Paragraph([word]), command]
     return [command]
 
@@ -121,6 +123,8 @@ def run_commands(run: RunDocuments) -> list[str | None]:
     place = shlex.quote(run.path)
     command = [str(word) for word in run.provenance.get("command") or []]
     trained = shlex.join(["headway", *command[1:]]) if started(command) else None
+    if run.model is not None:
+        return [trained]
     splits = [] if run.evaluation is None else run.evaluation.splits
     found = [f"evaluate {place}{split_option(split)}" for split in splits]
     if run.heads is not None:

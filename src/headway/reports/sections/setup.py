@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.json_values import JsonObject, JsonValue
-from headway.narration.numbers import NONE, duration, number, setting
+from headway.narration.numbers import NONE, duration, number, setting, size
 from headway.narration.places import place_of
 from headway.narration.tables import Table, words
-from headway.narration.text import Code, Text, Words, code, join, text, told
+from headway.narration.text import Code, Text, Words, code, join, quote, text, told
 from headway.reports.blocks import Block, Section, paragraph
 from headway.reports.documents import Documents, RunDocuments
+from headway.results.analysed_model import AnalysedModel
 
 TABLES = ("task", "data", "model", "train")
 MOST_COLUMNS = 8
@@ -29,6 +30,8 @@ def section(documents: Documents) -> Section:
 
 def sentences(run: RunDocuments) -> list[Text]:
     """Task, model, data and cost of a run, in words."""
+    if run.model is not None:
+        return of_another_program(run.model)
     task, model, data = (run.config[name] for name in ("task", "model", "data"))
     layers = [
         text("{} {} layers", number(model[f"{part}_layers"]), part)
@@ -60,6 +63,17 @@ def sentences(run: RunDocuments) -> list[Text]:
             code(run.provenance["device"]),
         ),
     )
+
+
+def of_another_program(model: AnalysedModel) -> list[Text]:
+    """What is known of a model that headway did not train."""
+    return [
+        text(
+            "{} is a model of another program; headway did not train it and does not know its task.", code(model.model)
+        ),
+        text("It has {} parameters and {} attention modules.", number(model.parameters), size(model.sites)),
+        text("It was measured on {} ({}) by {}.", code(model.data), quote(model.split), code(model.metric)),
+    ]
 
 
 def leaves(table: JsonObject, before: str = "") -> dict[str, JsonValue]:
