@@ -75,7 +75,7 @@ def analyse(work: tuple[str, int, int, str]) -> dict[str, object]:
     place, n, pairs, device = work
     last = load(place, checkpoint="last", device=device)
     try:
-        earlier = last.directory.read_result(OverTraining, "over_training", last.step)
+        earlier = last.directory.read_result(OverTraining, "over_training")
     except InputError:
         earlier = None
     if earlier is None or (earlier.n, earlier.pairs) != (min(n, last.config.data.test), pairs):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import headway as hw
 from headway.cli.main import app
 from headway.narration.over_training import over_training, rows
 from headway.reports.over_training_figure import over_training as draw
@@ -30,6 +31,9 @@ def test_the_command_measures_stores_and_draws_every_kept_step(tmp_path: Path) -
     assert [one["step"] for one in printed["steps"]] == [0, 8, 16]
     assert {key: value for key, value in stored.items() if key != "made_from"} == printed
     assert (run / "report" / "figures" / "over-training.png").exists()
+    assert "Heads over training" in Path(hw.report(run, out=tmp_path / "report").page).read_text()
+    assert "over_training.json" in str(hw.verify(run).files)
+    assert hw.verify(run).faults == []
 
 
 def test_sentences_and_rows_tell_the_steps() -> None:
@@ -45,7 +49,9 @@ def test_sentences_and_rows_tell_the_steps() -> None:
 def test_the_figure_has_a_row_for_each_head_and_a_column_for_each_step(narrow: bool) -> None:
     found = made_up(accuracies=[0.0, 0.2, 0.9, 1.0], drops=[0, 5, 40, 80], steps=[0, 100, 200, 300])
     above, below = draw(found, narrow=narrow).axes[:2]
-    assert np.ravel(below.collections[0].get_array()).tolist() == [0.5] * 4 + [0, 5, 40, 80]
+    values = below.collections[0].get_array()
+    assert values is not None
+    assert values.ravel().tolist() == [0.5] * 4 + [0, 5, 40, 80]
     assert [text.get_text() for text in below.get_yticklabels()] == list(found.heads)
     assert np.asarray(above.get_lines()[0].get_ydata()).tolist() == found.accuracies()
 

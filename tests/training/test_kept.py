@@ -78,7 +78,7 @@ def test_heads_over_training_measures_every_kept_step_and_the_last(run: Path) ->
         f"{site}.h{index}" for site in ("enc0.self", "dec0.self", "dec0.cross") for index in (0, 1)
     )
     assert found.subject == "carry"
-    assert last.directory.read_result(OverTraining, "over_training", 24) == found
+    assert last.directory.read_result(OverTraining, "over_training") == found
     assert all(torch.equal(x, before[name]) for name, x in last.model.state_dict().items())
     for one in found.steps:
         for contrast in one.contrasts:

@@ -80,8 +80,8 @@ def heads_over_training(
 
 
 def keep_over_training(trained: Trained, found: OverTraining) -> OverTraining:
-    """Write the result to over_training.json of the run."""
-    trained.directory.replace_analysis("over_training", found, trained.step)
+    """Write the result to over_training.json of the run, which names the chosen checkpoint as every analysis does."""
+    trained.directory.replace_analysis("over_training", found)
     return found
 
 

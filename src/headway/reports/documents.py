@@ -20,6 +20,7 @@ from headway.results.evaluation import Evaluations, SplitEvaluation
 from headway.results.heads import HeadAnalysis
 from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import Lengths
+from headway.results.over_training import OverTraining
 from headway.results.proof import Proof
 from headway.results.study import AccuracyStudy, LengthStudy, StudyCell
 from headway.runs import ModelDirectory, ReportDirectory, RunDirectory, StudyDirectory, find_model
@@ -28,6 +29,7 @@ from headway.runs.records import Provenance, TrainingRecord
 TYPES: dict[str, type] = {
     "evaluation": Evaluations,
     "heads": HeadAnalysis,
+    "over_training": OverTraining,
     "lengths": Lengths,
     "attack": Attack,
     "proof": Proof,
@@ -63,6 +65,7 @@ class RunDocuments:
     metrics: Curves = Curves()
     evaluation: Evaluations | None = None
     heads: HeadAnalysis | None = None
+    over_training: OverTraining | None = None
     lengths: Lengths | None = None
     attack: Attack | None = None
     proof: Proof | None = None

@@ -7,9 +7,6 @@ from headway.reports.panels import colour_bar, colour_scale, drawing, new_figure
 from headway.reports.style import BLUE, DASHED, GREY, RED, SMALL
 from headway.results.over_training import JUMP, OverTraining
 
-MOST_LABELS = 8
-"""Steps that are written below the heat map."""
-
 
 @drawing
 def over_training(found: OverTraining, *, narrow: bool = False) -> Figure:
@@ -22,10 +19,11 @@ def over_training(found: OverTraining, *, narrow: bool = False) -> Figure:
     width = 2.2 if narrow else 5.4
     above, below = figure.subplots(2, 1, height_ratios=[1.3, 0.135 * max(8, len(found.heads))], width_ratios=[width])
     curves(above, found)
-    heat(below, found)
-    scale = colour_scale(0, max(1.0, *(drop for one in found.steps for drop in one.drops)))
+    heat(below, found, most_labels=4 if narrow else 8)
+    largest = max(1.0, *(drop for one in found.steps for drop in one.drops))
+    scale = colour_scale(0, largest, "Blues")
     below.collections[0].set(cmap=scale.cmap, norm=scale.norm)
-    colour_bar([below], scale, "drop in points")
+    colour_bar([below], scale, "drop in points", ticks=[0, largest / 2, largest], format="%.0f")
     figure.legend(handles=above.get_lines()[: 3 if found.followed else 1], loc="outside upper left", fontsize=SMALL)
     return figure
 
@@ -48,10 +46,10 @@ def curves(axes: Axes, found: OverTraining) -> None:
     percent_axis(axes.yaxis)
 
 
-def heat(axes: Axes, found: OverTraining) -> None:
+def heat(axes: Axes, found: OverTraining, *, most_labels: int) -> None:
     """One row for each head, one column for each step."""
     axes.pcolormesh([[one.drops[index] for one in found.steps] for index in range(len(found.heads))])
-    every = -(-len(found.steps) // MOST_LABELS)
+    every = -(-len(found.steps) // most_labels)
     shown = range(0, len(found.steps), every)
     axes.set_xticks([index + 0.5 for index in shown], [f"{found.steps[index].step:,}" for index in shown])
     axes.set_yticks([index + 0.5 for index in range(len(found.heads))], found.heads)

@@ -24,6 +24,8 @@ from headway.runs.checkpoints import Checkpoints
 from headway.storage import can_be_opened, read_document, read_json, write_json
 
 R = TypeVar("R")
+AGAIN = {"evaluation": "evaluate", "over_training": "heads --over-training"}
+"""The command that makes a document, if it has another name."""
 
 
 class Analyses(Checkpoints):
@@ -96,7 +98,7 @@ class Analyses(Checkpoints):
         if found is None:
             return None
         step, origins = self.best_step if step is None else step, origins_in(found)
-        told = f"{self.path}: {name}.json", f"headway { {'evaluation': 'evaluate'}.get(name, name) }"
+        told = f"{self.path}: {name}.json", f"headway {AGAIN.get(name, name)}"
         if origins and step is not None:
             check_origin(origins, self.origin(step), *told)
         elif self.exists():

@@ -16,6 +16,7 @@ from headway.results.evaluation import Evaluations
 from headway.results.heads import HeadAnalysis
 from headway.results.integrity import CheckedFile, Integrity, State
 from headway.results.lengths import Lengths
+from headway.results.over_training import OverTraining
 from headway.results.proof import Proof
 from headway.runs.checkpoints import DamagedCheckpoint
 from headway.runs.run import RunDirectory
@@ -24,6 +25,7 @@ from headway.storage import is_cut_off, parse_json, read_document
 ANALYSES: dict[str, type] = {
     "evaluation": Evaluations,
     "heads": HeadAnalysis,
+    "over_training": OverTraining,
     "lengths": Lengths,
     "attack": Attack,
     "proof": Proof,

@@ -13,6 +13,7 @@ from headway.reports.sections import (
     heads,
     lengths,
     methods,
+    over_training,
     provenance,
     seeds,
     setup,
@@ -29,6 +30,7 @@ SECTIONS: tuple[Write, ...] = (
     doctor.section,
     setup.section,
     training.section,
+    over_training.section,
     methods.section,
     provenance.section,
 )
