@@ -125,3 +125,21 @@ def test_the_seeds_on_which_proved_sortedness_was_tuned() -> None:
     runs = committed("proved-sortedness-tuning")["runs"]
     assert [(run["seed"], run["answer"]) for run in runs] == [(seed, "proved") for seed in range(104, 110)]
     assert all(run["allowance"] < run["smallest_margin"] for run in runs)
+
+
+def test_the_steps_of_the_carry_head_are_those_of_the_committed_file() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+    addition, course = json.loads(
+        (Path(__file__).parents[1] / "docs" / "results" / "heads-over-training.json").read_text()
+    )
+    formed = ", ".join(f"{row['formed']['effect']:,}" for row in addition["seeds"])
+    assert {row["jump"] for row in addition["seeds"]} == {225}
+    assert f"| head formed, step | {formed} |" in text
+    jumps = sorted(row["jump"] for row in course["seeds"] if row["jump"] is not None)
+    assert ", ".join(f"{step:,}" for step in jumps) in text
+    late = addition["late"]
+    assert f"| 0, {late.count(0)}, {sum(one > 0 for one in late)} | 0, 0, {len(course['late'])} |" in text
+    assert (
+        f"{float(np.median(late))} (95 % interval {addition['interval'][0]:.0f} to {addition['interval'][1]:.0f})"
+        in text
+    )
