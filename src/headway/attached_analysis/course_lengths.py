@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,15 @@ from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.errors import InputError
 from headway.length_analysis.held import THRESHOLD, fewest_examples
-from headway.length_analysis.measure import CONFIDENCE, SetAtLength, check_sizes, measure_set, measure_sets, summarised
+from headway.length_analysis.measure import (
+    CONFIDENCE,
+    SetAtLength,
+    Summary,
+    check_sizes,
+    measure_set,
+    measure_sets,
+    summarised,
+)
 from headway.length_analysis.sets import plan_lengths
 from headway.results.lengths import GIVEN, Checkpoint, LengthRow, Lengths, TrainingRange
 from headway.tasks import Examples, Task
@@ -74,13 +81,17 @@ def measure_course(
     )
 
 
-def _summarised(rows: list[LengthRow]) -> dict[str, Any]:
+def _summarised(rows: list[LengthRow]) -> Summary:
     """The lengths held; the smallest is over headway's sets, because files may have few examples of a length."""
     found = summarised(rows)
-    for mapping, smallest in (("held", "length_held"), ("certified", "certified_length")):
-        own = {name: length for name, length in found[mapping].items() if name != FILES}
-        found[smallest] = min((own or found[mapping]).values())
+    found["length_held"] = _smallest(found["held"])
+    found["certified_length"] = _smallest(found["certified"])
     return found
+
+
+def _smallest(held: dict[str, int]) -> int:
+    own = {name: length for name, length in held.items() if name != FILES}
+    return min((own or held).values())
 
 
 def _plan(run: CourseRun, at: Sequence[int] | None) -> LengthPlan:

@@ -40,8 +40,9 @@ def explore(
     from headway.runs import RunDirectory, find_model
 
     runs = run or []
-    named = [(find_model(one) or RunDirectory.find(one)).path.resolve().name for one in runs if one.strip()]
-    place = out or default_place(named)
+    place = out or default_place(
+        [(find_model(one) or RunDirectory.find(one)).path.resolve().name for one in runs if one.strip()]
+    )
     with progress("explore", quiet=quiet) as meter:
         made = make_page(*runs, out=place, precision=precision, force=force, progress=meter)
     for warning in made.warnings:

@@ -30,7 +30,7 @@ from headway.model.transformer import Transformer
 from headway.randomness import generator
 from headway.results.over_training import ContrastAtStep, HeadsAtStep, OverTraining
 from headway.runs import DamagedCheckpoint, RunDirectory
-from headway.tasks.base import Contrast, Examples
+from headway.tasks.examples import Contrast, Examples
 
 EXAMPLES = 500
 """Default number of examples of the ablations."""

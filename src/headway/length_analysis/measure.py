@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from headway.length_analysis.sets import length_set, plan_lengths
 from headway.results.evaluation import ClassEvaluation, SequenceEvaluation
 from headway.results.lengths import (
     Checkpoint,
+    ConstantAnswer,
     Decoding,
     DifficultyBin,
     LengthRow,
@@ -97,8 +98,20 @@ def check_sizes(n: int, whole: int) -> None:
         raise InputError(f"--whole {whole}; 0 to {MOST_LISTED:,} members needed")
 
 
-def summarised(rows: list[LengthRow]) -> dict[str, Any]:
-    """The fields of `Lengths` that follow from its rows: the lengths held, and a constant answer."""
+class Summary(TypedDict):
+    """The fields of `Lengths` that follow from its rows."""
+
+    rows: tuple[LengthRow, ...]
+    held: dict[str, int]
+    not_held: dict[str, tuple[int, ...]]
+    length_held: int
+    certified: dict[str, int]
+    certified_length: int
+    constant: ConstantAnswer | None
+
+
+def summarised(rows: list[LengthRow]) -> Summary:
+    """The lengths held on each set, and the answer of a model that always gives the same one."""
     constant = constant_answer(rows)
     if constant is not None:  # it is also constant in sets of one class
         rows = [
