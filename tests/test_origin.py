@@ -12,6 +12,7 @@ from headway.evaluation import Trained
 from headway.explorer.export import export_run
 from headway.head_analysis.analysis import analyse_and_keep, settings_of
 from headway.reports.documents import gather
+from headway.results.heads import HeadAnalysis
 from headway.runs import RunDirectory
 from headway.studies.jobs import Heads
 from headway.studies.plan import Study
@@ -108,3 +109,16 @@ def test_a_document_of_an_earlier_version_that_says_another_seed_is_refused(fore
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"heads\.json is of seed 1, and this run has seed 0; run headway heads again"):
         foreign.read_analysis("heads")
+
+
+def test_the_same_content_is_parsed_once_and_changed_content_again(
+    analysed: list[RunDirectory], tmp_path: Path
+) -> None:
+    copied = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "copy"))
+    first = copied.read_result(HeadAnalysis, "heads")
+    assert first is not None and copied.read_result(HeadAnalysis, "heads") is first
+    path = copied.analysis("heads")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "n": document["n"] + 1}))
+    changed = copied.read_result(HeadAnalysis, "heads")
+    assert changed is not None and changed.n == first.n + 1

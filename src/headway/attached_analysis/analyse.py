@@ -1,6 +1,6 @@
 """`hw.heads`: the heads of a run, or of any model on given data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.head_analysis import analysis
 from headway.head_analysis.ablation import Ablation, ablate
+from headway.head_analysis.analysis import row_of
 from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.instrument import Clock
 from headway.head_analysis.joint import ablate_jointly
-from headway.head_analysis.scores import HeadScores, definitions_of_parts, role_of
+from headway.head_analysis.scores import definitions_of_parts
 from headway.results.error_analysis import ErrorAnalysis
-from headway.results.heads import Head, HeadAnalysis, Sizes
+from headway.results.heads import HeadAnalysis, Sizes
 from headway.results.heads import Metric as MeasuredMetric
 from headway.statistics import moments_of, values_interval
 
@@ -150,7 +151,11 @@ def heads_of_model(
         definitions=definitions_of_parts({part: PARTS[part] for part in PARTS if part != "separator" or marks}),
         family=ablation.family,
         without_source=ablation.without_source,
-        heads=tuple(_rows(attached, ablation, scores, chosen_kinds)),
+        heads=tuple(
+            row_of(head, site.path, site.causal, ablation, scores, chosen_kinds)
+            for site in attached.sites
+            for head in site.heads
+        ),
         prunable=ablation.prunable(),
         joint=joint,
         interventions=patching,
@@ -217,23 +222,3 @@ def _measured(runs: AttachedRuns) -> MeasuredMetric | None:
 def _errors(ablation: Ablation) -> ErrorAnalysis:
     found = ablation.baseline
     return ErrorAnalysis(n=found.n, wrong=found.wrong, by_feature={}, by_token=(), by_symbol={}, confusion={}, worst=())
-
-
-def _rows(attached: Attached, ablation: Ablation, scores: HeadScores, kinds: Sequence[str]) -> Iterator[Head]:
-    for site in attached.sites:
-        for head in site.heads:
-            name = str(head)
-            yield Head(
-                name=name,
-                site=site.path,
-                kind=site.kind,
-                layer=site.layer,
-                causal=site.causal,
-                index=head.index,
-                verdict=ablation.verdicts[name],
-                role=role_of(site.kind, scores.means[name], scores.uniform[name]),
-                scores=scores.means[name],
-                deviations=scores.deviations[name],
-                uniform=scores.uniform[name],
-                ablation={kind: ablation.drops[kind][name] for kind in kinds},
-            )

@@ -10,12 +10,13 @@ import numpy as np
 from headway.callbacks import OnStepProgress
 from headway.errors import InputError, suggestion
 from headway.evaluation import EVALUATED, Trained, load
-from headway.head_analysis.ablation import SingleAblation
+from headway.head_analysis.ablation import Ablation, SingleAblation
 from headway.head_analysis.capture import capture_examples
 from headway.head_analysis.head_runs import KINDS
 from headway.head_analysis.instrument import Analysis, Clock, Subject
-from headway.head_analysis.scores import Scoring, definitions, role_of
+from headway.head_analysis.scores import HeadScores, Scoring, definitions, role_of
 from headway.head_analysis.variants import heads_of
+from headway.model.sites import Head as HeadName
 from headway.model.sites import HeadSite
 from headway.model.transformer import count_parameters
 from headway.randomness import generator
@@ -210,21 +211,29 @@ def sizes_by_cost(
 
 
 def _rows(subject: Subject) -> Iterator[Head]:
-    trained, ablation, scores = subject.trained, SingleAblation.of(subject), Scoring.of(subject)
-    for site in trained.model.sites:
+    model, ablation, scores = subject.trained.model, SingleAblation.of(subject), Scoring.of(subject)
+    for site in model.sites:
         for head in site.heads:
-            name = str(head)
-            yield Head(
-                name=name,
-                site=site.name,
-                kind=site.kind,
-                layer=site.layer,
-                causal=trained.model.kinds[site.kind],
-                index=head.index,
-                verdict=ablation.verdicts[name],
-                role=role_of(site.kind, scores.means[name], scores.uniform[name]),
-                scores=scores.means[name],
-                deviations=scores.deviations[name],
-                uniform=scores.uniform[name],
-                ablation={kind: ablation.drops[kind][name] for kind in KINDS},
-            )
+            yield row_of(head, site.name, model.kinds[site.kind], ablation, scores, KINDS)
+
+
+def row_of(
+    head: HeadName, module: str, causal: bool, ablation: Ablation, scores: HeadScores, kinds: Sequence[str]
+) -> Head:
+    """What was measured of one head; `module` is its attention module."""
+    name, (stack, layer, looks) = str(head), head.site.split(".")
+    kind = "cross" if looks == "cross" else stack
+    return Head(
+        name=name,
+        site=module,
+        kind=kind,
+        layer=int(layer),
+        causal=causal,
+        index=head.index,
+        verdict=ablation.verdicts[name],
+        role=role_of(kind, scores.means[name], scores.uniform[name]),
+        scores=scores.means[name],
+        deviations=scores.deviations[name],
+        uniform=scores.uniform[name],
+        ablation={kind: ablation.drops[kind][name] for kind in kinds},
+    )

@@ -1,9 +1,11 @@
 """The results of commands about a run, in its analysis folder."""
 
 import fcntl
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from headway.config import RunConfig
 from headway.errors import InputError
@@ -108,4 +110,11 @@ class Analyses(Checkpoints):
     def read_result(self, kind: type[R], name: str, step: int | None = None) -> R | None:
         """The same as a type of `results/`; a document of another form raises `InputError` with its path."""
         found = self.read_analysis(name, step)
-        return read(kind, found, str(self.analysis(name))) if found else None
+        result: R | None = _typed(cast(Any, kind), json.dumps(found), str(self.analysis(name))) if found else None
+        return result
+
+
+@lru_cache(maxsize=8)
+def _typed(kind: type[Any], content: str, file: str) -> Any:
+    """A document as its type; the same content is parsed once, however many commands of a study read it."""
+    return read(kind, json.loads(content), file)
