@@ -69,7 +69,7 @@ def test_seeds_of_one_recipe_are_put_together_and_those_of_several_are_not() -> 
     assert sum(first.verdicts.values()) == first.heads == len(documents[0].heads)
     assert read(HeadsStudy, json.loads(json.dumps(write(record))), "heads.json") == record
     assert heads_study.of_study(apart)[0].startswith(
-        f"{first.heads} heads of made-up, one at a time (n = {first.n:,}): "
+        f"Of {first.heads} heads of made-up, one at a time (n = {first.n:,}), "
     )
 
 

@@ -21,7 +21,7 @@ from headway.narration.numbers import (
     with_interval,
 )
 from headway.narration.tables import Column, Table, words
-from headway.narration.text import Aside, Missing, Strong, Text, Words, code, listed, quote, text
+from headway.narration.text import Aside, Missing, Number, Strong, Text, Words, code, listed, quote, text
 from headway.results.heads import Drop, Head, HeadAnalysis
 from headway.results.heads_study import OverSeeds
 from headway.results.schema import Interval
@@ -40,7 +40,11 @@ def of_verdict(verdict: str, heads: float) -> str:
 def tally(found: HeadAnalysis) -> Text:
     """`5 are critical, 12 are redundant and 7 are undecided`."""
     names = [*VERDICTS, *sorted(set(found.verdicts.values()) - set(VERDICTS))]
-    counts = {name: count(found.heads, "verdict", name) for name in names}
+    return tally_of({name: count(found.heads, "verdict", name) for name in names})
+
+
+def tally_of(counts: Mapping[str, Number]) -> Text:
+    """The same from the number of heads of each verdict."""
     return listed([text("{} {}", one, of_verdict(name, one.value)) for name, one in counts.items() if one.value])
 
 

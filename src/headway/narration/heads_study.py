@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from headway.narration.head_sets import going, of_movers
-from headway.narration.heads import over_seeds
+from headway.narration.heads import over_seeds, tally_of
 from headway.narration.numbers import counted, number, percent, points
 from headway.narration.text import text
 from headway.results.doctor import StudyHealth
@@ -90,8 +90,8 @@ def of_run(run: RunHeads, unlearned: str | None = None) -> list[str]:
     """A run's verdicts, its removable set, and the heads that flip carries; for an unlearned model only the finding."""
     if unlearned is not None:
         return [f"heads of {run.run} (n = {run.n:,}) are not analysed further: the doctor finds {unlearned}"]
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in run.verdicts.items())
-    start = f"{run.heads} heads of {run.run}, one at a time (n = {run.n:,}): {verdicts}"
+    verdicts = tally_of({verdict: number(count) for verdict, count in run.verdicts.items()})
+    start = f"Of {run.heads} heads of {run.run}, one at a time (n = {run.n:,}), {verdicts}"
     return [start, f"  {going_text(run.removable)}", *map(carry_text, run.carry)]
 
 
