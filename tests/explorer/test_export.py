@@ -19,7 +19,7 @@ from headway.evaluation import Trained, load
 from headway.explorer import encoding_tables, export, packing, writing
 from headway.explorer.encoding_tables import Span, find_rows
 from headway.explorer.export import export_run, reach
-from headway.explorer.findings import failing_inputs, head_findings, length_findings
+from headway.explorer.findings import failing_inputs, head_findings, length_findings, training_findings
 from headway.explorer.packing import Pack
 from headway.explorer.writing import explore
 from headway.model.encodings.base import Encoding, Heads, Positions
@@ -35,6 +35,7 @@ from tests.reports.made_up_runs import attack_document
 from tests.reports.made_up_runs import heads_document as made_up_heads
 from tests.results.made_up import length_row, lengths_of
 from tests.results.made_up_values import typed
+from tests.results.over_training import made_up as made_up_training
 from tests.tiny import ADDITION, config
 
 NASTY = 'a<img src=x onerror="alert(1)">&b</script>\u2028'
@@ -503,3 +504,28 @@ def test_a_directory_is_no_place_for_a_page(run: Path, tmp_path: Path) -> None:
 
 def test_numbers_of_four_bytes_are_aligned() -> None:
     assert packing.ALIGNMENT % 4 == 0
+
+
+def test_heads_over_training_are_taken_over_where_they_are_of_this_model(tmp_path: Path) -> None:
+    found, run = made_up_training([0.0, 0.2, 0.9], [0, 5, 40], [0, 100, 200]), RunDirectory(tmp_path)
+    names = list(found.heads)
+    assert training_findings(run, 200, names) is None
+    run.replace_analysis("over_training", found)
+    told: Any = write(training_findings(run, 200, names))
+    assert (told["subject"], told["followed"], told["jump"], told["formed"]) == ("carry", names[1], 200, 200)
+    contrast = found.steps[2].contrasts[0]
+    assert told["steps"][2] == {
+        "step": 200,
+        "accuracy": 0.9,
+        "interval": [0.8, 1.0],
+        "drops": [0.5, 40.0],
+        "drop_intervals": [[0.0, 1.0], [38.0, 42.0]],
+        "usable": contrast.usable,
+        "flips": list(contrast.flips),
+    }
+    warnings: list[str] = []
+    assert training_findings(run, 200, names[:1], warnings.append) is None
+    assert warnings == [f"{tmp_path}: analysis/over_training.json is of a model with other heads, and is left out"]
+    run.replace_analysis("over_training", {**found.to_json(), "pairs": "many"})
+    with pytest.raises(InputError, match=r"pairs is \"many\".*; run headway heads --over-training again"):
+        training_findings(run, 200, names)

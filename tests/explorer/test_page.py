@@ -19,6 +19,7 @@ from headway.tasks.links import explorer_link
 from headway.training import train
 from tests.accessibility import violations
 from tests.reports.made_up_runs import heads_document
+from tests.results.over_training import made_up
 from tests.tiny import ADDITION, SORTEDNESS, config
 
 NASTY = 'sums <img src=x onerror="alert(1)">&b'
@@ -33,6 +34,10 @@ HOSTILE = [
 """Texts that are no sum of two two-digit numbers."""
 
 
+STEPS = [0, 8, 16, 24]
+"""Kept steps of training of the sums; the last one is the page's model."""
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
     """One file: sums with made-up findings, whose names try to be HTML, and two models of sequences without any."""
@@ -45,6 +50,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
     found = heads_document() | {"step": 24}
     found["heads"][0]["role"] = "encoder: " + NASTY
     RunDirectory(sums).replace_analysis("heads", found)
+    names = tuple(head["head"] for head in found["heads"])
+    RunDirectory(sums).replace_analysis("over_training", made_up([0.0, 0.3, 0.8, 0.9], [0, 3, 9, 6], STEPS, names))
     return explore(sums, sequences, folder / "rotary", out=folder / "page.html")
 
 
@@ -818,6 +825,45 @@ def test_tiles_are_coloured_and_numbered_by_what_the_head_costs(tab: Any) -> Non
     dearest, cheapest = max(drops, key=lambda head: drops[head]), min(drops, key=lambda head: drops[head])
     assert shown[dearest][1] != shown[cheapest][1]
     assert f"{most:.1f} points" in tab.text_content("#importance-legend")
+
+
+COLOURS = """() => Object.fromEntries([...document.querySelectorAll("#grid .tile")].map(tile =>
+    [tile.querySelector(".open").dataset.head, [parseFloat(tile.style.getPropertyValue("--share")),
+     tile.querySelector(".found").textContent]]))"""
+
+
+def test_a_slider_colours_the_heads_by_what_they_cost_at_a_kept_step(tab: Any, address: str) -> None:
+    whole = tab.evaluate(COLOURS)
+    second = list(whole)[1]
+    assert (tab.get_attribute("#training-at", "max"), tab.input_value("#training-at")) == ("3", "3")
+    assert tab.text_content("#training-step") == "step 24"
+    assert "the accuracy stays above 50 % from step 16" in tab.text_content("#training-said")
+    tab.focus("#training-at")
+    tab.keyboard.press("ArrowLeft")
+    most = max(head["ablation"]["zero"]["drop"] for head in heads_document()["heads"])
+    now = tab.evaluate(COLOURS)
+    assert now[second] == [pytest.approx(100 * 9 / most, abs=0.06), "−9.0"]
+    assert now != whole and tab.get_attribute("#training-at", "aria-valuetext") == "step 16, accuracy 80.0\u00a0%"
+    said = tab.text_content("#training-said")
+    assert said.startswith("Accuracy 80.0\u00a0% (70.0\u00a0% to 90.0\u00a0%; 200 examples).")
+    assert f"{second} costs 9.0 points (7.0 to 11.0); patched, it flips the carry in 6.3\u00a0% of 16 pairs." in said
+    assert "costs 9.0 points" in tab.get_attribute(f'[data-head="{second}"]', "aria-label")
+    assert float(tab.evaluate("document.body.dataset.answerMs")) < 50
+    link = "#" + tab.url.split("#")[1]
+    tab.keyboard.press("Home")
+    assert "no pair is answered right yet" in tab.text_content("#training-said")
+    assert tab.evaluate(COLOURS)[second] == [0, "0"]
+    show(tab, address, link)
+    assert state(tab)["at"] == 16 and tab.evaluate(COLOURS) == now, "a link restores the step"
+    tab.click("#reset")
+    assert tab.evaluate(COLOURS) == whole
+    tab.click("#show-training")
+    assert state(tab)["at"] == 0 and tab.text_content("#show-training") == "Stop"
+    tab.locator("#show-said", has_text="Step 16: accuracy 80.0").wait_for()
+    tab.locator("#show-training", has_text="Watch").wait_for()
+    assert state(tab)["at"] is None and tab.evaluate(COLOURS) == whole
+    tab.evaluate("explorerPage.choose(1)")
+    assert tab.locator("#training").is_hidden(), "a run without a document has no slider"
 
 
 def test_a_row_of_cross_attention_is_named_for_the_token_that_it_writes(tab: Any) -> None:

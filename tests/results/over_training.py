@@ -4,10 +4,15 @@ from collections.abc import Sequence
 
 from headway.results.over_training import ContrastAtStep, HeadsAtStep, OverTraining
 
+NAMES = ("enc0.self.h0", "dec0.cross.h0")
 
-def made_up(accuracies: Sequence[float], drops: Sequence[float], steps: Sequence[int]) -> OverTraining:
-    """A run with two heads, of which the second has these drops; its patch moves as much as it costs."""
+
+def made_up(
+    accuracies: Sequence[float], drops: Sequence[float], steps: Sequence[int], names: tuple[str, ...] = NAMES
+) -> OverTraining:
+    """A run of which the second head has these drops; its patch moves as much as it costs."""
     rows = []
+    others = len(names) - 2
     for step, accuracy, drop in zip(steps, accuracies, drops, strict=True):
         usable, flips = round(20 * accuracy), round(20 * accuracy * drop / 100)
         contrast = ContrastAtStep(
@@ -16,8 +21,8 @@ def made_up(accuracies: Sequence[float], drops: Sequence[float], steps: Sequence
             n=20,
             usable=usable,
             difference=8 * accuracy,
-            flips=(0, flips),
-            moved=(0.0, 8 * accuracy * drop / 100),
+            flips=(0, flips, *[0] * others),
+            moved=(0.0, 8 * accuracy * drop / 100, *[0.0] * others),
         )
         rows.append(
             HeadsAtStep(
@@ -25,12 +30,11 @@ def made_up(accuracies: Sequence[float], drops: Sequence[float], steps: Sequence
                 accuracy=accuracy,
                 interval=(max(0.0, accuracy - 0.1), min(1.0, accuracy + 0.1)),
                 loss=2.0 - accuracy,
-                drops=(0.5, float(drop)),
-                intervals=((0.0, 1.0), (drop - 2.0, drop + 2.0)),
+                drops=(0.5, float(drop), *[0.0] * others),
+                intervals=((0.0, 1.0), (drop - 2.0, drop + 2.0), *[(0.0, 1.0)] * others),
                 contrasts=(contrast,),
             )
         )
-    names = ("enc0.self.h0", "dec0.cross.h0")
     return OverTraining(
         run="runs/made-up",
         task="addition",

@@ -176,6 +176,32 @@ class LengthFindings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepOfPage:
+    """The heads at one kept step of training; lists have the order of `TrainingFindings.heads`."""
+
+    step: int
+    accuracy: float
+    interval: Interval
+    drops: list[float]
+    drop_intervals: list[Interval]
+    usable: int
+    flips: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFindings:
+    """over_training.json, cut down to importance and flip rates."""
+
+    n: int
+    heads: list[str]
+    subject: str | None
+    followed: str | None
+    jump: int | None
+    formed: int | None
+    steps: list[StepOfPage]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FailingOfPage:
     """An input that an attack found the model to get wrong, as a person types it."""
 
@@ -201,5 +227,6 @@ class RunDocument(Document):
     contrasts: list[PairOfPage]
     analysis: HeadFindings | None
     lengths: LengthFindings | None
+    over_training: TrainingFindings | None
     failing: list[FailingOfPage]
     weights: PackedWeights

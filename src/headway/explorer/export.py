@@ -20,7 +20,14 @@ from headway.explorer.document import (
     TaskOfPage,
 )
 from headway.explorer.encoding_tables import Span, TooLarge, add_tables
-from headway.explorer.findings import Warn, failing_inputs, head_findings, ignore, length_findings
+from headway.explorer.findings import (
+    Warn,
+    failing_inputs,
+    head_findings,
+    ignore,
+    length_findings,
+    training_findings,
+)
 from headway.explorer.packing import PRECISIONS, Pack
 from headway.head_analysis.analysis import EXAMPLES as ANALYSED
 from headway.head_analysis.partial_forward import PartialForward
@@ -74,6 +81,7 @@ def export_run(trained: Trained, *, precision: str = "fp16", warn: Warn = ignore
         contrasts=_contrasts(trained),
         analysis=head_findings(trained.directory, trained.step, heads, warn),
         lengths=length_findings(trained.directory, trained.step, warn),
+        over_training=training_findings(trained.directory, trained.step, heads, warn),
         failing=failing_inputs(trained.directory, trained.step, warn),
         weights=packed.packed(),
     )

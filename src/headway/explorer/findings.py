@@ -12,11 +12,14 @@ from headway.explorer.document import (
     HeadOfPage,
     LengthFindings,
     LengthPoint,
+    StepOfPage,
+    TrainingFindings,
 )
 from headway.origin import OtherOrigin
 from headway.results.attack import Attack
 from headway.results.heads import Drop, Head, HeadAnalysis, read_heads
 from headway.results.lengths import Lengths
+from headway.results.over_training import HeadsAtStep, OverTraining
 from headway.runs import RunDirectory
 
 Warn = Callable[[str], None]
@@ -74,6 +77,48 @@ def length_findings(directory: RunDirectory, step: int, warn: Warn = ignore) -> 
             LengthPoint(set_name=row.set_name, length=row.length, n=row.n, accuracy=row.accuracy, interval=row.interval)
             for row in found.rows
         ],
+    )
+
+
+def training_findings(
+    directory: RunDirectory, step: int, heads: list[str], warn: Warn = ignore
+) -> TrainingFindings | None:
+    """Importance and flip rates at each kept step from over_training.json; None without one, or with a warning."""
+    again = "headway heads --over-training"
+    try:
+        found = directory.read_result(OverTraining, "over_training", step)
+    except OtherOrigin as problem:
+        warn(str(problem))
+        return None
+    except InputError as problem:
+        raise InputError(f"{problem}; run {again} again") from None
+    if found is None:
+        return None
+    if list(found.heads) != heads:
+        warn(f"{directory.path}: analysis/over_training.json is of a model with other heads, and is left out")
+        return None
+    return TrainingFindings(
+        n=found.n,
+        heads=heads,
+        subject=found.subject,
+        followed=found.followed,
+        jump=found.jump,
+        formed=None if found.followed is None else found.formed(found.rates_of(found.followed)),
+        steps=[_step(found, one) for one in found.steps],
+    )
+
+
+def _step(found: OverTraining, one: HeadsAtStep) -> StepOfPage:
+    contrasts = [contrast for contrast in one.contrasts if contrast.about == found.subject]
+    places = [found.groups.index(head) for head in found.heads]
+    return StepOfPage(
+        step=one.step,
+        accuracy=one.accuracy,
+        interval=one.interval,
+        drops=list(one.drops),
+        drop_intervals=list(one.intervals),
+        usable=sum(contrast.usable for contrast in contrasts),
+        flips=[sum(contrast.flips[place] for contrast in contrasts) for place in places],
     )
 
 

@@ -45,7 +45,7 @@ const PageHeads = (() => {
   /** A head in words, for those who hear the page. */
   const describe = (page, head) => {
     const found = foundOf(page.run, head);
-    const drop = dropOf(page.run, head);
+    const drop = PageTraining.costOf(page, head);
     const cost = drop === null ? "" : `costs ${points(drop)} points`;
     const words = [head, found?.verdict, cost, roleOf(found), page.state.off.includes(head) ? "switched off" : "on"];
     return words.filter(Boolean).join(", ");
@@ -71,7 +71,7 @@ const PageHeads = (() => {
       const sides = [...new Set(run.sites.map((site) => site.side))];
       this.element.classList.toggle("alone", sides.length === 1);
       this.element.style.setProperty("--heads", String(Math.min(8, Math.max(1, ...run.sites.map((site) => site.heads.length)))));
-      this.dearest = Math.max(0, ...PageState.headsOf(run).map((head) => dropOf(run, head) ?? 0));
+      this.dearest = Math.max(PageTraining.largest(run), ...PageState.headsOf(run).map((head) => dropOf(run, head) ?? 0));
       const stacks = sides.map((side) => this.side(run.sites.filter((site) => site.side === side)));
       stacks[0]?.append(...(sides.length > 1 ? [this.page.direct.element] : []));
       this.element.replaceChildren(...stacks);
@@ -114,8 +114,6 @@ const PageHeads = (() => {
         make("i")
       );
       const tile = make("div", { class: "tile" }, open, toggle);
-      const share = this.dearest ? Math.max(0, dropOf(this.page.run, head) ?? 0) / this.dearest : 0;
-      tile.style.setProperty("--share", (100 * share).toFixed(1) + "%");
       face.firstChild.style.aspectRatio = this.aspect(head);
       this.tiles.set(head, { tile, open, toggle, said, canvas: face.firstChild });
       return tile;
@@ -130,7 +128,7 @@ const PageHeads = (() => {
 
     /** Under a map: what the head costs; while a token is pointed at, what that token looks at most, or who at it. */
     caption(head, map) {
-      const drop = dropOf(this.page.run, head);
+      const drop = PageTraining.costOf(this.page, head);
       if (!this.page.token || !map) return drop === null ? "" : drop >= 9.95 ? `−${drop.toFixed(0)}` : drop >= 0.05 ? points(-drop) : "0";
       if (!map.only) return "–";
       const { row, column } = map.only;
@@ -148,6 +146,8 @@ const PageHeads = (() => {
       this.tiles.forEach(({ tile, open, toggle }, head) => {
         tile.classList.toggle("off", off.has(head));
         tile.classList.toggle("chosen", head === state.head);
+        const share = this.dearest ? Math.max(0, PageTraining.costOf(this.page, head) ?? 0) / this.dearest : 0;
+        tile.style.setProperty("--share", (100 * share).toFixed(1) + "%");
         open.tabIndex = head === focusable ? 0 : -1;
         open.setAttribute("aria-label", describe(this.page, head));
         toggle.setAttribute("aria-checked", String(!off.has(head)));

@@ -33,17 +33,22 @@ const PageShow = (() => {
       this.page = page;
       const at = (id) => document.getElementById(id);
       [this.element, this.button, this.cliff] = ["show", "show-head", "show-cliff"].map(at);
-      [this.chart, this.said] = ["show-chart", "show-said"].map(at);
+      [this.chart, this.said, this.forming] = ["show-chart", "show-said", "show-training"].map(at);
       this.button.addEventListener("click", () => this.remove());
       this.cliff.addEventListener("click", () => (this.running ? this.stop() : this.eliminate()));
+      this.forming.addEventListener("click", () => {
+        this.stop();
+        page.training.play();
+      });
     }
 
     build() {
       const { run } = this.page;
       this.stop();
       [this.chosen, this.order] = [chosenHead(run), untilCliff(run)];
-      this.element.hidden = !this.chosen && !this.order.length;
-      [this.button.hidden, this.cliff.hidden] = [!this.chosen, !this.order.length];
+      const kept = PageTraining.earlier(run).length;
+      this.element.hidden = !this.chosen && !this.order.length && !kept;
+      [this.button.hidden, this.cliff.hidden, this.forming.hidden] = [!this.chosen, !this.order.length, !kept];
       this.points = [];
       this.tell("");
     }
@@ -53,6 +58,7 @@ const PageShow = (() => {
       const { off } = this.page.state;
       const what = this.chosen?.about ? `carries the ${this.chosen.about}` : "matters most";
       if (this.chosen) this.button.textContent = this.isRemoved() ? `Put ${this.chosen.head} back` : `Remove the head that ${what}`;
+      this.forming.textContent = this.page.training.playing ? "Stop" : "Watch the heads form";
       this.cliff.textContent = this.running ? "Stop" : "Remove harmless heads until it breaks";
       if (!this.running && off.join() !== this.shownOff) this.clear();
     }
@@ -62,7 +68,8 @@ const PageShow = (() => {
       this.shownOff = null;
       this.points = [];
       const carries = this.chosen?.about ? `${this.chosen.head} carries the ${this.chosen.about}. ` : "";
-      this.tell(this.page.state.off.length ? "" : `${carries}Tiles are coloured by how much accuracy is lost without the head.`);
+      const first = PageTraining.stepWords(this.page) || carries;
+      this.tell(this.page.state.off.length ? "" : `${first}Tiles are coloured by how much accuracy is lost without the head.`);
     }
 
     tell(text) {

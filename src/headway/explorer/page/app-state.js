@@ -4,8 +4,9 @@ const PageState = (() => {
   /**
    * Everything that a link restores.
    * @typedef {{run: number, input: string, off: string[], fill: "zero" | "mean", step: number | null, head: string | null,
-   *            pins: string[], from: string, view: "attention" | "change"}} State
-   * view: whether maps show attention, or how it changed from that of the model with all heads; step null is the whole answer; from is the sum whose head output is patched in, "" for none.
+   *            pins: string[], from: string, view: "attention" | "change", at: number | null}} State
+   * view: whether maps show attention, or how it changed from that of the model with all heads; step null is the whole answer; from is the sum whose head output is patched in, "" for none; at is the kept step of
+   * training whose costs colour the heads, null for the model of the page.
    */
   const MOST_PINS = 6;
   const LONGEST_LINK = 20000;
@@ -17,6 +18,7 @@ const PageState = (() => {
     const run = runs[index];
     return {
       run: index, input: firstInput(run), off: [], fill: "zero", step: null, head: firstHead(run), pins: [], from: "", view: "attention",
+      at: null,
     };
   };
 
@@ -49,6 +51,7 @@ const PageState = (() => {
     if (state.pins.length) words.set("pin", state.pins.join(","));
     if (state.from) words.set("from", state.from);
     if (state.view !== "attention") words.set("view", state.view);
+    if (state.at !== null) words.set("at", String(state.at));
     return "#" + words;
   };
 
@@ -87,6 +90,14 @@ const PageState = (() => {
     return null;
   };
 
+  /** A kept step of training. */
+  const readKept = (run, words, ignored) => {
+    const said = words.get("at");
+    const kept = PageTraining.earlier(run).find((one) => String(one.step) === said);
+    if (said !== null && !kept) ignored.push(`at=${short(said)}`);
+    return kept?.step ?? null;
+  };
+
   /** One of a few words; the first of them where none is said. */
   const readWord = (words, key, allowed, ignored) => {
     const said = words.get(key);
@@ -104,7 +115,7 @@ const PageState = (() => {
     if (!text) return { state: initial(runs), ignored: [] };
     if (text.length > LONGEST_LINK) return { state: initial(runs), ignored: [short(text)] };
     const words = new URLSearchParams(text);
-    const known = new Set(["run", "input", "off", "fill", "step", "head", "pin", "from", "view"]);
+    const known = new Set(["run", "input", "off", "fill", "step", "head", "pin", "from", "view", "at"]);
     const ignored = [...new Set(words.keys())].filter((key) => !known.has(key)).map(short);
     const index = readRun(runs, words, ignored);
     const run = runs[index];
@@ -119,11 +130,12 @@ const PageState = (() => {
       pins: readHeads(run, words, "pin", ignored).slice(0, MOST_PINS),
       from: readInput(run, words, "from", "", ignored),
       view: readWord(words, "view", ["attention", "change"], ignored),
+      at: readKept(run, words, ignored),
     };
     return { state, ignored };
   };
 
-  /** What undo brings back; looking around (step, head, pins) is not a change. */
+  /** What undo brings back; looking around (step, head, pins, at) is not a change. */
   const undoable = (state) => JSON.stringify([state.run, state.input, state.off, state.fill, state.from]);
 
   /** States before and after the present one. */

@@ -21,6 +21,7 @@
       this.strip = new PageTokens.Strip(this);
       this.flow = new PageFlow.Flow(this);
       this.show_ = new PageShow.Show(this);
+      this.training = new PageTraining.Training(this);
       this.grid = new PageHeads.Grid(this);
       this.large = new PageHeads.Large(this);
       this.pins = new PageHeads.Pins(this);
@@ -162,7 +163,7 @@
       at("ask").classList.toggle("long", !(PageTasks.isPadded(run) && run.task.page.digits <= 5));
       at("input-label").textContent = PageTasks.isSum(run) ? "A sum" : PageTasks.canType(run) ? "A sequence" : "A stored example";
       at("input").readOnly = at("ask-now").hidden = !PageTasks.canType(run);
-      [this.sequence, this.grid, this.patching, this.show_, this.flow].forEach((view) => view.build());
+      [this.sequence, this.training, this.grid, this.patching, this.show_, this.flow].forEach((view) => view.build());
     }
 
     /** A sum or tokens that fit into a column stand beside the heads; what is wide stands above them. */
@@ -184,7 +185,7 @@
       if (PageTasks.writes(run)) this.sum.show();
       else this.sequence.show();
       if (this.result) {
-        [this.strip, this.grid, this.large, this.pins, this.bar, this.show_, this.direct].forEach((view) => view.show());
+        [this.strip, this.training, this.grid, this.large, this.pins, this.bar, this.show_, this.direct].forEach((view) => view.show());
         clearTimeout(this.later);
         if (anew && state.from) this.later = setTimeout(() => this.patching.show());
         else this.patching.show();
