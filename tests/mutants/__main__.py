@@ -19,7 +19,7 @@ from threading import Lock
 from tests.mutants.catalogue import ROOT, Mutant, read_catalogue
 from tests.mutants.copy import Copy
 from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, SURVIVED, Baselines, Verdict, append, judge, read_verdicts
-from tests.mutants.rings import WHOLE, ring_of
+from tests.mutants.rings import ring_of, whole_suite
 from tests.mutants.table import share_noticed, write_page
 
 RESULTS = ROOT / "build" / "mutants"
@@ -59,7 +59,7 @@ def wanted(mutant: Mutant, options: argparse.Namespace, known: Verdict | None) -
 
 def wider_ring(options: argparse.Namespace) -> Callable[[Mutant], tuple[str, ...]]:
     if options.all:
-        return lambda mutant: WHOLE
+        return whole_suite
     return ring_of if options.wider else lambda mutant: ()
 
 

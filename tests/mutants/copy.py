@@ -13,6 +13,12 @@ from pathlib import Path
 
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant
 
+SLOW = tuple(
+    "torch numpy scipy.stats hypothesis jaxtyping beartype safetensors.torch typer.testing rich.progress jinja2 "
+    "matplotlib.figure matplotlib.backends.backend_agg playwright.sync_api pytest".split()
+)
+"""Packages that the process which runs tests imports once."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -33,7 +39,8 @@ class Outcome:
 class Copy:
     """The tracked and new files of a work tree in a temporary folder; the work tree itself is never changed."""
 
-    def __init__(self, root: Path = ROOT) -> None:
+    def __init__(self, root: Path = ROOT, packages: tuple[str, ...] = SLOW) -> None:
+        self.packages = packages
         self.folder = tempfile.TemporaryDirectory(prefix="headway-mutants-", ignore_cleanup_errors=True)
         self.path = Path(self.folder.name)
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -75,8 +82,9 @@ class Copy:
     def _running_server(self) -> subprocess.Popen[str]:
         if self._server is None:
             environment = {**os.environ, "PYTHONPATH": str(self.path / "src"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+            environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
             self._server = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("server.py")],
+                [sys.executable, Path(__file__).with_name("server.py"), *self.packages],
                 cwd=self.path,
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -87,7 +95,6 @@ class Copy:
 
     def close(self) -> None:
         """The process ends and the copy is deleted."""
-        if self._server is not None and self._server.stdin:
-            self._server.stdin.close()
-            self._server.wait()
+        if self._server is not None:
+            self._server.communicate()  # its input ends, and so does it
         self.folder.cleanup()

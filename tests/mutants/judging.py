@@ -39,22 +39,29 @@ class Verdict:
 
 
 class Baselines:
-    """How long each test file takes without a bug; it must pass. Kept in a file, for the code and tests of now."""
+    """How long each test file takes without a bug; it must pass. Kept in a file, for the code and tests of now.
+
+    `failing` are those that fail without any bug.
+    """
 
     def __init__(self, path: Path, root: Path = ROOT):
         self.path, self.root = path, root
         sources = sorted((root / PACKAGE).rglob("*.*"))
         self.code = digest_of(path for path in sources if path.suffix in {".py", ".js", ".html", ".css", ".json"})
         self.known: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+        self.failing: set[str] = set()
 
     def seconds(self, test: str, copy: Copy) -> float | None:
         """None if the file fails without any bug."""
         place = self.root / test.split("::")[0]
         key = f"{test} {self.code} {digest_of([place] if place.is_file() else sorted(place.rglob('*.py')))}"
+        if test in self.failing:
+            return None
         if key not in self.known:
             outcome = copy.run((test,), LONGEST)
             if outcome.status != 0:
                 print(f"  without a bug {test} ends with {outcome.status}:\n{outcome.output}", flush=True)
+                self.failing.add(test)
                 return None
             self.known[key] = outcome.seconds
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,24 +74,27 @@ def digest_of(paths: Iterable[Path]) -> str:
 
 
 def judge(mutant: Mutant, copy: Copy, baselines: Baselines, wider: tuple[str, ...] = ()) -> Verdict:
-    """Plant the bug, and run the mirrored tests; those of the wider ring only if they all pass."""
-    total = 0.0
-    test = ""
-    verdict = SURVIVED
-    for ring, tests in (("mirrored", mutant.tests), ("wider", tuple(t for t in wider if t not in mutant.tests))):
-        if not tests:
+    """Plant the bug, and run the mirrored tests; those of the wider ring only if they all pass.
+
+    A test file that fails without the bug says nothing: of the mirrored ones all must pass, of the others those that do
+    are asked.
+    """
+    seconds, test, verdict = 0.0, "", SURVIVED
+    rings = {"mirrored": mutant.tests, "wider": tuple(name for name in wider if name not in mutant.tests)}
+    for ring, tests in rings.items():
+        usual = {name: baselines.seconds(name, copy) for name in tests}
+        passing = {name: took for name, took in usual.items() if took is not None}
+        if ring == "mirrored" and len(passing) < len(tests):
+            return Verdict(mutant.id, mutant.digest, NOT_JUDGED, "", "", 0.0)
+        if not passing:
             continue
-        usual = [baselines.seconds(name, copy) for name in tests]
-        passing = tuple(name for name, seconds in zip(tests, usual, strict=True) if seconds is not None)
-        if len(passing) < len(tests):
-            return Verdict(mutant.id, mutant.digest, NOT_JUDGED, "", "", round(total, 1))
         with copy.planted(mutant):
-            outcome = copy.run(passing, SLOWER * sum(filter(None, usual)) + SPARE)
-        total += outcome.seconds
+            outcome = copy.run(tuple(passing), SLOWER * sum(passing.values()) + SPARE)
+        seconds += outcome.seconds
         verdict, test = verdict_of(outcome), outcome.failed
         if verdict != SURVIVED:
-            return Verdict(mutant.id, mutant.digest, verdict, ring, test, round(total, 1))
-    return Verdict(mutant.id, mutant.digest, verdict, "", "", round(total, 1))
+            return Verdict(mutant.id, mutant.digest, verdict, ring, test, round(seconds, 1))
+    return Verdict(mutant.id, mutant.digest, verdict, "", "", round(seconds, 1))
 
 
 def verdict_of(outcome: Outcome) -> str:

@@ -1,7 +1,8 @@
-"""A process that has imported the slow packages, and forks one child for each test run.
+"""A process that has imported slow packages, and forks one child for each test run.
 
-It reads one request per line, {"tests": [...], "limit": seconds}, and answers each with one line. It is started in a
-copy of the repository and never imports headway itself, so that every child imports what the copy holds at that time.
+Its arguments are the packages. It reads one request per line, {"tests": [...], "limit": seconds}, and answers each with
+one line. It is started in a copy of the repository and never imports headway itself, so that every child imports what
+the copy holds at that time.
 """
 
 import json
@@ -12,10 +13,6 @@ import sys
 import time
 from pathlib import Path
 
-SLOW = (
-    "torch numpy scipy.stats hypothesis jaxtyping beartype safetensors.torch typer.testing rich.progress jinja2 "
-    "matplotlib.figure matplotlib.backends.backend_agg playwright.sync_api pytest"
-).split()
 IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"
 """pytest warns of plugins that were imported before it; their assertions are not the tests'."""
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", IMPORTED, "--tb=short", "--color=no"]
@@ -62,7 +59,7 @@ def in_child(tests: list[str], output: Path) -> int:
 
 def main() -> None:
     sys.path[0] = os.getcwd()
-    for name in SLOW:
+    for name in sys.argv[1:]:
         __import__(name)
     for line in sys.stdin:
         request = json.loads(line)
