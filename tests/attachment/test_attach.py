@@ -279,6 +279,13 @@ def test_headway_s_own_model_has_its_own_names_weights_and_handles(shape: str) -
     )
 
 
+def dropping() -> nn.Module:
+    """A model in evaluation mode of which one dropout was forgotten."""
+    model = nn.Sequential(nn.Dropout(0.1), nn.TransformerEncoderLayer(WIDTH, HEADS, 31, batch_first=True)).eval()
+    model[0].train()
+    return model
+
+
 WRONG = {
     "needs a torch.nn.Module, not str 'x'": lambda: hw.attach("x"),  # type: ignore[arg-type]
     r"no attention found in Sequential; linear modules: \*; name the": lambda: hw.attach(
@@ -290,6 +297,7 @@ WRONG = {
     "has 24 numbers, which 5 heads cannot share": lambda: hw.attach(Course(), n_heads=5),
     "on the meta device and has no weights": lambda: hw.attach(nn.Linear(2, 3, device="meta")),
     "is in training mode": lambda: hw.attach(Course().train(), example=TOKENS),
+    "0 is in training mode and drops at random; call model.eval": lambda: hw.attach(dropping(), example=hidden(LENGTH)),
     "has no parameters": lambda: hw.attach(nn.ReLU()),
     "kind = 'middle'; one of encoder": lambda: hw.attach(Course(), kind="middle"),
     "n_heads = 0; at least 1": lambda: hw.attach(Course(), n_heads=0),

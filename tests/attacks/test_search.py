@@ -11,7 +11,7 @@ from headway.attacks.attack import attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
-from headway.attacks.search import Budget, Island, Search
+from headway.attacks.search import Budget, Island, Search, _coprime
 from headway.attacks.shrinking import shrink, simplicity
 from headway.batches import make_batch
 from headway.errors import InputError
@@ -303,3 +303,9 @@ def test_every_task_that_comes_with_headway_is_attacked() -> None:
     assert {settings["task"]["name"] for settings in (SORTEDNESS, ADDITION, TEXT, COPY, PARITY)} | {"sorting"} == set(
         TASKS.names()
     )
+
+
+def test_steps_through_a_family_reach_every_member_of_it() -> None:
+    for size in range(1, 300):
+        step = _coprime(int(size * 0.6180339887), size)
+        assert len(np.unique(step * np.arange(size) % size)) == size

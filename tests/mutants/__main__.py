@@ -3,6 +3,7 @@
     python -m tests.mutants                 all that have no verdict yet; then the table
     python -m tests.mutants --only ID       one of them, again
     python -m tests.mutants --room tasks    those of one room
+    python -m tests.mutants --survivors     those that were not noticed, again
     python -m tests.mutants --wider         survivors again, with the tests of neighbouring rooms
     python -m tests.mutants --all           survivors again, with the whole suite
     python -m tests.mutants --write         docs/mutants.md and docs/results/mutants.json from the verdicts
@@ -41,6 +42,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--room", metavar="ROOM", action="append", default=[], help="the bugs of this room")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="copies of the repository that work at once")
     rings = parser.add_mutually_exclusive_group()
+    rings.add_argument("--survivors", action="store_true", help="survivors again, after tests were written")
     rings.add_argument("--wider", action="store_true", help="survivors again, with tests of neighbouring rooms")
     rings.add_argument("--all", action="store_true", help="survivors again, with the whole suite")
     parser.add_argument("--write", action="store_true", help="write the page from the verdicts; run nothing")
@@ -52,7 +54,7 @@ def wanted(mutant: Mutant, options: argparse.Namespace, known: Verdict | None) -
         return mutant.id in options.only
     if options.room and mutant.room not in options.room:
         return False
-    if options.wider or options.all:
+    if options.survivors or options.wider or options.all:
         return known is None or known.verdict == SURVIVED
     return known is None or known.verdict in (NOT_JUDGED, NOT_IMPORTED)
 
