@@ -75,7 +75,8 @@ def test_a_planted_bug_of_the_page_can_be_parsed(tmp_path: Path) -> None:
             path = tmp_path / f"{mutant.id}.js"
             path.write_text(planted_texts(mutant)[1])
             paths.append(str(path))
-    script = "for (const path of process.argv.slice(1)) new (require('vm').Script)(require('fs').readFileSync(path, 'utf8'), path)"
+    parse = "new (require('vm').Script)(require('fs').readFileSync(path, 'utf8'), path)"
+    script = f"for (const path of process.argv.slice(1)) {parse}"
     found = subprocess.run([node, "-e", script, *paths], capture_output=True, text=True)
     assert len(paths) > 30
     assert found.stderr == ""
@@ -124,7 +125,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_bugs_are_planted_one_at_a_time_and_what_the_tests_say_is_kept(small: Path) -> None:
-    """A bug that is noticed at once, one that only the wider ring notices, one that no test sees, and one that hangs."""
+    """A bug that is noticed at once, one only by the wider ring, one that no test sees, and one that hangs."""
     copy = Copy(small, ("pytest",))
     baselines = Baselines(small / "build" / "baselines.json", small)
     unseen = Mutant(**{**vars(WRONG), "id": "unseen", "tests": ("tests/test_nothing.py",)})
@@ -159,5 +160,5 @@ def test_the_page_counts_what_was_noticed_and_lists_the_rest() -> None:
     ]
     document, page = as_document(judged), as_page(judged)
     assert (document["planted"], document["noticed"], document["noticed_by_mirrored_tests"]) == (2, 1, 0)
-    assert "1 of 2 bugs are noticed (50.0 %), 0 (0.0 %) by the tests" in page
+    assert "1 of 2 bugs are noticed (50 %), 0 (0 %) by the tests" in page
     assert "- `other` in `tasks/base.py`: Means are too large. It cannot happen." in page

@@ -169,7 +169,9 @@ def test_an_edit_in_a_place_that_is_no_output_projection_is_refused() -> None:
 
 
 def test_heads_that_are_not_what_they_seem_are_refused() -> None:
-    with pytest.raises(InstrumentError, match=r"not zero in the weights of .*enc0.self \(layers.0.attn.W_o\).*: that is no"):
+    with pytest.raises(
+        InstrumentError, match=r"not zero in the weights of .*enc0.self \(layers.0.attn.W_o\).*: that is no"
+    ):
         hw.attach(seeded(Tied()), example=TOKENS)
     with pytest.raises(InstrumentError, match="no logit changes when every head of a site is set to zero"):
         hw.attach(seeded(Unused()), example=TOKENS)

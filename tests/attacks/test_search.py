@@ -236,6 +236,14 @@ def test_columns_of_a_sum_go_together() -> None:
     assert found.counterexamples[0].found_as is not None
 
 
+def test_the_shortest_failing_input_comes_first() -> None:
+    """Nothing but 9 and 16 elements fails, and no single step leads from 16 to 9."""
+    trained = right_but(SORTEDNESS, lambda source: np.isin((source < 100).sum(1), [9, 16]))
+    sizes = [one.size for one in attack(trained, at=[9, 16], seconds=FOREVER, tries=20_000).counterexamples]
+    assert set(sizes) == {9, 16}
+    assert sizes == sorted(sizes)
+
+
 def test_a_failing_input_can_be_put_into_a_data_file() -> None:
     trained = right_but(TEXT_DECODER, lambda source: source[:, 0] == 7)
     for one in attack(trained, at=[16], seconds=FOREVER, tries=2_000).counterexamples:

@@ -1,25 +1,25 @@
 """Plants every bug, one at a time, and says which of them the tests notice.
 
-    python -m tests.mutants                 all that have no verdict yet; then the table
-    python -m tests.mutants --only ID       one of them, again
-    python -m tests.mutants --room tasks    those of one room
-    python -m tests.mutants --survivors     those that were not noticed, again
-    python -m tests.mutants --wider         survivors again, with the tests of neighbouring rooms
-    python -m tests.mutants --all           survivors again, with the whole suite
-    python -m tests.mutants --write         docs/mutants.md and docs/results/mutants.json from the verdicts
+python -m tests.mutants                 all that have no verdict yet; then the table
+python -m tests.mutants --only ID       one of them, again
+python -m tests.mutants --room tasks    those of one room
+python -m tests.mutants --survivors     those that were not noticed, again
+python -m tests.mutants --wider         survivors again, with the tests of neighbouring rooms
+python -m tests.mutants --all           survivors again, with the whole suite
+python -m tests.mutants --write         docs/mutants.md and docs/results/mutants.json from the verdicts
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from queue import Queue
 from threading import Lock
 
 from tests.mutants.catalogue import ROOT, Mutant, read_catalogue
 from tests.mutants.copy import Copy
-from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, SURVIVED, Baselines, Verdict, append, judge, read_verdicts
+from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, Baselines, Verdict, append, judge, read_verdicts
 from tests.mutants.rings import ring_of, whole_suite
 from tests.mutants.table import share_noticed, write_page
 
@@ -28,6 +28,7 @@ RESULTS = ROOT / "build" / "mutants"
 
 def main() -> int:
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that copies are deleted
     known = read_verdicts(RESULTS / "verdicts.jsonl")
     chosen = [mutant for mutant in read_catalogue() if wanted(mutant, options, known.get((mutant.id, mutant.digest)))]
     if chosen and not options.write:
@@ -55,7 +56,7 @@ def wanted(mutant: Mutant, options: argparse.Namespace, known: Verdict | None) -
     if options.room and mutant.room not in options.room:
         return False
     if options.survivors or options.wider or options.all:
-        return known is None or known.verdict == SURVIVED
+        return known is None or not known.seen
     return known is None or known.verdict in (NOT_JUDGED, NOT_IMPORTED)
 
 

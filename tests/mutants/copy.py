@@ -13,9 +13,16 @@ from pathlib import Path
 
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant
 
-SLOW = tuple(
-    "torch numpy scipy.stats hypothesis jaxtyping beartype safetensors.torch typer.testing rich.progress jinja2 "
-    "matplotlib.figure matplotlib.backends.backend_agg playwright.sync_api pytest".split()
+SLOW = (
+    *("torch", "numpy", "scipy.stats", "hypothesis", "jaxtyping", "beartype", "safetensors.torch", "typer.testing"),
+    *(
+        "rich.progress",
+        "jinja2",
+        "matplotlib.figure",
+        "matplotlib.backends.backend_agg",
+        "playwright.sync_api",
+        "pytest",
+    ),
 )
 """Packages that the process which runs tests imports once."""
 

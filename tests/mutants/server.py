@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"
@@ -34,10 +35,8 @@ def run_tests(tests: list[str], limit: float) -> dict[str, object]:
         ended, waited = os.waitpid(child, os.WNOHANG)
         status = os.waitstatus_to_exitcode(waited) if ended else None
     seconds = time.monotonic() - begun
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what a test left running, or the child itself
-    except ProcessLookupError:
-        pass
     if status is None:
         os.waitpid(child, 0)
     return {"status": status, "seconds": round(seconds, 2), "output": output.read_text(errors="replace")[-TAIL:]}
@@ -58,7 +57,7 @@ def in_child(tests: list[str], output: Path) -> int:
 
 
 def main() -> None:
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     for name in sys.argv[1:]:
         __import__(name)
     for line in sys.stdin:

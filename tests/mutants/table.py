@@ -4,22 +4,23 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from headway.narration.numbers import percent
 from tests.mutants.catalogue import Mutant
 from tests.mutants.judging import TIME_LIMIT, Verdict
 
 Judged = tuple[Mutant, Verdict]
 BEGIN = """# Planted bugs
 
-Do the tests notice a bug? `make mutants` plants realistic bugs, one at a time, in a copy of the sources, and runs tests:
-first those that mirror the changed file, then, if they all pass, those of the room and its neighbours. Each bug is what
-a tired engineer writes: off by one, a wrong axis, a wrong denominator, a missing mask, the wrong split, a forgotten
-correction. It changes what some user sees; none is a crash on import. They are listed in `tests/mutants/planted/`, each
-with its room, the exact text before and after, and what a user would see. A test of the default suite checks that every
-bug still fits the sources, so that the list cannot rot.
+Do the tests notice a bug? `make mutants` plants realistic bugs, one at a time, in a copy of the sources, and runs
+tests: first those that mirror the changed file, then, if they all pass, those of the room and its neighbours. Each bug
+is what a tired engineer writes: off by one, a wrong axis, a wrong denominator, a missing mask, the wrong split, a
+forgotten correction. It changes what some user sees; none is a crash on import. They are listed in
+`tests/mutants/planted/`, each with the exact text before and after and what a user would see. A test of the default
+suite checks that every bug still fits the sources, so that the list cannot rot.
 
-A bug is noticed when a test fails, or when the tests do not end within six times their usual time plus two minutes. Test
-files that fail without any bug are left out, and a bug whose mirrored tests fail without it is not judged. Bugs that
-survived at first got a test, and were run again.
+A bug is noticed when a test fails, or when the tests do not end within six times their usual time plus two minutes.
+Test files that fail without any bug are left out, and a bug whose mirrored tests fail without it is not judged. Many
+bugs survived at first; they got tests, and were run again.
 """
 
 
@@ -66,12 +67,10 @@ def as_page(judged: Sequence[Judged]) -> str:
     direct = len(by_mirrored(judged))
     slow = sum(verdict.verdict == TIME_LIMIT for _, verdict in judged)
     late = f" {slow} of them only by the time limit." if slow else ""
+    shares = f"{noticed} of {total} bugs are noticed ({percent(noticed / total)}), {direct} ({percent(direct / total)})"
     parts = [
         BEGIN,
-        f"{noticed} of {total} bugs are noticed ({noticed / total:.1%}), {direct} ({direct / total:.1%}) by the tests that "
-        f"mirror the changed file.{late} The numbers are in [results/mutants.json](results/mutants.json).\n".replace(
-            "%", " %"
-        ),
+        f"{shares} by the tests that mirror the changed file.{late} The numbers are in `docs/results/mutants.json`.\n",
         "## By room\n\n" + rooms_table(judged),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
