@@ -12,7 +12,7 @@ from tests.mutants.catalogue import PACKAGE, ROOT, Mutant, read_catalogue, read_
 from tests.mutants.copy import Copy, Outcome
 from tests.mutants.judging import NOT_JUDGED, NOTICED, SURVIVED, TIME_LIMIT, Baselines, Verdict, judge, verdict_of
 from tests.mutants.rings import NEIGHBOURS, ring_of
-from tests.mutants.table import as_document, as_page
+from tests.mutants.table import as_document, as_page, read_committed, write_page
 
 CATALOGUE = read_catalogue()
 MEAN = '''"""A package to plant bugs in."""
@@ -152,13 +152,17 @@ def test_a_file_that_cannot_be_imported_proves_nothing() -> None:
     assert verdict_of(Outcome(2, 1.0, "ERROR tests/test_small.py - NameError")) not in (NOTICED, TIME_LIMIT, SURVIVED)
 
 
-def test_the_page_counts_what_was_noticed_and_lists_the_rest() -> None:
+def test_the_page_counts_what_was_noticed_and_lists_the_rest(tmp_path: Path) -> None:
     other = Mutant(**{**vars(WRONG), "id": "other", "file": "tasks/base.py", "judged": "It cannot happen."})
     judged = [
         (WRONG, Verdict("one-too-few", WRONG.digest, NOTICED, "wider", "tests/test_small.py::test_a", 1.0)),
         (other, Verdict("other", other.digest, SURVIVED, "", "", 1.0)),
     ]
-    document, page = as_document(judged), as_page(judged)
-    assert (document["planted"], document["noticed"], document["noticed_by_mirrored_tests"]) == (2, 1, 0)
+    document, page = as_document(judged, 3), as_page(judged, 3)
+    assert [document[key] for key in ("planted", "judged", "noticed", "noticed_by_mirrored_tests")] == [3, 2, 1, 0]
+    assert "1 more are planted and not judged yet" in page
     assert "1 of 2 bugs are noticed (50 %), 0 (0 %) by the tests" in page
     assert "- `other` in `tasks/base.py`: Means are too large. It cannot happen." in page
+    (tmp_path / "results").mkdir()
+    write_page(judged, 3, tmp_path)
+    assert list(read_committed(tmp_path).values()) == [verdict for _, verdict in judged]

@@ -1,6 +1,7 @@
 """Plants every bug, one at a time, and says which of them the tests notice.
 
 python -m tests.mutants                 all that have no verdict yet; then the table
+python -m tests.mutants --missing       those without a verdict in docs/results/mutants.json
 python -m tests.mutants --only ID       one of them, again
 python -m tests.mutants --room tasks    those of one room
 python -m tests.mutants --survivors     those that were not noticed, again
@@ -21,7 +22,7 @@ from tests.mutants.catalogue import ROOT, Mutant, read_catalogue
 from tests.mutants.copy import Copy
 from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, Baselines, Verdict, append, judge, read_verdicts
 from tests.mutants.rings import ring_of, whole_suite
-from tests.mutants.table import share_noticed, write_page
+from tests.mutants.table import read_committed, share_noticed, write_page
 
 RESULTS = ROOT / "build" / "mutants"
 
@@ -29,12 +30,17 @@ RESULTS = ROOT / "build" / "mutants"
 def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that copies are deleted
-    known = read_verdicts(RESULTS / "verdicts.jsonl")
+    known = verdicts(options)
     chosen = [mutant for mutant in read_catalogue() if wanted(mutant, options, known.get((mutant.id, mutant.digest)))]
     if chosen and not options.write:
         run_all(chosen, options.jobs, wider_ring(options))
-    verdicts = read_verdicts(RESULTS / "verdicts.jsonl")
-    return report(verdicts, options.write)
+    return report(verdicts(options), options.write)
+
+
+def verdicts(options: argparse.Namespace) -> dict[tuple[str, str], Verdict]:
+    """Those of earlier runs here; with --missing also the committed ones."""
+    committed = read_committed(ROOT / "docs") if options.missing else {}
+    return committed | read_verdicts(RESULTS / "verdicts.jsonl")
 
 
 def arguments() -> argparse.Namespace:
@@ -42,6 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="ID", action="append", default=[], help="this bug, also if it has a verdict")
     parser.add_argument("--room", metavar="ROOM", action="append", default=[], help="the bugs of this room")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="copies of the repository that work at once")
+    parser.add_argument("--missing", action="store_true", help="committed verdicts stand; only the others are run")
     rings = parser.add_mutually_exclusive_group()
     rings.add_argument("--survivors", action="store_true", help="survivors again, after tests were written")
     rings.add_argument("--wider", action="store_true", help="survivors again, with tests of neighbouring rooms")
@@ -93,10 +100,10 @@ def run_all(chosen: list[Mutant], jobs: int, wider: Callable[[Mutant], tuple[str
             copy.close()
 
 
-def report(verdicts: dict[tuple[str, str], Verdict], write: bool) -> int:
+def report(known: dict[tuple[str, str], Verdict], write: bool) -> int:
     """Says how many were noticed, and which were not; 1 if a survivor has not been judged."""
     catalogue = read_catalogue()
-    found = [(mutant, verdicts.get((mutant.id, mutant.digest))) for mutant in catalogue]
+    found = [(mutant, known.get((mutant.id, mutant.digest))) for mutant in catalogue]
     judged = [(mutant, verdict) for mutant, verdict in found if verdict is not None]
     noticed, total = share_noticed(judged)
     print(f"{noticed} of {total} noticed; {len(catalogue) - len(judged)} of {len(catalogue)} not run")
@@ -104,7 +111,7 @@ def report(verdicts: dict[tuple[str, str], Verdict], write: bool) -> int:
     for mutant in bad:
         print(f"  {mutant.id}: {mutant.file}: {mutant.seen}")
     if write:
-        write_page(judged, ROOT / "docs")
+        write_page(judged, len(catalogue), ROOT / "docs")
     return 1 if bad or len(judged) < len(catalogue) else 0
 
 

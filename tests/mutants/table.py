@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from headway.narration.numbers import percent
@@ -29,30 +30,32 @@ def share_noticed(judged: Sequence[Judged]) -> tuple[int, int]:
     return sum(verdict.seen for _, verdict in judged), len(judged)
 
 
-def write_page(judged: Sequence[Judged], docs: Path) -> None:
+def write_page(judged: Sequence[Judged], planted: int, docs: Path) -> None:
     """docs/results/mutants.json, and docs/mutants.md from it."""
-    document = as_document(judged)
+    document = as_document(judged, planted)
     (docs / "results" / "mutants.json").write_text(json.dumps(document, indent=1) + "\n")
-    (docs / "mutants.md").write_text(as_page(judged))
+    (docs / "mutants.md").write_text(as_page(judged, planted))
 
 
-def as_document(judged: Sequence[Judged]) -> dict[str, object]:
+def read_committed(docs: Path) -> dict[tuple[str, str], Verdict]:
+    """The verdicts of docs/results/mutants.json, by name and digest of the bug."""
+    path = docs / "results" / "mutants.json"
+    rows = json.loads(path.read_text())["bugs"] if path.exists() else []
+    names = [one.name for one in fields(Verdict)]
+    found = [Verdict(**{name: row[name] for name in names}) for row in rows]
+    return {(verdict.id, verdict.digest): verdict for verdict in found}
+
+
+def as_document(judged: Sequence[Judged], planted: int) -> dict[str, object]:
     noticed, total = share_noticed(judged)
     return {
         "generator": "headway",
-        "planted": total,
+        "planted": planted,
+        "judged": total,
         "noticed": noticed,
         "noticed_by_mirrored_tests": len(by_mirrored(judged)),
         "bugs": [
-            {
-                "id": mutant.id,
-                "room": mutant.room,
-                "file": mutant.file,
-                "seen": mutant.seen,
-                "verdict": verdict.verdict,
-                "ring": verdict.ring,
-                "test": verdict.test,
-            }
+            {"room": mutant.room, "file": mutant.file, "a_user_sees": mutant.seen, **asdict(verdict)}
             for mutant, verdict in judged
         ],
     }
@@ -62,15 +65,17 @@ def by_mirrored(judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one[1].seen and one[1].ring == "mirrored"]
 
 
-def as_page(judged: Sequence[Judged]) -> str:
+def as_page(judged: Sequence[Judged], planted: int) -> str:
     noticed, total = share_noticed(judged)
     direct = len(by_mirrored(judged))
     slow = sum(verdict.verdict == TIME_LIMIT for _, verdict in judged)
     late = f" {slow} of them only by the time limit." if slow else ""
+    left = f" {planted - total} more are planted and not judged yet: `python -m tests.mutants --missing` judges them."
     shares = f"{noticed} of {total} bugs are noticed ({percent(noticed / total)}), {direct} ({percent(direct / total)})"
     parts = [
         BEGIN,
-        f"{shares} by the tests that mirror the changed file.{late} The numbers are in `docs/results/mutants.json`.\n",
+        f"{shares} by the tests that mirror the changed file.{late} The verdicts are in "
+        f"`docs/results/mutants.json`.{left if planted > total else ''}\n",
         "## By room\n\n" + rooms_table(judged),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
