@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check docs bench clean
+.PHONY: study test test-long lint check docs bench mutants clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -33,6 +33,12 @@ docs: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# Plants every bug of tests/mutants/planted, one at a time in a copy of the sources, and says which the tests notice. A
+# run that was stopped goes on where it was; survivors are asked again with the tests of neighbouring rooms.
+mutants: .venv/ready
+	-$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.mutants --wider
 
 clean:
 	rm -rf .venv

@@ -251,3 +251,31 @@ def test_evaluate_takes_a_path_and_refuses_an_unknown_split(half_trained: Path) 
     assert evaluate(half_trained, "validation").n == 20
     with pytest.raises(InputError, match="split 'tset'; did you mean test"):
         evaluate(half_trained, "tset")
+
+
+def test_the_decoded_sample_is_drawn_from_all_examples(tmp_path: Path) -> None:
+    """A domain is listed in order: its first examples have the smallest first operand alone."""
+    trained = untrained(ADDITION, tmp_path)
+    count = evaluation.SequenceCount(trained, 0, 10_000, 200)
+    rows = np.flatnonzero(count.chosen)
+    assert len(rows) == 200
+    # The mean of 200 of 10,000 numbers is 5,000 with a standard error of 204.
+    assert abs(rows.mean() - 5_000) < 4 * 204
+
+
+def test_the_best_checkpoint_is_opened_unless_another_is_asked_for(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    train(config(ADDITION, train={"steps": 12, "validate_every": 4}), run.path, device="cpu")
+    last = run.read_checkpoint(12)
+    run.write_checkpoint(replace(last, state={**last.state, "best": {**last.state["best"], "step": 8}}))
+    assert [load(run, checkpoint=asked, device="cpu").step for asked in ("best", "last", 0)] == [8, 12, 0]
+
+
+def test_a_disagreement_at_a_near_tie_is_not_a_real_one(half_trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep_stale_keys(monkeypatch)
+    trained = load(half_trained, device="cpu")
+    assert evaluate(trained, "test").real_disagreements > 0
+    monkeypatch.setattr(evaluation, "NEAR_TIE", 1e9)
+    found = evaluate(trained, "test")
+    assert found.disagreements > 0
+    assert found.real_disagreements == 0

@@ -69,3 +69,10 @@ def test_equal_differences_leave_no_doubt_unless_a_largest_one_is_known() -> Non
 def test_one_difference_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2 differences needed, got 1"):
         moments_of(np.ones(1))
+
+
+def test_a_mean_below_0_differs_as_surely_as_one_above() -> None:
+    values = np.random.default_rng(SEED).normal(0.8, 1.0, size=60)
+    up, down = float(mean_differs(moments_of(values))), float(mean_differs(moments_of(-values)))
+    assert up == pytest.approx(down)
+    assert up < 0.05

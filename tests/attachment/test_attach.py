@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,18 +135,29 @@ def test_a_hand_written_module_is_attached_by_its_names_or_by_a_pattern(how: dic
     assert hw.attach(seeded(Course()), kind="decoder").sites[0].name == "dec0.self"
 
 
-def test_weights_inside_fused_attention_are_those_of_the_softmax() -> None:
-    class Fused(Attention):
+@pytest.mark.parametrize("how", [{}, {"scale": 0.3}, {"is_causal": True}])
+def test_weights_inside_fused_attention_are_those_of_the_softmax(how: dict[str, Any]) -> None:
+    class Plain(Attention):
+        def heads(self, x: Tensor) -> list[Tensor]:
+            parts = (self.W_q, self.W_k, self.W_v)
+            return [one(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in parts]
+
         def forward(self, x: Tensor) -> Tensor:
-            q, k, v = (
-                one(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in (self.W_q, self.W_k, self.W_v)
-            )
-            return self.W_o(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+            q, k, v = self.heads(x)
+            scores = q @ k.transpose(-2, -1) * how.get("scale", 1 / math.sqrt(q.shape[-1]))
+            if "is_causal" in how:
+                scores = scores.masked_fill(torch.ones(LENGTH, LENGTH).triu(1) > 0, -math.inf)
+            return self.W_o((torch.softmax(scores, -1) @ v).transpose(1, 2).flatten(2))
+
+    class Fused(Plain):
+        def forward(self, x: Tensor) -> Tensor:
+            mixed = nn.functional.scaled_dot_product_attention(*self.heads(x), **how)
+            return self.W_o(mixed.transpose(1, 2).flatten(2))
 
     model, fused = seeded(Course()), seeded(Course())
     fused.load_state_dict(model.state_dict())
-    for layer in fused.layers:
-        layer["attn"].__class__ = Fused
+    for plain_layer, layer in zip(model.layers, fused.layers, strict=True):
+        plain_layer["attn"].__class__, layer["attn"].__class__ = Plain, Fused
     wanted, found = (hw.attach(one).attention(TOKENS) for one in (model, fused))
     for name, weights in wanted.items():
         torch.testing.assert_close(found[name], weights, rtol=1e-5, atol=1e-6)  # the same numbers in another order
@@ -154,6 +166,34 @@ def test_weights_inside_fused_attention_are_those_of_the_softmax() -> None:
 def test_an_edit_in_a_place_that_is_no_output_projection_is_refused() -> None:
     with pytest.raises(InstrumentError, match=r"never calls the output projection of enc0.self \(layers.0.attn.W_o\)"):
         hw.attach(seeded(Silent()), sites="layers.*.attn.W_o", n_heads=HEADS, example=TOKENS)
+
+
+def test_heads_that_are_not_what_they_seem_are_refused() -> None:
+    with pytest.raises(
+        InstrumentError, match=r"not zero in the weights of .*enc0.self \(layers.0.attn.W_o\).*: that is no"
+    ):
+        hw.attach(seeded(Tied()), example=TOKENS)
+    with pytest.raises(InstrumentError, match="no logit changes when every head of a site is set to zero"):
+        hw.attach(seeded(Unused()), example=TOKENS)
+
+
+class Tied(Course):
+    """Its output projection is the query projection, too: zero in the weights is more than zero at the handle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for layer in self.layers:
+            layer["attn"].W_q.weight = layer["attn"].W_o.weight
+
+
+class Unused(Course):
+    """Computes its attention and leaves it out."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = x + 0 * layer["attn"](x)
+        return self.readout(x)
 
 
 class Silent(Course):
@@ -241,6 +281,13 @@ def test_headway_s_own_model_has_its_own_names_weights_and_handles(shape: str) -
     )
 
 
+def dropping() -> nn.Module:
+    """A model in evaluation mode of which one dropout was forgotten."""
+    model = nn.Sequential(nn.Dropout(0.1), nn.TransformerEncoderLayer(WIDTH, HEADS, 31, batch_first=True)).eval()
+    model[0].train()
+    return model
+
+
 WRONG = {
     "needs a torch.nn.Module, not str 'x'": lambda: hw.attach("x"),  # type: ignore[arg-type]
     r"no attention found in Sequential; linear modules: \*; name the": lambda: hw.attach(
@@ -252,6 +299,7 @@ WRONG = {
     "has 24 numbers, which 5 heads cannot share": lambda: hw.attach(Course(), n_heads=5),
     "on the meta device and has no weights": lambda: hw.attach(nn.Linear(2, 3, device="meta")),
     "is in training mode": lambda: hw.attach(Course().train(), example=TOKENS),
+    "0 is in training mode and drops at random; call model.eval": lambda: hw.attach(dropping(), example=hidden(LENGTH)),
     "has no parameters": lambda: hw.attach(nn.ReLU()),
     "kind = 'middle'; one of encoder": lambda: hw.attach(Course(), kind="middle"),
     "n_heads = 0; at least 1": lambda: hw.attach(Course(), n_heads=0),

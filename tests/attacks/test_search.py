@@ -11,7 +11,7 @@ from headway.attacks.attack import attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
-from headway.attacks.search import Budget, Island, Search
+from headway.attacks.search import Budget, Island, Search, _coprime
 from headway.attacks.shrinking import shrink, simplicity
 from headway.batches import make_batch
 from headway.errors import InputError
@@ -236,6 +236,14 @@ def test_columns_of_a_sum_go_together() -> None:
     assert found.counterexamples[0].found_as is not None
 
 
+def test_the_shortest_failing_input_comes_first() -> None:
+    """Nothing but 9 and 16 elements fails, and no single step leads from 16 to 9."""
+    trained = right_but(SORTEDNESS, lambda source: np.isin((source < 100).sum(1), [9, 16]))
+    sizes = [one.size for one in attack(trained, at=[9, 16], seconds=FOREVER, tries=20_000).counterexamples]
+    assert set(sizes) == {9, 16}
+    assert sizes == sorted(sizes)
+
+
 def test_a_failing_input_can_be_put_into_a_data_file() -> None:
     trained = right_but(TEXT_DECODER, lambda source: source[:, 0] == 7)
     for one in attack(trained, at=[16], seconds=FOREVER, tries=2_000).counterexamples:
@@ -303,3 +311,9 @@ def test_every_task_that_comes_with_headway_is_attacked() -> None:
     assert {settings["task"]["name"] for settings in (SORTEDNESS, ADDITION, TEXT, COPY, PARITY)} | {"sorting"} == set(
         TASKS.names()
     )
+
+
+def test_steps_through_a_family_reach_every_member_of_it() -> None:
+    for size in range(1, 300):
+        step = _coprime(int(size * 0.6180339887), size)
+        assert len(np.unique(step * np.arange(size) % size)) == size

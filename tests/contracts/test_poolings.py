@@ -61,3 +61,13 @@ def test_it_is_what_its_name_says(name: str, length: int) -> None:
     visible = torch.arange(6) < torch.tensor([[length], [length]])
     expected = torch.stack([by_hand(name, row[:length], pooling) for row in hidden])
     torch.testing.assert_close(pooling(hidden, visible), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_summed_detector_adds_positive_detectors_at_one_position() -> None:
+    """A negative detector does not take from a positive one: 2 and -5 are 2, and 1 and 0.5 are 1.5."""
+    pooling = make_pooling(Choice(name="detector", options={"detectors": 2, "readout": "sum"}), 2)
+    with torch.no_grad():
+        pooling.detect.weight.copy_(torch.eye(2))
+        pooling.detect.bias.zero_()
+    hidden = torch.tensor([[[2.0, -5.0], [1.0, 0.5]]])
+    assert pooling.read(hidden)[0, :, 0].tolist() == [2.0, 1.5]

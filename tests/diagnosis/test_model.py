@@ -58,6 +58,19 @@ def test_answers_at_chance_are_a_warning_never_an_error() -> None:
 
     finding = found(subject("sortedness", forward=forward), "no-better-than-guessing")
     assert finding.level == "warning"
+
+
+def test_a_little_above_the_commonest_class_is_not_yet_better_than_guessing() -> None:
+    """Six in ten of 60 answers are right: more than the half by guessing, and the interval reaches down to it."""
+
+    def forward(examples: Examples) -> torch.Tensor:
+        right = torch.from_numpy(examples.target)
+        said = torch.where(torch.arange(len(right)) < 0.6 * len(right), right, 1 - right)
+        return torch.nn.functional.one_hot(said, 2).float()
+
+    finding = found(subject("sortedness", forward=forward), "no-better-than-guessing")
+    assert finding.numbers["accuracy"] > finding.numbers["majority"] > finding.numbers["interval"][0]
+    assert finding.level == "warning"
     assert "is not above the share of the commonest target" in finding.evidence
 
 

@@ -304,6 +304,33 @@ def test_what_the_engine_refuses_it_refuses_in_words(tab: Any, name: str, call: 
     assert tab.evaluate(code, list(MODELS).index(name)) == ["RangeError", word]
 
 
+KEPT_GAP = """({ index, examples, options }) => {
+  const engine = Headway.open(runsOf()[index]), { teach } = Headway.passes, memo = { streams: [] };
+  let gap = 0, change = 0;
+  const whole = teach(engine, examples, {});
+  for (const option of options) {
+    const kept = teach(engine, examples, option, memo), fresh = teach(engine, examples, option);
+    fresh.forEach((rows, i) => rows.forEach((logits, t) => logits.forEach((logit, k) => {
+      gap = Math.max(gap, Math.abs(logit - kept[i][t][k]));
+      change = Math.max(change, Math.abs(logit - whole[i][t][k]));
+    })));
+  }
+  return [gap, change];
+}"""
+
+
+@pytest.mark.parametrize("name", ["text", "decoder", "sortedness t5"])
+def test_a_pass_uses_of_the_one_before_only_what_no_change_touches(tab: Any, runs: dict[str, Any], name: str) -> None:
+    """Each head goes off after the whole model and after every other head, with the same memory of streams."""
+    trained, _ = runs[name]
+    heads = [str(head) for site in trained.model.sites for head in site.heads]
+    options = [{"off": off} for head in heads for off in ({}, {head: "zero"})]
+    lengths = [5] if name.startswith("sortedness") else [12] if name == "text" else None
+    examples = as_json(trained, draw(trained, np.random.default_rng(3), 2, lengths))
+    gap, change = tab.evaluate(KEPT_GAP, {"index": list(MODELS).index(name), "examples": examples, "options": options})
+    assert gap < TOLERANCE < change
+
+
 # Workers
 
 COUNT = """async ({ index, offs, size }) => {

@@ -429,8 +429,9 @@ def test_numbers_past_half_precision_are_kept_in_full() -> None:
     pack = Pack("fp16")
     pack.add("small", np.array([[1.5, -2.0]], dtype=np.float32))
     pack.add("large", np.array([[1.5, 70_000.0]], dtype=np.float32))
+    pack.add("low", np.array([[1.5, -70_000.0]], dtype=np.float32))
     packed = write(pack.packed())
-    assert [packed["index"][name]["type"] for name in ("small", "large")] == ["fp16", "fp32"]
+    assert [packed["index"][name]["type"] for name in ("small", "large", "low")] == ["fp16", "fp32", "fp32"]
     assert unpack(packed, "large").tolist() == [[1.5, 70_000.0]]
     assert unpack(packed, "small").tolist() == [[1.5, -2.0]]
 

@@ -14,6 +14,7 @@ import pytest
 
 from headway.explorer.writing import Exploration, explore
 from headway.runs import RunDirectory
+from headway.statistics import wilson_interval
 from headway.tasks import make_task
 from headway.tasks.links import explorer_link
 from headway.training import train
@@ -333,6 +334,12 @@ def test_stored_examples_are_counted_with_the_switches_as_they_are(tab: Any, add
     assert found != {int(whole.split()[0])}, "some switch changes the count, so a count without switches would be seen"
 
 
+@pytest.mark.parametrize(("right", "n"), [(95, 100), (0, 12), (2_000, 2_000)])
+def test_the_interval_of_the_accuracy_is_the_analysis_s(tab: Any, right: int, n: int) -> None:
+    found = tab.evaluate("([right, n]) => PageSwitches.interval(right, n)", [right, n])
+    assert found == pytest.approx(wilson_interval(right, n), abs=1e-6)  # z has seven digits there
+
+
 def test_only_the_smallest_sufficient_set_is_kept(tab: Any) -> None:
     kept = heads_document()["joint"]["sufficient"]["heads"]
     assert tab.text_content("#keep").endswith(f"({len(kept)})")
@@ -442,10 +449,12 @@ def test_heads_are_ranked_for_one_question_or_not_at_all(tab: Any) -> None:
     assert tab.evaluate(rank, [one, other, None]) == 6
     words = tab.evaluate("""(() => { const { own, other, patched } = explorerPage.patching.contest();
         return [...document.querySelectorAll("#patch-ranking button")].map(button => {
-          const { token, logits } = patched(button.querySelector("code").textContent);
+          const { token, logits, probabilities } = patched(button.querySelector("code").textContent);
           return [button.lastChild.textContent, token === own, token === other,
+            button.querySelector(".share").textContent, PageDraw.percent(probabilities[own]),
             button.querySelector(".margin").textContent, logits[own] - logits[other]]; }); })()""")
-    for said, is_source, is_base, shown, margin in words:
+    for said, is_source, is_base, share, wanted, shown, margin in words:
+        assert share == wanted, "the probability of A's token"
         assert (said == "becomes A’s") == is_source and (said == "stays") == is_base, said
         assert shown == f"{margin:+.1f}".replace("-", "−")
     assert [margin for *_, margin in words] == sorted((margin for *_, margin in words), reverse=True)

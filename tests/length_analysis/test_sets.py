@@ -199,3 +199,16 @@ def test_parity_lists_every_member_of_its_sets_and_nothing_else() -> None:
     assert task.set_size("uniform", 24) is None
     with pytest.raises(InputError, match="cannot be listed"):
         task.list_set("uniform", 24)
+
+
+def test_drawn_descents_are_never_sorted() -> None:
+    """Of 2,000 pairs drawn from 100 values, 20 would be ties if these were not left out."""
+    drawn = NATURAL.for_lengths("descents", 32).draw(np.random.default_rng(1), 2_000)
+    assert drawn.target.max() == 0
+
+
+@pytest.mark.parametrize("name", ["plateaus", "descents"])
+def test_a_set_of_runs_has_as_many_members_as_it_says(name: str) -> None:
+    task = make_task(Choice(name="sortedness", options={"values": 6})).for_lengths(name, 9)
+    listed = np.concatenate([examples.source for examples in task.members()])
+    assert len({tuple(row) for row in listed.tolist()}) == len(listed) == task.size()

@@ -243,3 +243,9 @@ def test_logits_are_scaled_by_the_log_of_the_visible_keys() -> None:
     factor = torch.tensor([5.0, 3.0], dtype=torch.float64).log()[:, None, None]
     difference = (before[..., 0] - before[..., 1]) * factor
     torch.testing.assert_close(after[..., 0] - after[..., 1], difference, rtol=1e-9, atol=1e-9)
+
+
+def test_queries_after_a_cache_see_all_of_it_and_the_past_among_themselves() -> None:
+    mask = Visibility(causal=True).mask(range(2), 2, 5, torch.device("cpu"))
+    assert mask is not None
+    assert mask[0, 0].int().tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]

@@ -222,3 +222,21 @@ def test_offsets_move_all_digits_of_an_example_alike_and_only_in_training(name: 
     assert torch.equal(moved - source, offset[:, None] * (source > 0))
     assert torch.equal(moved_target - target, offset[:, None].expand(-1, 3))
     assert encoding.eval().place(source, target, length) == (source, target)
+
+
+@pytest.mark.parametrize("position", [1, 37])
+def test_rotary_turns_each_plane_at_the_papers_speed(position: int) -> None:
+    """Plane i of 6 coordinates turns by 10,000^(-2i / 6) for each position."""
+    ones = torch.tensor([1.0, 0.0, 1.0, 0.0, 1.0, 0.0], dtype=torch.float64)[None, None, None]
+    turned = make("rotary").rotate(ones, torch.tensor([[position]]))[0, 0, 0]
+    angles = [position * 10_000 ** (-2 * plane / 6) for plane in range(3)]
+    expected = [part for angle in angles for part in (math.cos(angle), math.sin(angle))]
+    assert turned.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_clipped_bias_has_its_row_for_each_distance_from_query_to_key() -> None:
+    encoding = make("clipped", clip=2)
+    with torch.no_grad():
+        encoding.tables["encoder"].weight.copy_(torch.arange(5.0)[:, None].expand(5, 4))
+    bias = encoding.bias(torch.tensor([[10]]), torch.tensor([[7, 8, 9, 10, 11, 12, 30]]), "encoder")
+    assert bias[0, 0, 0].tolist() == [0, 0, 1, 2, 3, 4, 4], "keys before the query come first"

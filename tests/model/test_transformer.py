@@ -257,3 +257,22 @@ def test_source_and_prefix_are_moved_together_once_a_pass(encoding: str, monkeyp
     model(inputs_of(torch.randint(0, 9, (2, 5)), torch.randint(0, 9, (2, 4))))
     assert len(calls) == 1
     assert [torch.equal(used, drawn) for used, drawn in zip(seen, calls[0], strict=True)] == [True, True]
+
+
+def test_tokens_after_the_end_are_the_end() -> None:
+    """A model that writes 3, the end and then 5 for ever, beside one that never ends."""
+
+    def decode(memory: object, inputs: Inputs, *, done: int, keep: bool) -> Tensor:
+        tokens = torch.tensor([[3, 0, 5, 5][done], 4])
+        return nn.functional.one_hot(tokens, 6).float()[:, None]
+
+    shape = {"shape": "decoder", "d_model": 4, "n_heads": 1, "d_ff": 4, "decoder_layers": 1}
+    model = Transformer(ModelConfig(**shape), 6).eval()
+    model.decode = decode  # type: ignore[assignment,method-assign]
+    start = Inputs(torch.zeros(2, 3, dtype=torch.long), torch.arange(3)[None], None)
+
+    def places(source: Tensor, prefix: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.arange(source.shape[1])[None], torch.arange(prefix.shape[1])[None]
+
+    written = decode_greedily(model, start, places, bos=1, eos=0, longest=4)
+    assert written.tolist() == [[3, 0, 0, 0], [4, 4, 4, 4]]

@@ -16,6 +16,7 @@ from headway.tasks.columns import (
     digit_columns,
     digit_counts,
     longest_chain,
+    longest_ripple,
     lowest_origins,
     operands,
     order,
@@ -214,3 +215,8 @@ def test_columns_are_written_in_order_from_either_end(counts, width):
     down = [(list(range(count))[::-1] + [-1] * width)[:width] for count in counts]
     assert written_columns(np.array(counts), width, falling=False).tolist() == up
     assert written_columns(np.array(counts), width, falling=True).tolist() == down
+
+
+def test_columns_that_carry_by_themselves_are_no_ripple() -> None:
+    a, b = np.array([[5, 5, 5], [4, 6, 3]]), np.array([[5, 5, 5], [9, 3, 8]])
+    assert longest_ripple(a, b, 10).tolist() == [0, 1]

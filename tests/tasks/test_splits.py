@@ -140,3 +140,16 @@ def test_a_fresh_batch_is_full_even_where_few_draws_belong_to_the_train_split():
         train = [split for split in split_of(task, next(task.domain()).source, data_seed).tolist() if split == 0]
         if train:
             assert len(fresh_batch(task, 50, data_seed, 0, 0)) == 50
+
+
+def test_fresh_batches_are_of_the_training_split_alone():
+    task = task_of("addition", digits=2)
+    drawn = np.concatenate([fresh_batch(task, 200, 641, 0, step).source for step in range(3)])
+    assert set(split_of(task, drawn, 641).tolist()) == {SPLITS.index("train")}
+
+
+def test_another_data_seed_draws_other_examples():
+    """Of ten million problems, two independent sets of 300 share none; the same candidates would share two thirds."""
+    task = task_of("addition", digits=4)
+    sets = [set(problem_keys(task, fixed_split(task, "train", 300, seed).source)) for seed in (1, 2)]
+    assert not sets[0] & sets[1]

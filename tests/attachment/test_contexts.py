@@ -1,0 +1,50 @@
+"""Means, other examples' outputs and patches come from real tokens alone."""
+
+import torch
+from torch import Tensor
+
+import headway as hw
+from headway.attachment.attached import Attached
+from tests.attachment.test_attach import LENGTH, TOKENS, Course, seeded
+
+PAD = 10
+HEAD, SITE, PLACE = "enc0.self.h1", "enc0.self", 1
+PADDED = TOKENS.masked_fill(TOKENS == PAD, 0).masked_fill(torch.arange(LENGTH) >= torch.tensor([[7], [4], [5]]), PAD)
+"""Three rows of seven, four and five real tokens."""
+REAL = PADDED != PAD
+
+
+def attached() -> Attached:
+    return hw.attach(seeded(Course()), example=PADDED, real_tokens=lambda tokens: tokens != PAD)
+
+
+def outputs_of(model: Attached, tokens: Tensor = PADDED) -> Tensor:
+    """The outputs of the head, `row query d_head`, as they are with whatever is changed now."""
+    return model.head_outputs(tokens)[SITE][:, :, PLACE]
+
+
+def test_a_mean_is_over_real_tokens() -> None:
+    model = attached()
+    wanted = outputs_of(model)[REAL].mean(0)
+    with hw.ablated(model, [HEAD], kind="mean", over=PADDED):
+        found = outputs_of(model)
+    torch.testing.assert_close(found, wanted.expand_as(found), rtol=1e-5, atol=1e-6)  # a mean in another order
+
+
+def test_a_resampled_output_is_that_of_a_real_token() -> None:
+    model = attached()
+    own = outputs_of(model)
+    real = {tuple(vector) for vector in own[REAL].tolist()}
+    for seed in range(5):
+        with hw.ablated(model, [HEAD], kind="resample", over=PADDED, seed=seed):
+            found = outputs_of(model)
+        assert {tuple(vector) for vector in found.flatten(0, 1).tolist()} <= real
+
+
+def test_a_patch_leaves_positions_alone_at_which_its_source_is_padding() -> None:
+    model, base = attached(), (PADDED + 3) % PAD
+    own, source = outputs_of(model, base), outputs_of(model)
+    with hw.patched(model, [HEAD], source=PADDED):
+        found = outputs_of(model, base)
+    assert torch.equal(found[REAL], source[REAL])
+    assert torch.equal(found[~REAL], own[~REAL])

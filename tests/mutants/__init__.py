@@ -1,0 +1,1 @@
+"""Planted bugs: each changes a few characters of headway, and the tests must notice it."""
