@@ -1,0 +1,8 @@
+"""Plants a fuse in a worker process: Python imports this module at its start if its folder is on the module path."""
+
+import os
+
+from faults.fuse import plant
+
+if "HEADWAY_FAULT_FUSE" in os.environ:
+    plant(int(os.environ["HEADWAY_FAULT_FUSE"]))
