@@ -24,10 +24,18 @@ class Ended:
 
 
 class Commands:
-    """Runs `headway` commands in forked processes; forking_server.py describes the faults."""
+    """Runs `headway` commands in forked processes; forking_server.py describes the faults.
 
-    def __init__(self, process: "subprocess.Popen[str]"):
+    `plant` names a function "module:function" that breaks something in each of them.
+    """
+
+    def __init__(self, process: "subprocess.Popen[str]", plant: str = ""):
         self.process = process
+        self.always = {"plant": plant} if plant else {}
+
+    def broken_by(self, plant: str) -> "Commands":
+        """The same, with something broken in each command."""
+        return Commands(self.process, plant)
 
     def run(self, folder: Path, *arguments: str, **fault: Any) -> Ended:
         """Run one command; what it prints goes to log.txt in `folder`."""
@@ -37,7 +45,7 @@ class Commands:
         """Start several commands at once, and wait for all."""
         logs = [folder / (f"log-{place}.txt" if place else "log.txt") for place, (folder, _, _) in enumerate(asked)]
         requests = [
-            {"arguments": list(arguments), "log": str(log.resolve()), **fault}
+            {"arguments": list(arguments), "log": str(log.resolve()), **self.always, **fault}
             for (_, arguments, fault), log in zip(asked, logs, strict=True)
         ]
         assert self.process.stdin is not None

@@ -7,8 +7,11 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
 - `signal_after`: the signal `number` from outside after so many seconds (SIGKILL if it names none);
 - `kill_at`: the child kills itself at its n-th file operation `inside` a "checkpoint" write, while "created" (a run),
   or "anywhere"; a file that is being written is left half written;
-- `worker_fuse`: the same for each process that the child starts;
+- `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
+
+With `count`, nothing happens, and that file gets the number of points at which a fuse could burn. `plant` names a
+function "module:function" that breaks something in the child first, so that tests see a row fail.
 
 A list of requests is served at once: the children start together.
 """
@@ -60,12 +63,21 @@ def linger(lines: int) -> None:
     loop._Loop._update = slow  # type: ignore[method-assign]
 
 
+def named(text: str) -> Any:
+    """The function that "module:function" names."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def work(request: dict[str, Any]) -> None:
     """The child: do the command and end with its exit code."""
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(log, stream)
     os.chdir(request.get("cwd", "."))
+    if "plant" in request:
+        named(request["plant"])()
+    counting = fuse.plant(sys.maxsize) if "count" in request else None
     if "kill_at" in request:
         plant(request)
     if "worker_fuse" in request:
@@ -73,11 +85,9 @@ def work(request: dict[str, Any]) -> None:
         sys.path.insert(0, str(PLANTED))
     if "interrupt_at" in request:
         linger(request["interrupt_at"])
-    if "call" in request:
-        module, _, name = request["call"].partition(":")
-        code = getattr(importlib.import_module(module), name)(*request["arguments"])
-    else:
-        code = run(request["arguments"])
+    code = named(request["call"])(*request["arguments"]) if "call" in request else run(request["arguments"])
+    if counting is not None:
+        pathlib.Path(request["count"]).write_text(str(counting.burned))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -148,6 +158,16 @@ def serve(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return replies
 
 
+def plant_study() -> None:
+    """Make the toy study a preset that `headway study addition` knows, with its analyses in the command's process."""
+    from faults.victims import STUDY
+    from headway.studies import pool
+    from headway.studies.presets import PRESETS
+
+    PRESETS["addition"]["toy"] = STUDY
+    pool.FEWEST_TOKENS = 10**12  # processes take longer to start than a toy
+
+
 def import_headway() -> None:
     """Import every module that a command may need, except those of optional packages."""
     for module in pkgutil.walk_packages(headway.__path__, "headway."):
@@ -161,6 +181,7 @@ if __name__ == "__main__":
     with contextlib.redirect_stdout(io.StringIO()):
         import_headway()
         run(["train", "quick-addition", "--dry-run"])
+    plant_study()
     for line in sys.stdin:
         asked = json.loads(line)
         answers = serve(asked if isinstance(asked, list) else [asked])

@@ -16,15 +16,22 @@ OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "ftrunca
 class Fuse:
     """Burns down by two at each file operation, one before it and one after it, while `depth` is above 0."""
 
-    def __init__(self, length: int, depth: int = 1):
-        self.left, self.depth, self.burned = length, depth, 0
+    def __init__(self, length: int, depth: int = 1, once: str | None = None):
+        self.left, self.depth, self.once, self.burned = length, depth, once, 0
 
     def burn(self) -> None:
         if self.depth:
             self.burned += 1
             self.left -= 1
-            if self.left == 0:
+            if self.left == 0 and self._is_first():
                 os.kill(os.getpid(), signal.SIGKILL)
+
+    def _is_first(self) -> bool:
+        """Whether no other process that shares the `once` file has died of its fuse."""
+        try:
+            return self.once is None or os.open(self.once, os.O_CREAT | os.O_EXCL) >= 0
+        except FileExistsError:
+            return False
 
     def around(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         def burning(*arguments: Any, **options: Any) -> Any:
@@ -56,12 +63,15 @@ class Fuse:
 
 
 class SlowFile:
-    """A file that is written in two halves, so that a kill can fall between them."""
+    """A file whose first part is written in two halves, so that a kill can fall between them."""
 
     def __init__(self, handle: Any, fuse: Fuse):
-        self.handle, self.fuse = handle, fuse
+        self.handle, self.fuse, self.begun = handle, fuse, False
 
     def write(self, content: Any) -> int:
+        if self.begun:
+            return self.handle.write(content)
+        self.begun = True
         middle, written = len(content) // 2, 0
         for part in (content[:middle], content[middle:]):
             self.fuse.burn()
@@ -79,9 +89,9 @@ class SlowFile:
         return getattr(self.handle, name)
 
 
-def plant(length: int, depth: int = 1) -> Fuse:
+def plant(length: int, depth: int = 1, once: str | None = None) -> Fuse:
     """Make this process kill itself at its `length`-th point; with depth 0, only inside methods given to `inside`."""
-    fuse = Fuse(length, depth)
+    fuse = Fuse(length, depth, once)
     for name in OPERATIONS:
         setattr(os, name, fuse.around(getattr(os, name)))
     opened = fuse.opening(io.open)

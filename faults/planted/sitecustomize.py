@@ -5,4 +5,5 @@ import os
 from faults.fuse import plant
 
 if "HEADWAY_FAULT_FUSE" in os.environ:
-    plant(int(os.environ["HEADWAY_FAULT_FUSE"]))
+    length, _, once = os.environ["HEADWAY_FAULT_FUSE"].partition(":")
+    plant(int(length), once=once)

@@ -1,21 +1,11 @@
 """Trainings in a process of their own, which tests may kill or interrupt."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-from faults.forking import Commands, forking
-
 from headway.runs import RunDirectory
-
-
-@pytest.fixture(scope="session")
-def commands() -> Iterator[Commands]:
-    with forking() as started:
-        yield started
 
 
 @dataclass(frozen=True)
