@@ -3,6 +3,7 @@
     python -m faults                              every row, its long version
     python -m faults kills --count 20 --seed 3    one row, shorter, with another seed
     python -m faults kills --only 17              one case again; nothing is written
+    python -m faults --write-page                 the page alone, from the stored results
 
 A run with the row's own count replaces its entry in docs/results/faults.json and writes the page; a shorter one prints
 what it found. Exit code 1 if a bar did not hold.
@@ -33,6 +34,9 @@ def known_rows() -> dict[str, Row]:
 def main(words: list[str] | None = None) -> int:
     known = known_rows()
     options = read_options(sys.argv[1:] if words is None else words, known)
+    if options.write_page:
+        options.page.write_text(page(list(known.values()), read_results(options.results)), encoding="utf-8")
+        return 0
     torch.set_num_threads(1)
     chosen = [known[name] for name in options.rows or known]
     broken = False
@@ -65,6 +69,7 @@ def read_options(words: list[str], known: dict[str, Row]) -> argparse.Namespace:
     parser.add_argument("--only", type=int, help="one case alone, by its number")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of results")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page that is written from it")
+    parser.add_argument("--write-page", action="store_true", help="only write the page from the stored results")
     options = parser.parse_args(words)
     for name in options.rows:
         if name not in known:

@@ -81,4 +81,4 @@ def test_every_row_has_a_name_and_a_place_of_its_own() -> None:
 
 def test_the_page_is_that_of_the_stored_results() -> None:
     rows = [*program.known_rows().values()]
-    assert PAGE.read_text(encoding="utf-8") == page(rows, read_results()), "run: python -m faults ROW"
+    assert PAGE.read_text(encoding="utf-8") == page(rows, read_results()), "run: python -m faults --write-page"
