@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check docs bench mutants clean
+.PHONY: study test test-long lint check docs bench faults mutants clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -39,6 +39,10 @@ bench: .venv/ready
 mutants: .venv/ready
 	-$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.mutants --wider
+
+# Hours: every attack of docs/faults.md in its long version. Mounting a small disk needs root.
+faults: .venv/ready
+	$(BIN)/python -m faults
 
 clean:
 	rm -rf .venv

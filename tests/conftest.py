@@ -12,6 +12,7 @@ os.environ["OMP_WAIT_POLICY"] = "passive"
 
 import pytest
 import torch
+from faults.forking import Commands, forking
 from hypothesis import settings
 
 from tests.typechecking import check_package, test_number
@@ -27,6 +28,13 @@ settings.load_profile("headway")
 
 def pytest_runtest_setup() -> None:
     test_number[0] += 1
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """Commands in forked processes that a test may kill."""
+    with forking() as started:
+        yield started
 
 
 CHROMIUM = Path("/usr/bin/chromium")

@@ -29,11 +29,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tasks": BASE | {"config", "storage"},
     "model": BASE | {"config"},
     "attachment": BASE | {"config", "model", "storage"},
-    "testing": BASE | {"config", "tasks"},
+    "testing": BASE | {"config", "storage", "tasks"},
     "batches": BASE | {"config", "tasks", "model"},
     "evaluation": BASE | {"config", "batches", "tasks", "model", "statistics", "runs"},
     "training": BASE | {"config", "processes", "batches", "tasks", "model", "evaluation", "proofs", "runs"},
-    "reports": BASE | {"config", "narration", "self_contained_html", "results", "runs", "statistics"},
+    "reports": BASE | {"config", "narration", "self_contained_html", "results", "runs", "statistics", "storage"},
     "explorer": BASE
     | {
         "batches",
@@ -61,7 +61,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attacks": BASE | {"batches", "evaluation", "head_analysis", "length_analysis", "results", "tasks"},
     "diagnosis": BASE
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
-    | {"attached_analysis", "attachment", "attacks", "head_analysis", "length_analysis", "narration", "results"},
+    | {"attached_analysis", "attachment", "attacks", "head_analysis", "length_analysis", "narration", "results"}
+    | {"storage"},
     "proofs": BASE | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
@@ -89,6 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results",
         "runs",
         "statistics",
+        "storage",
     }
     | {"attacks", "head_analysis", "length_analysis", "diagnosis", "reports", "explorer", "proofs", "studies", "sweeps"}
     | {"__init__"},

@@ -1,11 +1,14 @@
 """Atomic writes, a lock for a single writer, and the signature of files that headway wrote."""
 
 import fcntl
+import hashlib
 import json
 import os
+import platform
 import re
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,9 @@ MARKS = tuple(
 """Patterns of the signature at the beginning of HTML, Markdown, PNG, SVG and JSON. A file that merely quotes it does
 not match.
 """
+
+WRITING = ".writing-"
+"""Separates a file's name from the process that writes it, in the name of the file that will take its place."""
 
 
 @contextmanager
@@ -119,14 +125,93 @@ def is_written_by_headway(path: Path) -> bool:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically; on an error, such as a full disk, the old file stays and no other is left."""
-    beside = path.with_name(f"{path.name}.writing-{os.getpid()}")
+    beside = path.with_name(f"{path.name}{WRITING}{_host()}-{os.getpid()}")
     try:
-        write_synced(beside, content)
-        os.replace(beside, path)
-        sync_directory(path.parent)
+        with naming(path):
+            write_synced(beside, content)
+            os.replace(beside, path)
+            sync(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    _remove_leftovers(path)
+
+
+def _host() -> str:
+    """Four characters that tell machines apart, as some share a disk."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:4]
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed processes of this machine left of a file."""
+    start = f"{path.name}{WRITING}{_host()}-"
+    for beside in path.parent.iterdir():
+        if beside.name.startswith(start) and not _is_alive(beside.name.removeprefix(start)):
+            with suppress(OSError):
+                beside.unlink()
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Make an `OSError` name the file that was to be written; that of a full disk names none."""
+    try:
+        yield
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def append(path: Path, content: bytes, *, synced: bool = False) -> None:
+    """Append to a file; a part that was written before an error is removed, so that earlier lines stay intact."""
+    with naming(path), path.open("ab", buffering=0) as handle:
+        end, left = handle.tell(), memoryview(content)
+        try:
+            while left:
+                left = left[handle.write(left) :]
+        except OSError:
+            os.ftruncate(handle.fileno(), end)
+            raise
+        if synced:
+            os.fsync(handle.fileno())
+
+
+@contextmanager
+def new_folder(place: Path) -> Iterator[Path]:
+    """An empty folder to fill, which becomes `place` (new or empty) when the block ends; an error leaves nothing."""
+    beside = place.absolute().with_name(f".writing-{place.absolute().name}")
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        with naming(place):
+            beside.mkdir(parents=True)
+        yield beside
+        with naming(place):
+            for folder, _, names in os.walk(beside, topdown=False):
+                for name in names:
+                    sync(Path(folder) / name)
+                sync(Path(folder))
+            _move(beside, place)
+            sync(place.absolute().parent)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _move(beside: Path, place: Path) -> None:
+    """Rename a folder; into an empty one, which may be the current directory or a mount point, its entries move."""
+    if not place.exists():
+        os.rename(beside, place)
+        return
+    for entry in beside.iterdir():
+        os.rename(entry, place / entry.name)
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -136,7 +221,8 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(handle.fileno())
 
 
-def sync_directory(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file or the names in a directory are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

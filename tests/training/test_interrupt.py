@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from faults.forking import Commands
 
 from headway.runs import RunDirectory
 from tests.tiny_recipes import write_recipe
-from tests.training.conftest import Commands, Outcome, outcome
+from tests.training.conftest import Outcome, outcome
 
 SETTINGS = ("--quiet", "--set", "train.steps=5", "--set", "train.validate_every=100")
 

@@ -6,9 +6,10 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from faults.forking import Commands
 
 from tests.tiny_recipes import write_recipe
-from tests.training.conftest import Commands, outcome
+from tests.training.conftest import outcome
 
 STEPS = 60
 OPERATIONS = 60
@@ -40,7 +41,7 @@ def survive(commands: Commands, folder: Path, kills: int) -> None:
             if sum(done.values()) == kills:
                 fault = {}
             elif where == "moment":
-                fault = {"kill_after": chance.uniform(0, seconds)}
+                fault = {"signal_after": chance.uniform(0, seconds)}
             else:
                 fault = {"kill_at": chance.randint(1, OPERATIONS), "inside": "checkpoint"}
             code, _ = train(commands, recipe, run, **fault)

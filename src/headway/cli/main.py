@@ -1,5 +1,6 @@
 """`headway`: the commands, and the conversion of errors into one line and an exit code."""
 
+import errno
 import inspect
 import sys
 from typing import Annotated
@@ -31,6 +32,8 @@ from headway.errors import InputError, InstrumentError, Interrupted, RunStopped,
 
 LONGEST_WORD = 200
 """Characters of one argument that an error message repeats."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a disk, in contrast to those of a wrong path."""
 
 app = typer.Typer(
     name="headway",
@@ -116,7 +119,7 @@ def run(arguments: list[str]) -> int:
             raise
         return _end_of_reading(end.__context__)
     except OSError as error:
-        return _fail(error, 2)
+        return _fail(error, 1 if error.errno in NO_ROOM else 2)
     except MemoryError as error:
         return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
     except Exception as error:

@@ -64,11 +64,12 @@ def write_methods(run: list[str], place: Path, *, force: bool) -> None:
     """Write the LaTeX of the runs, unless a file of someone else stands there."""
     from headway.errors import InputError
     from headway.reports.methods_tex import methods
+    from headway.storage import replace_file
 
     own = place.is_file() and place.read_text(encoding="utf-8", errors="replace").startswith("% generator: headway")
     if place.exists() and not own and not force:
         raise InputError(f"--methods {place} exists and headway did not write it; --force replaces it")
-    place.write_text(methods(*run), encoding="utf-8")
+    replace_file(place, methods(*run).encode())
 
 
 def write_course(run: list[str], place: Path, *, force: bool) -> list[str]:

@@ -15,6 +15,7 @@ from headway.errors import InputError
 from headway.narration.numbers import percent
 from headway.randomness import generator
 from headway.results.schema import Document
+from headway.storage import naming, new_folder
 
 ERRORS = 0.03
 """Share of answers that are wrong although nothing is planted: a trained model is not perfect."""
@@ -51,8 +52,14 @@ def exercise(directory: str | Path, *, seed: int = 0) -> ExerciseKey:
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"--seed {seed}; a seed from 0 to {LARGEST_SEED:,} needed")
     planted = chosen(seed)
-    project = place / "project"
-    project.mkdir(parents=True)
+    with new_folder(place) as folder, naming(place):
+        return write_exercise(folder, planted, seed)
+
+
+def write_exercise(folder: Path, planted: Sequence[Mistake], seed: int) -> ExerciseKey:
+    """Write every file of an exercise with these mistakes."""
+    project = folder / "project"
+    project.mkdir()
     lines = RIGHT_LINES | {name: text for one in planted for name, text in one.lines.items()}
     for name in ("generate_data.py", "train.py"):
         template = (files("headway.diagnosis") / "student" / f"{name}.txt").read_text(encoding="utf-8")
@@ -60,10 +67,10 @@ def exercise(directory: str | Path, *, seed: int = 0) -> ExerciseKey:
     runpy.run_path(str(project / "generate_data.py"))["main"](str(project / "data"), seed)
     key = write_answers(project, planted, seed)
     (project / "report.md").write_text(REPORT.format(accuracy=percent(key.reported_accuracy)), encoding="utf-8")
-    (place / "assignment.md").write_text(assignment(len(planted)), encoding="utf-8")
-    (place / "answer-key").mkdir()
-    (place / "answer-key" / "key.json").write_text(json.dumps(key.to_json(), indent=1) + "\n", encoding="utf-8")
-    (place / "answer-key" / "answer-key.md").write_text(answer_key(planted, key, lines), encoding="utf-8")
+    (folder / "assignment.md").write_text(assignment(len(planted)), encoding="utf-8")
+    (folder / "answer-key").mkdir()
+    (folder / "answer-key" / "key.json").write_text(json.dumps(key.to_json(), indent=1) + "\n", encoding="utf-8")
+    (folder / "answer-key" / "answer-key.md").write_text(answer_key(planted, key, lines), encoding="utf-8")
     return key
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from headway.narration.numbers import minus
 from headway.results.heads import HeadAnalysis
+from headway.storage import replace_file
 
 Document = Mapping[str, Any]
 """A parsed document."""
@@ -107,7 +108,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}.{ending}" for ending in METADATA]
     with style():
         for path, (ending, metadata) in zip(paths, METADATA.items(), strict=True):
-            figure.savefig(path, format=ending, metadata=metadata)
+            content = BytesIO()  # so that a file is replaced atomically
+            figure.savefig(content, format=ending, metadata=metadata)
+            replace_file(path, content.getvalue())
     return paths
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from headway.errors import InputError
 from headway.runs.directory import Directory
 from headway.runs.records import TrainingRecord
-from headway.storage import read_json, sync_directory, write_synced
+from headway.storage import naming, read_json, sync, write_synced
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -103,7 +103,7 @@ class Checkpoints(Directory):
         """Remove all other checkpoints, and temporary directories of killed processes."""
         for step in self.checkpoint_steps():
             if step not in steps:
-                shutil.rmtree(self.checkpoint_path(step))
+                _remove_folder(self.checkpoint_path(step))
         for left_over in self.path.glob("checkpoints/writing-*"):
             shutil.rmtree(left_over)
 
@@ -136,7 +136,7 @@ class Checkpoints(Directory):
         """Remove kept weights after a step, and temporary directories of killed processes."""
         for step in self.kept_steps():
             if step > after:
-                shutil.rmtree(self.kept_path(step))
+                _remove_folder(self.kept_path(step))
         for left_over in self.path.glob("kept/writing-*"):
             shutil.rmtree(left_over)
 
@@ -147,18 +147,34 @@ def _steps_in(folder: Path) -> list[int]:
 
 
 def _write_folder(place: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files and their manifest as one folder, atomically."""
+    """Write files and their manifest as one folder, atomically; on an error, such as a full disk, nothing is left."""
+    manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
     beside = place.with_name(f"writing-{place.name}")
     shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    for name, content in contents.items():
-        write_synced(beside / name, content)
-    manifest = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items())
-    write_synced(beside / "MANIFEST", manifest.encode())
-    sync_directory(beside)
-    shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be here
-    os.rename(beside, place)
-    sync_directory(place.parent)
+    try:
+        with naming(place):
+            beside.mkdir(parents=True)
+        for name, content in {**contents, "MANIFEST": manifest.encode()}.items():
+            with naming(place / name):
+                write_synced(beside / name, content)
+        with naming(place):
+            sync(beside)
+            _remove_folder(place)  # only a damaged one can be here
+            os.rename(beside, place)
+            sync(place.parent)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _remove_folder(place: Path) -> None:
+    """Remove a folder so that a kill cannot leave a part of it under its name."""
+    if not place.is_dir():
+        return
+    beside = place.with_name(f"writing-removed-{place.name}")
+    shutil.rmtree(beside, ignore_errors=True)
+    os.rename(place, beside)
+    shutil.rmtree(beside)
 
 
 def _read_folder(place: Path, names: Sequence[str]) -> list[bytes]:

@@ -15,7 +15,7 @@ from headway.json_values import JsonObject
 from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
 from headway.runs.records import Environment, Provenance
-from headway.storage import end_last_line, read_json, read_lines, sync_directory, write_json
+from headway.storage import append, end_last_line, read_json, read_lines, replace_file, sync, write_json
 
 
 class RunDirectory(Analyses):
@@ -53,7 +53,7 @@ class RunDirectory(Analyses):
         write_json(self.path / "provenance.json", provenance)
         for path in files:
             self.data.mkdir(exist_ok=True)
-            shutil.copyfile(path, self.data / path.name)
+            replace_file(self.data / path.name, path.read_bytes())
         write_json(self.path / "config.json", config.to_json())
 
     def provenance(self) -> Provenance:
@@ -75,15 +75,20 @@ class RunDirectory(Analyses):
             if self.path.exists():
                 os.rename(self.path, beside / "old")
             os.rename(beside / "new", self.path)
-            sync_directory(self.path.parent)
+            sync(self.path.parent)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
     # Metrics
 
     def append_metrics(self, *records: MetricsRow) -> None:
-        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
-            handle.write("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
+        lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
+        append(self.path / "metrics.jsonl", lines.encode())
+
+    def sync_metrics(self) -> None:
+        """Wait until the metrics are on disk, as they must be before a checkpoint that continues them."""
+        if (self.path / "metrics.jsonl").exists():
+            sync(self.path / "metrics.jsonl")
 
     def mend_metrics(self) -> None:
         """Complete a partial last line of a killed process, so that the next line is separate."""

@@ -1,7 +1,6 @@
 """The directory of a sweep."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from headway.results.comparison import Outcome
 from headway.results.schema import read
 from headway.runs.directory import PlannedDirectory
 from headway.runs.run import RunDirectory
-from headway.storage import end_last_line, is_cut_off, parse_json, replace_file
+from headway.storage import append, end_last_line, is_cut_off, parse_json, replace_file
 
 
 class SweepDirectory(PlannedDirectory):
@@ -46,16 +45,8 @@ class SweepDirectory(PlannedDirectory):
         return RunDirectory(self.path / "trials" / name)
 
     def append_result(self, outcome: Outcome) -> None:
-        """Append a line; a partial line is removed again, so that earlier lines stay intact."""
-        with self.results_path.open("ab", buffering=0) as handle:
-            end = handle.tell()
-            left = memoryview((json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode())
-            try:
-                while left:
-                    left = left[handle.write(left) :]
-            except OSError as problem:
-                os.ftruncate(handle.fileno(), end)
-                raise OSError(problem.errno, problem.strerror, str(self.results_path)) from None
+        """Append a line, on disk when this returns."""
+        append(self.results_path, (json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode(), synced=True)
 
     def mend_results(self) -> None:
         """Complete a partial last line of a killed driver, so that the next line is separate."""

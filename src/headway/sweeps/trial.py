@@ -213,7 +213,7 @@ def stopping_when_full(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         raise DiskFull(f"no room to write {problem.filename or place} ({problem.strerror})") from None
 

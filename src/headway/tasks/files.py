@@ -9,7 +9,7 @@ import numpy as np
 from headway.bounded_files import parse_json, read_bytes
 from headway.config import DataConfig
 from headway.errors import InputError
-from headway.storage import replace_file
+from headway.storage import naming, new_folder
 from headway.tasks.base import Task
 from headway.tasks.examples import Examples, pad_to_widest
 from headway.tasks.splits import SPLITS, Split, fixed_split, overlaps
@@ -44,16 +44,20 @@ def make_splits(task: Task, data: DataConfig) -> dict[Split, Examples]:
 
 
 def write_files(task: Task, data: DataConfig, directory: Path) -> dict[str, int]:
-    """Write the three splits and a test file for each of the task's lengths; returns examples by file name."""
+    """Write the three splits and a test file for each of the task's lengths; returns examples by file name.
+
+    The directory must be new or empty; all files appear in it at once.
+    """
     contents = {FILE_NAMES[split]: examples for split, examples in make_splits(task, data).items()}
     for length in task.test_lengths():
         at_length = fixed_split(task.at_length(length), "test", EXAMPLES_AT_A_LENGTH, data.seed)
         contents[f"test_{length}.json"] = at_length
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, examples in contents.items():
-        rows = [task.to_record(s, t) for s, t in zip(examples.source, examples.target, strict=True)]
-        lines = ",\n".join(json.dumps(row) for row in rows)
-        replace_file(directory / name, f"[\n{lines}\n]\n".encode())
+    with new_folder(directory) as folder:
+        for name, examples in contents.items():
+            rows = [task.to_record(s, t) for s, t in zip(examples.source, examples.target, strict=True)]
+            lines = ",\n".join(json.dumps(row) for row in rows)
+            with naming(directory / name):
+                (folder / name).write_bytes(f"[\n{lines}\n]\n".encode())
     return {name: len(examples) for name, examples in contents.items()}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import InputError
+from headway.storage import naming, new_folder
 
 TASK = '''"""Write a sequence backwards.
 
@@ -120,8 +121,9 @@ def write_task(directory: Path) -> NewTask:
         f"{name}.toml": RECIPE,
         "pyproject.toml": PROJECT,
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    for file, template in contents.items():
-        (directory / file).write_text(template.format(**filled, distribution=f"{name}-task"))
+    with new_folder(directory) as folder:
+        for file, template in contents.items():
+            with naming(directory / file):
+                (folder / file).write_text(template.format(**filled, distribution=f"{name}-task"))
     files = tuple(directory / file for file in contents)
     return NewTask(files, f"{package}:{filled['cls']}", f"{name}.toml")

@@ -88,6 +88,7 @@ class SeedRun:
         self.state = TrainingState(**found.state)
         self.saved = found.step
         if self.state.finished:
+            self._keep_some_checkpoints()  # a kill may have come after the last was written and before others went
             return
         self._warn_of_other_circumstances()
         self.directory.append_metrics({"resumed_at": found.step})
@@ -168,8 +169,12 @@ class SeedRun:
         """Write a checkpoint; the first, the best and the last two are kept."""
         self._note_time()
         checkpoint = Checkpoint(self.state.step, dict(model), dict(trainer), self.state.record())
+        self.directory.sync_metrics()
         self.directory.write_checkpoint(checkpoint)
         self.saved = self.state.step
+        self._keep_some_checkpoints()
+
+    def _keep_some_checkpoints(self) -> None:
         newest = self.directory.checkpoint_steps()[-2:]
         self.directory.keep_checkpoints({0, int(self.state.best["step"]), *newest})
 

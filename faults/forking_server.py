@@ -1,0 +1,188 @@
+"""Runs commands in child processes that can be killed, without importing PyTorch again for each.
+
+It imports headway once and forks a child for each request (a JSON line on stdin); the reply (a JSON line on
+stdout) comes when the child has ended. A request holds the command's `arguments` (or a `call` of "module:function"
+with them), the folder `cwd`, the `log` for what the child prints, and at most one fault:
+
+- `signal_after`: the signal `number` from outside after so many seconds (SIGKILL if it names none);
+- `kill_at`: the child kills itself at its n-th file operation `inside` a "checkpoint" write, while "created" (a run),
+  or "anywhere"; a file that is being written is left half written;
+- `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
+- `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
+
+With `count`, nothing happens, and that file gets the number of points at which a fuse could burn. `plant` names a
+function "module:function" that breaks something in the child first, so that tests see a row fail.
+
+A list of requests is served at once: the children start together.
+"""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import pathlib
+import pkgutil
+import signal
+import sys
+import time
+from typing import Any
+
+import safetensors.torch  # noqa: F401  imported here, so that no child has to
+import torch
+
+import headway
+from faults import fuse
+from headway.cli.main import run
+from headway.runs import RunDirectory
+from headway.training import loop
+
+INSIDE = {"checkpoint": ("write_checkpoint", "keep_checkpoints"), "created": ("create",)}
+PLANTED = pathlib.Path(__file__).parent / "planted"
+LONGEST = 120.0
+"""Seconds after which a child counts as hanging."""
+
+
+def plant(request: dict[str, Any]) -> None:
+    """Make this process kill itself at the chosen file operation."""
+    inside = request.get("inside", "anywhere")
+    planted = fuse.plant(request["kill_at"], depth=int(inside == "anywhere"))
+    for name in INSIDE.get(inside, ()):
+        setattr(RunDirectory, name, planted.inside(getattr(RunDirectory, name)))
+
+
+def linger(lines: int) -> None:
+    """Make the step that records the metrics' `lines`-th line last two seconds more, so that signals meet it."""
+    update = loop._Loop._update
+
+    def slow(self: Any, step: int) -> None:
+        update(self, step)
+        if self.seed_run.state.step == lines - 1:
+            time.sleep(2)
+
+    loop._Loop._update = slow  # type: ignore[method-assign]
+
+
+def named(text: str) -> Any:
+    """The function that "module:function" names."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def work(request: dict[str, Any]) -> None:
+    """The child: do the command and end with its exit code."""
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.chdir(request.get("cwd", "."))
+    if "plant" in request:
+        named(request["plant"])()
+    counting = fuse.plant(sys.maxsize) if "count" in request else None
+    if "kill_at" in request:
+        plant(request)
+    if "worker_fuse" in request:
+        os.environ["HEADWAY_FAULT_FUSE"] = str(request["worker_fuse"])
+        sys.path.insert(0, str(PLANTED))
+    if "interrupt_at" in request:
+        linger(request["interrupt_at"])
+    code = named(request["call"])(*request["arguments"]) if "call" in request else run(request["arguments"])
+    if counting is not None:
+        pathlib.Path(request["count"]).write_text(str(counting.burned))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def wait(child: int, *, seconds: float) -> int | None:
+    """The child's exit code (minus the signal that ended it), or None if it still runs after so long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    return None
+
+
+def interrupt(child: int, request: dict[str, Any]) -> None:
+    """SIGINT as soon as the run has recorded enough; more of them a moment later."""
+    metrics = pathlib.Path(request["watched"]) / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_bytes().count(b"\n") < request["interrupt_at"]:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return
+        time.sleep(0.001)
+    for _ in range(request["times"]):
+        time.sleep(0.02)
+        os.kill(child, signal.SIGINT)
+
+
+def start(request: dict[str, Any], gate: int) -> int:
+    """Fork a child, which begins when the gate is closed."""
+    child = os.fork()
+    if not child:
+        try:
+            os.read(gate, 1)
+            work(request)
+        finally:
+            os._exit(70)
+    return child
+
+
+def attend(child: int, request: dict[str, Any], started: float) -> dict[str, Any]:
+    """Do the fault to a child, and wait until it has ended."""
+    code = None
+    if "interrupt_at" in request:
+        interrupt(child, request)
+    if "signal_after" in request:
+        code = wait(child, seconds=request["signal_after"])
+        if code is None:
+            os.kill(child, request.get("number", signal.SIGKILL))
+    code = wait(child, seconds=LONGEST) if code is None else code
+    if code is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return {"code": code, "seconds": time.monotonic() - started, "pid": child}
+
+
+def serve(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    gate, opening = os.pipe()
+    os.set_inheritable(opening, False)
+    children = []
+    for request in requests:
+        children.append(start(request, gate))
+    started = time.monotonic()
+    os.write(opening, b"." * len(children))
+    replies = [attend(child, request, started) for child, request in zip(children, requests, strict=True)]
+    os.close(gate)
+    os.close(opening)
+    return replies
+
+
+def plant_study() -> None:
+    """Make the toy study a preset that `headway study addition` knows, with its analyses in the command's process."""
+    from faults.victims import STUDY
+    from headway.studies import pool
+    from headway.studies.presets import PRESETS
+
+    PRESETS["addition"]["toy"] = STUDY
+    pool.FEWEST_TOKENS = 10**12  # processes take longer to start than a toy
+
+
+def import_headway() -> None:
+    """Import every module that a command may need, except those of optional packages."""
+    for module in pkgutil.walk_packages(headway.__path__, "headway."):
+        if ".student" not in module.name and not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with contextlib.redirect_stdout(io.StringIO()):
+        import_headway()
+        run(["train", "quick-addition", "--dry-run"])
+    plant_study()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answers = serve(asked if isinstance(asked, list) else [asked])
+        print(json.dumps(answers if isinstance(asked, list) else answers[0]), flush=True)

@@ -1,0 +1,103 @@
+"""SIGKILL at a random moment, or inside a write: the continued command leaves what an undisturbed one leaves."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from faults.campaign import Attempt, Row, chance, must
+from faults.forking import Commands, forking
+from faults.victims import VICTIMS, Stage, Victim, differences, fingerprint
+
+ORDER = (
+    *("train", "heads", "stack", "lengths", "sweep", "study", "report"),
+    *("train", "heads", "stack", "lengths", "sweep", "train"),
+    *("heads", "stack", "lengths", "sweep", "study", "report", "train"),
+)
+"""The commands of twenty cases; cheap ones come more often."""
+WORKER_POINTS = 150
+"""Points at which a worker of a sweep can die: those of its first three checkpoints."""
+MOST_TRIES = 30
+"""Times that a kill may come after the end of its command."""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A command that nothing happened to: its seconds, its points for a fuse, and what it left."""
+
+    seconds: float
+    points: int
+    left: dict[str, str]
+
+
+class Kills:
+    def __init__(self, commands: Commands, seed: int, folder: Path):
+        self.stage, self.seed, self.folder = Stage(commands, folder), seed, folder
+        self.undisturbed: dict[str, Undisturbed] = {}
+
+    def expected(self, victim: Victim) -> Undisturbed:
+        """What the command leaves when nothing happens to it."""
+        if victim.name not in self.undisturbed:
+            place = self.stage.place(victim, self.folder / f"undisturbed-{victim.name}")
+            ended = self.stage.do(victim, place, count=str(place / "points"))
+            must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
+            left = fingerprint(place / victim.out)
+            self.undisturbed[victim.name] = Undisturbed(ended.seconds, int((place / "points").read_text()), left)
+        return self.undisturbed[victim.name]
+
+    def attempt(self, number: int) -> str:
+        victim = VICTIMS[ORDER[number % len(ORDER)]]
+        random = chance(self.seed, "kills", number)
+        inside = (number + number // len(ORDER)) % 2 == 1
+        expected = self.expected(victim)
+        for _ in range(MOST_TRIES):
+            place = self.stage.place(victim, self.folder / f"case-{number}")
+            fault = (
+                self.fault(victim, random, place) if inside else {"signal_after": random.uniform(0, expected.seconds)}
+            )
+            ended = self.stage.do(victim, place, **fault)
+            if ended.code == -signal.SIGKILL or (place / "worker-died").exists():
+                break
+            must(ended.code == 0, f"{victim.name} with {fault}: exit {ended.code}, {ended.printed}")
+            shutil.rmtree(place)
+        else:
+            must(False, f"{victim.name}: no kill met it")
+        self.compare(victim, place, fault)
+        shutil.rmtree(place)
+        whose = " (a worker)" if "worker_fuse" in fault else ""
+        return f"{victim.name}{whose}, {'inside a write' if inside else 'at a random moment'}: equal"
+
+    def fault(self, victim: Victim, random: Random, place: Path) -> dict[str, Any]:
+        """A kill at a file operation; of a sweep, half in its driver and half in a worker."""
+        if victim.name == "sweep" and random.random() < 0.5:
+            return {"worker_fuse": f"{random.randint(1, WORKER_POINTS)}:{(place / 'worker-died').resolve()}"}
+        return {"kill_at": random.randint(1, self.expected(victim).points)}
+
+    def compare(self, victim: Victim, place: Path, fault: dict[str, Any]) -> None:
+        """Continue the command, and compare everything it leaves."""
+        again = self.stage.do(victim, place)
+        must(again.code == 0, f"{victim.name} after {fault}: exit {again.code}, {again.printed}")
+        apart = differences(fingerprint(place / victim.out), self.expected(victim).left)
+        must(not apart, f"{victim.name} after {fault}: {'; '.join(apart[:5])}")
+
+
+@contextmanager
+def attempts(seed: int, folder: Path) -> Iterator[Attempt]:
+    with forking() as commands:
+        yield Kills(commands, seed, folder).attempt
+
+
+ROW = Row(
+    name="kills",
+    position=1,
+    attack="SIGKILL during training, stacks, sweeps, heads, lengths, studies and reports, half of them inside a write",
+    bar="the continued command leaves the same SHA-256 of weights, optimiser, metrics, analyses and pages (times "
+    "apart), and no other file",
+    count=300,
+    attempts=attempts,
+    limits=("Only processes are killed. What a loss of power may take is the subject of write-order.",),
+)

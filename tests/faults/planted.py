@@ -1,0 +1,34 @@
+"""Violations for a campaign to count; each breaks something in a forked process that then runs a command."""
+
+from pathlib import Path
+from typing import Any
+
+from headway import storage
+from headway.runs import RunDirectory
+from headway.training.adamw import AdamW
+
+
+def write_in_place(path: Path, content: bytes) -> None:
+    """A file that is overwritten where it stands."""
+    with path.open("wb") as handle:
+        handle.write(content)
+
+
+def non_atomic_writes() -> None:
+    storage.replace_file = write_in_place
+
+
+def forgotten_optimiser() -> None:
+    """A checkpoint whose optimiser state is not read."""
+
+    def restore(self: AdamW, tensors: Any) -> None:
+        pass
+
+    AdamW.restore = restore  # type: ignore[method-assign]
+
+
+def unlocked_runs() -> None:
+    """Directories that several processes write at once."""
+    from contextlib import nullcontext
+
+    RunDirectory.lock = lambda self: nullcontext()  # type: ignore[method-assign,assignment,misc,return-value]
