@@ -22,9 +22,7 @@ from headway.proofs.sum_contexts import EMPTY, N_STATES, STATES, Contexts, Place
 from headway.proofs.sum_rounding import (
     Bounded,
     Parts,
-    Passed,
     Stream,
-    Tail,
     after_attention,
     attended,
     exact,
@@ -33,12 +31,13 @@ from headway.proofs.sum_rounding import (
     normed_linear,
     scores,
 )
+from headway.proofs.sum_tail import Passed, Tail
 from headway.tasks.addition_text import CHARACTERS
 
 DIGITS = 10
 AROUND = tuple(CHARACTERS.index(character) for character in " +  = ")
 """The tokens around the numbers. They are always the same and see only each other."""
-AT_ONCE = 1 << 16
+AT_ONCE = {"cpu": 1 << 7, "cuda": 1 << 15}
 """Neighbourhoods of a column that are encoded in one batch."""
 
 
@@ -74,7 +73,7 @@ class Tables:
     def _encoder_parts(self, query: Bounded, key: Bounded, value: Bounded, ahead: int) -> Parts:
         """`query x key`: the attention parts of each key `ahead` columns ahead, for each query."""
         score = scores(_rows(query), key, self._bias("encoder", ahead))
-        return key_parts(score, _repeated(value, len(query.value)), self._encoder_centre())
+        return key_parts(score, _repeated(value, len(query.value)), self._encoder_centre(), self.encoder_keys)
 
     def _encoder_centre(self) -> Tensor:
         """The mean value over all tokens of a question, used as the centre of error bounds."""
@@ -99,7 +98,7 @@ class Tables:
         near = range(-self.reach.encoder, self.reach.encoder + 1)
         columns = [self._by_state(self._encoder_parts(query, key, value, ahead)) for ahead in near]
         encoded = []
-        for codes in torch.split(torch.arange(N_STATES ** len(near), device=self.device), AT_ONCE):
+        for codes in torch.split(torch.arange(N_STATES ** len(near), device=self.device), AT_ONCE[self.device.type]):
             states = [codes // N_STATES**place % N_STATES for place in range(len(near))]  # the lowest column first
             token = self.digits[states[self.reach.encoder]].clamp(min=0)
             parts = constant[token]
@@ -124,7 +123,7 @@ class Tables:
         assert isinstance(self.model.encoder_norm, nn.LayerNorm)
         readers = (self.cross.key, self.cross.value)
         tail = Tail(self.encoder.own.output, self.encoder, self.model.encoder_norm, readers)
-        passed = tail.forward(x, attended(parts, self.encoder_keys, self._encoder_centre()))
+        passed = tail.forward(x, attended(parts, self._encoder_centre()))
         return Bounded(passed.values, passed.value_errors())
 
     def _as_memory(self, encoded: list[Bounded], slots: int) -> tuple[Bounded, Bounded]:
@@ -151,12 +150,13 @@ class Tables:
         query = _split(self.cross, normed_linear(stream, self.decoder.cross_norm, self.cross.query))
         key, value = self.around()
         bias = self._bias("cross", -min(place.column, self.reach.clip))
-        constant = key_parts(scores(query, key[:, 0], bias), value[:, 0], self._cross_centre()).sum(0)
+        score = scores(query, key[:, 0], bias)
+        constant = key_parts(score, value[:, 0], self._cross_centre(), self.cross_keys).sum(0)
         offsets = [ahead for ahead in range(-self.reach.cross, self.reach.cross + 1) if place.column + ahead >= 1]
         tables = {ahead: self._column_parts(query, place.column + ahead, ahead) for ahead in offsets}
         tail = Tail(self.cross.output, self.decoder, self.model.decoder_norm, (self.model.readout,))
 
-        return Writer(tail, x, constant, tables, self.reach.encoder, self.cross_keys, self._cross_centre())
+        return Writer(tail, x, constant, tables, self.reach.encoder, self._cross_centre())
 
     def _after_self_attention(self, place: Place, written: tuple[int, ...]) -> Stream:
         tokens, own = self.view(place, written), self.decoder.own
@@ -164,8 +164,8 @@ class Tables:
         query, key, value = _heads(own, x, self.decoder.own_norm)
         centre = value.value.mean(0)
         bias = torch.stack([self._bias("decoder", ahead) for ahead in range(1 - len(tokens), 1)])
-        parts = key_parts(scores(query[-1:], key, bias), value, centre).sum(0, keepdim=True)
-        return after_attention(x[-1:], attended(parts, len(tokens), centre), own.output)
+        parts = key_parts(scores(query[-1:], key, bias), value, centre, len(tokens)).sum(0, keepdim=True)
+        return after_attention(x[-1:], attended(parts, centre), own.output)
 
     def view(self, place: Place, written: tuple[int, ...]) -> list[int]:
         """The answer tokens that the query sees: the digits written before, and BOS if it is in the window."""
@@ -176,7 +176,8 @@ class Tables:
     def _column_parts(self, query: Bounded, column: int, ahead: int) -> Parts:
         """The cross-attention parts of a column `ahead` columns ahead, in every neighbourhood."""
         key, value = self.memory(min(column, self.reach.clip))
-        parts = key_parts(scores(query, key, self._bias("cross", ahead)), value, self._cross_centre())
+        score = scores(query, key, self._bias("cross", ahead))
+        parts = key_parts(score, value, self._cross_centre(), self.cross_keys)
         middle = torch.arange(len(parts), device=self.device) // N_STATES**self.reach.encoder % N_STATES
         return (parts * (self.digits[middle] >= 0)[..., None, None]).sum(1)
 
@@ -193,7 +194,6 @@ class Writer:
     constant: Parts
     tables: dict[int, Parts]
     reach: int
-    keys: int
     centre: Tensor
 
     def logits(self, contexts: Contexts) -> Float[Tensor, "context token"]:
@@ -208,7 +208,7 @@ class Writer:
         parts = self.constant
         for ahead, codes in self._neighbourhoods(contexts):
             parts = parts + self.tables[ahead][codes]
-        return self.tail.forward(self.x, attended(parts, self.keys, self.centre))
+        return self.tail.forward(self.x, attended(parts, self.centre))
 
     @cached_property
     def _mixed(self) -> Tensor:
