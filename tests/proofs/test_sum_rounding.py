@@ -23,7 +23,7 @@ from headway.proofs import rounding, sum_tail, sums
 from headway.proofs.norm_rounding import Normed, normed, weighed
 from headway.proofs.sum_contexts import Contexts, contexts_of
 from headway.proofs.sum_rounding import HIGHEST_SCORE, Bounded, attended, exact, key_parts
-from headway.proofs.sum_tables import Tables
+from headway.proofs.sum_tables import Tables, codes_of
 from headway.proofs.sum_tail import Tail
 from headway.proofs.sums import reach_of, sums_of
 from tests.proofs.adversary import farthest
@@ -78,6 +78,20 @@ def test_an_adversary_in_every_operation_stays_within_the_bound(
         found[bits], reached = bound_and_adversary(certified, [7, 5, 1], [8, 4, 2], 1)
         assert found[bits] / LOOSE < reached < found[bits]
     assert found[22] > 5 * found[24], "errors four times as large have more than four times the effect"
+
+
+@torch.inference_mode()
+def test_tables_of_a_few_neighbourhoods_give_what_tables_of_all_give(certified: Trained) -> None:
+    task, reach = reach_of(certified)
+    bos = task.vocabulary.bos or 0
+    context, written = contexts_of(reach, [7, 5, 1], [8, 4, 2])[1]
+    one = Contexts(context.place, torch.tensor([context.states]), torch.tensor([context.carry]), written)
+    codes = torch.cat([codes_of(one, ahead, reach.encoder) for ahead in (-1, 0, 1)]).unique()
+    few, every = (Tables(certified.model, reach, bos, codes=some) for some in (codes, None))
+    found, expected = (tables.writer(context.place, written) for tables in (few, every))
+    assert torch.allclose(found.logits(one), expected.logits(one), rtol=1e-12)
+    bounds = found.passed(one).difference_errors(torch.tensor([0]))
+    assert torch.allclose(bounds, expected.passed(one).difference_errors(torch.tensor([0])), rtol=0.2)
 
 
 def small_tail(seed: int) -> Tail:

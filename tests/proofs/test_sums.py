@@ -149,6 +149,20 @@ def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -
     assert list(_objections(right, 619_391, 12.0266)) == []
 
 
+def test_a_first_order_allowance_is_called_that() -> None:
+    from headway.narration.proof import proved
+    from headway.results.proof import Proof
+    from headway.results.schema import read
+    from headway.storage import read_document
+
+    for run, strength in (("local-addition-window1-seed0", "first-order"), ("proved-sortedness-seed0", "rigorous")):
+        document = read_document(CERTIFIED.with_name(run) / "analysis/proof.json")
+        assert document is not None
+        found = read(Proof, {key: value for key, value in document.items() if key != "made_from"}, run)
+        assert found.rounding is not None and found.rounding.strength == strength
+        assert ("not a rigorous bound" in " ".join(map(str, proved(found)))) == (strength == "first-order")
+
+
 def test_a_certificate_of_other_weights_is_rejected(tmp_path: Path) -> None:
     shutil.copytree(CERTIFIED.with_name("local-addition-seed1"), tmp_path / "run")
     shutil.copy(CERTIFIED / "analysis/proof.json", tmp_path / "run/analysis/proof.json")

@@ -31,7 +31,7 @@ from headway.tasks.links import explorer_link
 
 AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
 """Contexts per batch."""
-BOUNDED_AT_ONCE = {"cpu": 1 << 7, "cuda": 1 << 17}
+BOUNDED_AT_ONCE = {"cpu": 1 << 7, "cuda": 1 << 15}
 """Contexts per batch when rounding errors are bounded, which needs dozens of derivatives for each."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Largest number of contexts in one proof: more would take hours."""
