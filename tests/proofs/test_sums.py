@@ -95,7 +95,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Trained:
                 next(groups(context.place)[0].contexts(torch.device("cpu"), 1)), states=states, carry=carry
             )
         )
-        read = passed.read.value[0].float()
+        read = passed.branch.read.value[0].float()
         block = trained.model.decoder[0].feed_forward  # type: ignore[union-attr]
         block.expand.weight[0] = read
         block.expand.bias[0] = -float(read @ read) * 0.999
@@ -149,6 +149,20 @@ def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -
     assert list(_objections(right, 619_391, 12.0266)) == []
 
 
+def test_a_first_order_allowance_is_called_that() -> None:
+    from headway.narration.proof import proved
+    from headway.results.proof import Proof
+    from headway.results.schema import read
+    from headway.storage import read_document
+
+    for run, strength in (("local-addition-window1-seed0", "first-order"), ("proved-sortedness-seed0", "rigorous")):
+        document = read_document(CERTIFIED.with_name(run) / "analysis/proof.json")
+        assert document is not None
+        found = read(Proof, {key: value for key, value in document.items() if key != "made_from"}, run)
+        assert found.rounding is not None and found.rounding.strength == strength
+        assert ("not a rigorous bound" in " ".join(map(str, proved(found)))) == (strength == "first-order")
+
+
 def test_a_certificate_of_other_weights_is_rejected(tmp_path: Path) -> None:
     shutil.copytree(CERTIFIED.with_name("local-addition-seed1"), tmp_path / "run")
     shutil.copy(CERTIFIED / "analysis/proof.json", tmp_path / "run/analysis/proof.json")
@@ -193,7 +207,7 @@ def test_the_error_of_a_stream_covers_every_disturbance_of_its_head_outputs_and_
     torch.manual_seed(3)
     norm, layer, output = nn.LayerNorm(6).double(), nn.Linear(6, 5).double(), nn.Linear(4, 6).double()
     x = sum_rounding.exact(torch.randn(2, 6, dtype=torch.float64))
-    heads = sum_rounding.Bounded(torch.randn(2, 4, dtype=torch.float64), 1e-6 * torch.rand(2, 4, dtype=torch.float64))
+    heads = sum_rounding.Bounded(torch.randn(2, 4, dtype=torch.float64), 1e-5 * torch.rand(2, 4, dtype=torch.float64))
     stream = sum_rounding.after_attention(x, heads, output)
     bound = sum_rounding.normed_linear(stream, norm, layer)
     signs = torch.tensor(list(product((-1.0, 1.0), repeat=4)), dtype=torch.float64)

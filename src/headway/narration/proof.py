@@ -36,6 +36,8 @@ def _proof(found: Proof) -> Iterator[Text]:
         number(found.rounding.allowance, _small),
         number(found.rounding.measured, _small),
     )
+    if found.rounding.strength == "first-order":
+        yield text("That is twice the linear effect of rounding errors, not a rigorous bound.")
     if found.worst_context is not None:
         yield text("The smallest margin is at {}.", found.worst_context)
     yield text("Method: {}; {}, {}.", found.method, found.arithmetic, number(found.seconds, duration))

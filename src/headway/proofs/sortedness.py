@@ -275,4 +275,5 @@ def measure_rounding(evidence: Evidence) -> Rounding:
         rows[: EACH // 2].sort(axis=1)
         apart = margins(evidence.trained, rows) - evidence.table.of_sequences(torch.from_numpy(rows)).numpy()
         largest = max(largest, float(np.abs(apart).max()))
-    return Rounding(allowance=evidence.table.allowance, measured=largest, inputs=EACH * len(MEASURED))
+    inputs = EACH * len(MEASURED)
+    return Rounding(allowance=evidence.table.allowance, measured=largest, inputs=inputs, strength="rigorous")

@@ -175,6 +175,11 @@ class Contexts:
         digit = (torch.as_tensor(TOTAL, device=here.device)[here] + self.carry) % 10
         return torch.where(here == EMPTY, torch.where(self.carry == 1, 1, eos), digit)
 
+    def split(self, size: int) -> Iterator["Contexts"]:
+        """The same contexts in batches of at most `size`."""
+        for states, carry in zip(self.states.split(size), self.carry.split(size), strict=True):
+            yield Contexts(self.place, states, carry, self.written)
+
     def one(self, index: int) -> "Context":
         states = tuple(map(int, self.states[index].tolist()))
         return Context(self.place, states, int(self.carry[index]))

@@ -22,9 +22,7 @@ from headway.proofs.sum_contexts import EMPTY, N_STATES, STATES, Contexts, Place
 from headway.proofs.sum_rounding import (
     Bounded,
     Parts,
-    Passed,
     Stream,
-    Tail,
     after_attention,
     attended,
     exact,
@@ -33,25 +31,31 @@ from headway.proofs.sum_rounding import (
     normed_linear,
     scores,
 )
+from headway.proofs.sum_tail import Passed, Tail
 from headway.tasks.addition_text import CHARACTERS
 
 DIGITS = 10
 AROUND = tuple(CHARACTERS.index(character) for character in " +  = ")
 """The tokens around the numbers. They are always the same and see only each other."""
-AT_ONCE = 1 << 16
+AT_ONCE = {"cpu": 1 << 7, "cuda": 1 << 14}
 """Neighbourhoods of a column that are encoded in one batch."""
 
 
 class Tables:
-    """Tables over contexts of a model with one encoder layer and one decoder layer of windowed attention."""
+    """Tables over contexts of a model with one encoder layer and one decoder layer of windowed attention.
 
-    def __init__(self, model: Transformer, reach: Reach, bos: int):
+    `codes` are the neighbourhoods of a column that are tabulated, in increasing order; all of them by default.
+    """
+
+    def __init__(self, model: Transformer, reach: Reach, bos: int, codes: Int[Tensor, " code"] | None = None):
         self.model, self.reach, self.bos = copy.deepcopy(model).double().eval().requires_grad_(False), reach, bos
         self.device = model.readout.weight.device
         self.encoder, self.decoder = _block(self.model.encoder[0]), _block(self.model.decoder[0])
         assert self.decoder.cross is not None
         self.cross = self.decoder.cross
         self.digits = torch.tensor(STATES, device=self.device)
+        every = torch.arange(N_STATES ** (2 * reach.encoder + 1), device=self.device)
+        self.codes = every if codes is None else codes
         self.encoder_keys = len(AROUND) + 2 * (2 * reach.encoder + 1)
         self.cross_keys = len(AROUND) + 2 * (2 * reach.cross + 1)
         self._memories: dict[int, tuple[Bounded, Bounded]] = {}
@@ -74,14 +78,14 @@ class Tables:
     def _encoder_parts(self, query: Bounded, key: Bounded, value: Bounded, ahead: int) -> Parts:
         """`query x key`: the attention parts of each key `ahead` columns ahead, for each query."""
         score = scores(_rows(query), key, self._bias("encoder", ahead))
-        return key_parts(score, _repeated(value, len(query.value)), self._encoder_centre())
+        return key_parts(score, _repeated(value, len(query.value)), self._encoder_centre(), self.encoder_keys)
 
     def _encoder_centre(self) -> Tensor:
         """The mean value over all tokens of a question, used as the centre of error bounds."""
         return self._encoder_heads([*range(DIGITS), *AROUND])[2].value.mean(0)
 
     def memory(self, column_class: int) -> tuple[Bounded, Bounded]:
-        """Keys and values for cross-attention of both digits of a column, in every neighbourhood.
+        """Keys and values for cross-attention of both digits of a column, in every tabulated neighbourhood.
 
         A neighbourhood is a row of states from `encoder` columns below to `encoder` columns above, read as a number in
         base 66. `column_class` is the column, or `clip` for all columns from `clip` on; it sets the distance to the
@@ -99,7 +103,7 @@ class Tables:
         near = range(-self.reach.encoder, self.reach.encoder + 1)
         columns = [self._by_state(self._encoder_parts(query, key, value, ahead)) for ahead in near]
         encoded = []
-        for codes in torch.split(torch.arange(N_STATES ** len(near), device=self.device), AT_ONCE):
+        for codes in torch.split(self.codes, AT_ONCE[self.device.type]):
             states = [codes // N_STATES**place % N_STATES for place in range(len(near))]  # the lowest column first
             token = self.digits[states[self.reach.encoder]].clamp(min=0)
             parts = constant[token]
@@ -124,7 +128,7 @@ class Tables:
         assert isinstance(self.model.encoder_norm, nn.LayerNorm)
         readers = (self.cross.key, self.cross.value)
         tail = Tail(self.encoder.own.output, self.encoder, self.model.encoder_norm, readers)
-        passed = tail.forward(x, attended(parts, self.encoder_keys, self._encoder_centre()))
+        passed = tail.forward(x, attended(parts, self._encoder_centre()))
         return Bounded(passed.values, passed.value_errors())
 
     def _as_memory(self, encoded: list[Bounded], slots: int) -> tuple[Bounded, Bounded]:
@@ -151,12 +155,12 @@ class Tables:
         query = _split(self.cross, normed_linear(stream, self.decoder.cross_norm, self.cross.query))
         key, value = self.around()
         bias = self._bias("cross", -min(place.column, self.reach.clip))
-        constant = key_parts(scores(query, key[:, 0], bias), value[:, 0], self._cross_centre()).sum(0)
+        score = scores(query, key[:, 0], bias)
+        constant = key_parts(score, value[:, 0], self._cross_centre(), self.cross_keys).sum(0)
         offsets = [ahead for ahead in range(-self.reach.cross, self.reach.cross + 1) if place.column + ahead >= 1]
         tables = {ahead: self._column_parts(query, place.column + ahead, ahead) for ahead in offsets}
         tail = Tail(self.cross.output, self.decoder, self.model.decoder_norm, (self.model.readout,))
-
-        return Writer(tail, x, constant, tables, self.reach.encoder, self.cross_keys, self._cross_centre())
+        return Writer(tail, x, constant, tables, self.reach.encoder, self._cross_centre(), self.codes)
 
     def _after_self_attention(self, place: Place, written: tuple[int, ...]) -> Stream:
         tokens, own = self.view(place, written), self.decoder.own
@@ -164,8 +168,8 @@ class Tables:
         query, key, value = _heads(own, x, self.decoder.own_norm)
         centre = value.value.mean(0)
         bias = torch.stack([self._bias("decoder", ahead) for ahead in range(1 - len(tokens), 1)])
-        parts = key_parts(scores(query[-1:], key, bias), value, centre).sum(0, keepdim=True)
-        return after_attention(x[-1:], attended(parts, len(tokens), centre), own.output)
+        parts = key_parts(scores(query[-1:], key, bias), value, centre, len(tokens)).sum(0, keepdim=True)
+        return after_attention(x[-1:], attended(parts, centre), own.output)
 
     def view(self, place: Place, written: tuple[int, ...]) -> list[int]:
         """The answer tokens that the query sees: the digits written before, and BOS if it is in the window."""
@@ -174,10 +178,11 @@ class Tables:
         return [self.bos] * begins + list(digits)
 
     def _column_parts(self, query: Bounded, column: int, ahead: int) -> Parts:
-        """The cross-attention parts of a column `ahead` columns ahead, in every neighbourhood."""
+        """The cross-attention parts of a column `ahead` columns ahead, in every tabulated neighbourhood."""
         key, value = self.memory(min(column, self.reach.clip))
-        parts = key_parts(scores(query, key, self._bias("cross", ahead)), value, self._cross_centre())
-        middle = torch.arange(len(parts), device=self.device) // N_STATES**self.reach.encoder % N_STATES
+        score = scores(query, key, self._bias("cross", ahead))
+        parts = key_parts(score, value, self._cross_centre(), self.cross_keys)
+        middle = self.codes // N_STATES**self.reach.encoder % N_STATES
         return (parts * (self.digits[middle] >= 0)[..., None, None]).sum(1)
 
 
@@ -185,7 +190,8 @@ class Tables:
 class Writer:
     """The next token at one place after the same digits: the stream, and what every column in view adds to attention.
 
-    `constant` is what the tokens around the numbers add; `tables` hold the columns', by how far ahead they are.
+    `constant` is what the tokens around the numbers add; `tables` hold the columns', by how far ahead they are, with a
+    row for each of `codes`.
     """
 
     tail: Tail
@@ -193,22 +199,22 @@ class Writer:
     constant: Parts
     tables: dict[int, Parts]
     reach: int
-    keys: int
     centre: Tensor
+    codes: Int[Tensor, " code"]
 
     def logits(self, contexts: Contexts) -> Float[Tensor, "context token"]:
         """The logits alone."""
         sums = self._mixed[None]
-        for ahead, codes in self._neighbourhoods(contexts):
-            sums = sums + self._mixtures[ahead][codes]
+        for ahead, row in self._rows(contexts):
+            sums = sums + self._mixtures[ahead][row]
         return self.tail.values(self.x.value, (sums[..., :-1] / sums[..., -1:]).flatten(-2))
 
     def passed(self, contexts: Contexts) -> Passed:
         """The whole pass with its roundings."""
         parts = self.constant
-        for ahead, codes in self._neighbourhoods(contexts):
-            parts = parts + self.tables[ahead][codes]
-        return self.tail.forward(self.x, attended(parts, self.keys, self.centre))
+        for ahead, row in self._rows(contexts):
+            parts = parts + self.tables[ahead][row]
+        return self.tail.forward(self.x, attended(parts, self.centre))
 
     @cached_property
     def _mixed(self) -> Tensor:
@@ -218,17 +224,19 @@ class Writer:
     def _mixtures(self) -> dict[int, Tensor]:
         return {ahead: mixture(table) for ahead, table in self.tables.items()}
 
-    def _neighbourhoods(self, contexts: Contexts) -> Iterator[tuple[int, Int[Tensor, " context"]]]:
-        """The code of each column's neighbourhood; what lies below the units or above the view is empty."""
-        states, at = contexts.states, contexts.place.n_below
-
-        def state(column: int) -> Tensor:
-            inside = 0 <= at + column < states.shape[1]
-            return states[:, at + column] if inside else torch.full_like(states[:, 0], EMPTY)
-
+    def _rows(self, contexts: Contexts) -> Iterator[tuple[int, Int[Tensor, " context"]]]:
+        """The row of each column's neighbourhood in its table."""
         for ahead in self.tables:
-            near = range(-self.reach, self.reach + 1)
-            yield ahead, sum((state(ahead + one) * N_STATES ** (one + self.reach) for one in near), start=0)
+            yield ahead, torch.searchsorted(self.codes, codes_of(contexts, ahead, self.reach))
+
+
+def codes_of(contexts: Contexts, ahead: int, reach: int) -> Int[Tensor, " context"]:
+    """The code of the neighbourhood of a column; what lies below the units or above the view is empty."""
+    states, at, code = contexts.states, contexts.place.n_below + ahead, torch.zeros_like(contexts.states[:, 0])
+    for index, column in enumerate(range(at - reach, at + reach + 1)):
+        state = states[:, column] if 0 <= column < states.shape[1] else torch.full_like(code, EMPTY)
+        code = code + state * N_STATES**index
+    return code
 
 
 def _block(module: nn.Module) -> Block:

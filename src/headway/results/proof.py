@@ -7,6 +7,7 @@ from typing import Literal
 from headway.results.schema import Document, count, fact
 
 Answer = Literal["proved", "counterexample", "undecided"]
+Strength = Literal["rigorous", "first-order"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,11 @@ class Rounding:
     allowance: float = fact("subtracted from the smallest margin", unit="logits")
     measured: float = fact("largest difference measured on inputs computed both ways", unit="logits")
     inputs: int = count("inputs computed both ways")
+    strength: Strength = fact(
+        "rigorous: rounding moves no margin further than the allowance; first-order: the allowance is twice the linear "
+        "effect of rounding, and the rest has no bound",
+        default="first-order",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
