@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check docs bench clean
+.PHONY: study test test-long tutorials lint check docs bench clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -17,6 +17,10 @@ test: .venv/ready
 
 test-long: .venv/ready
 	$(TESTS) -m "long or not long"
+
+# The tutorials' code, and what their prose says of its results: about a minute on one core.
+tutorials: .venv/ready
+	$(BIN)/python -m pytest -m long tests/test_site.py
 
 lint: .venv/ready
 	$(BIN)/ruff format --check
