@@ -29,10 +29,12 @@ lint: .venv/ready
 
 check: lint test
 
-# The documentation site, with a warning as an error, and the explorer of the models that come with headway.
+# The documentation site, with a warning as an error, and the explorer of the models that come with headway. Every page
+# is looked at in Chromium, if there is one: what violates WCAG A or AA is an error.
 docs: .venv/ready
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	$(BIN)/headway explore --out build/docs/models.html --quiet
+	$(BIN)/python -m tests.site_accessibility build/docs
 	@echo "the documentation is in build/docs/index.html"
 
 bench: .venv/ready

@@ -10,6 +10,7 @@ import pytest
 
 import headway
 import headway as hw
+from tests.site_accessibility import complaints
 
 DOCS = Path(headway.__file__).parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
@@ -105,3 +106,21 @@ def test_the_notebook_prunes_a_checkpoint_and_writes_a_report(tmp_path: Path, mo
     assert before > 0.98 and after > before - 0.02
     page = (tmp_path / "report.html").read_text()
     assert all(str(head.name) in page for head in names["heads"].heads)
+
+
+PLANTED = """<!doctype html><html lang="en"><title>a page</title>
+<style>p { color: #999 } div { overflow: auto; width: 9em }
+@media (prefers-color-scheme: dark) { body { background: #222; color: #333 } p { color: #eee } }</style>
+<main><h1>Words</h1><p>too pale</p><img src="data:,">
+<div><pre>a line that is wider than its frame, and scrolls</pre></div>
+<label for="box">Toggle</label><input type="checkbox" id="box" hidden></main>"""
+
+
+def test_planted_faults_of_a_page_are_named(browser: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(PLANTED)
+    found = [one.removeprefix(f"{page}: ") for one in complaints(browser, [page])]
+    kinds = {one.split(": ")[0] + ": " + one.split(": ")[1] for one in found}
+    assert {"light: image-alt", "light: color-contrast", "light: scrollable-region-focusable"} <= kinds
+    assert any(one.startswith("dark: color-contrast: <h1>") for one in found)
+    assert any(one.startswith('not reached by Tab: <label for="box">') for one in found)
