@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check docs bench faults mutants clean
+.PHONY: study test test-long tutorials lint check docs bench faults mutants clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -18,6 +18,10 @@ test: .venv/ready
 test-long: .venv/ready
 	$(TESTS) -m "long or not long"
 
+# The tutorials' code, and what their prose says of its results: about a minute on one core.
+tutorials: .venv/ready
+	$(BIN)/python -m pytest -m long tests/test_site.py
+
 lint: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -25,10 +29,12 @@ lint: .venv/ready
 
 check: lint test
 
-# The documentation site, with a warning as an error, and the explorer of the models that come with headway.
+# The documentation site, with a warning as an error, and the explorer of the models that come with headway. Every page
+# is looked at in Chromium, if there is one: what violates WCAG A or AA is an error.
 docs: .venv/ready
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	$(BIN)/headway explore --out build/docs/models.html --quiet
+	$(BIN)/python -m tests.site_accessibility build/docs
 	@echo "the documentation is in build/docs/index.html"
 
 bench: .venv/ready

@@ -12,6 +12,10 @@ from headway.reports.course import course
 from tests.reports.made_up_runs import make_run
 
 NUMBER = (int, float)
+PERHAPS = (int, float, type(None))
+"""A number, or null where there is none: no loss was measured, or a score does not apply."""
+SHARE = "a number from 0 to 1"
+VERDICTS = ("critical", "important", "redundant", "harmful", "undecided", "depends on the ablation")
 KEYS: dict[str, dict[str, Any]] = {
     "training_log.json": {
         "runs": [
@@ -19,9 +23,9 @@ KEYS: dict[str, dict[str, Any]] = {
                 "run": str,
                 "seed": int,
                 "log": [
-                    {"step": int, "epoch": NUMBER, "train_loss": NUMBER, "val_loss": NUMBER, "val_accuracy": NUMBER}
+                    {"step": int, "epoch": PERHAPS, "train_loss": PERHAPS, "val_loss": NUMBER, "val_accuracy": SHARE}
                 ],
-                "jump_between": list,
+                "jump_between": [int],
             }
         ]
     },
@@ -29,39 +33,65 @@ KEYS: dict[str, dict[str, Any]] = {
         "runs": [
             {
                 "run": str,
+                "seed": int,
                 "n": int,
                 "ablation": str,
-                "baseline_accuracy": NUMBER,
+                "baseline_accuracy": SHARE,
                 "heads": [
                     {
                         "head": str,
-                        "attention": str,
+                        "attention": ("encoder", "decoder", "cross"),
                         "layer": int,
                         "index": int,
-                        "accuracy": NUMBER,
+                        "accuracy": SHARE,
                         "accuracy_drop": NUMBER,
-                        "interval": list,
-                        "loss_change_percent": NUMBER,
-                        "verdict": str,
+                        "interval": [NUMBER],
+                        "loss_change_percent": PERHAPS,
+                        "verdict": VERDICTS,
                     }
                 ],
-                "together": [{"limit": NUMBER, "heads": list, "accuracy_drop": NUMBER, "alone_together_drop": NUMBER}],
+                "prunable_under_1_point": SHARE,
+                "prunable_under_5_points": SHARE,
+                "prunable_under_1_percent_of_loss": SHARE,
+                "together": [
+                    {
+                        "limit": NUMBER,
+                        "heads": list,
+                        "accuracy_drop": NUMBER,
+                        "interval": [NUMBER],
+                        "alone_under_limit": int,
+                        "alone_together_drop": NUMBER,
+                    }
+                ],
             }
         ]
     },
     "head_specialization.json": {
-        "definitions": dict,
-        "runs": [{"run": str, "heads": [{"head": str, "role": str, "scores": dict}]}],
+        "definitions": {"entropy": str, "diagonal": str},
+        "runs": [{"run": str, "seed": int, "heads": [{"head": str, "role": str, "scores": {"entropy": PERHAPS}}]}],
     },
     "extrapolation_results.json": {
         "unit": str,
-        "results": [{"run": str, "encoding": str, "set": str, "trained_on": list, "accuracy": dict, "interval": dict}],
+        "results": [
+            {
+                "run": str,
+                "seed": int,
+                "encoding": str,
+                "pooling": (str, type(None)),
+                "set": str,
+                "trained_on": [int],
+                "accuracy": {"8": SHARE, "16": SHARE, "32": SHARE, "64": SHARE},
+                "interval": {"8": [SHARE], "64": [SHARE]},
+                "constant_from": PERHAPS,
+            }
+        ],
     },
 }
+"""What the assignment asks for, file by file. A list has one form for all of its items, and at least one item."""
 
 
 def wrong(found: Any, wanted: Any, where: str) -> list[str]:
-    """Every key that is missing and every value of another type."""
+    """Every key that is missing, every value of another type, and every share or word that cannot be."""
     if isinstance(wanted, dict):
         missing = [f"{where}.{key} is missing" for key in wanted if key not in found]
         inside = [wrong(found[key], kind, f"{where}.{key}") for key, kind in wanted.items() if key in found]
@@ -70,14 +100,25 @@ def wrong(found: Any, wanted: Any, where: str) -> list[str]:
         if not isinstance(found, list) or not found:
             return [f"{where} is no list with something in it"]
         return [line for place, one in enumerate(found) for line in wrong(one, wanted[0], f"{where}[{place}]")]
-    allowed = (*wanted, type(None)) if isinstance(wanted, tuple) else (wanted, type(None))
-    return [] if isinstance(found, allowed) else [f"{where} is {found!r}"]
+    if wanted == SHARE:
+        right = isinstance(found, NUMBER) and 0 <= found <= 1
+    elif isinstance(wanted, tuple) and isinstance(wanted[0], str):
+        right = found in wanted
+    else:
+        right = isinstance(found, wanted) and not isinstance(found, bool)
+    return [] if right else [f"{where} is {found!r}"]
 
 
 @pytest.fixture(scope="module")
 def handed_in(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("course")
     made = make_run(folder / "run", analyses=("heads", "lengths"))
+    heads = made.read_analysis("heads")
+    assert heads
+    heads["definitions"]["entropy"] = "mean entropy of a query's weights"
+    for head in heads["heads"]:
+        head["scores"]["entropy"] = 1.5
+    made.replace_analysis("heads", heads)
     found = course(made, out=folder / "hand-in")
     assert found.missing == {}
     return made.path, folder / "hand-in"
@@ -94,11 +135,17 @@ def test_every_file_has_the_keys_and_types_that_the_course_asks_for(handed_in: t
 def test_the_checker_sees_a_missing_key_and_a_wrong_type(handed_in: tuple[Path, Path]) -> None:
     _, folder = handed_in
     document = json.loads((folder / "ablation_results.json").read_text())
-    del document["runs"][0]["heads"][1]["verdict"]
-    document["runs"][0]["heads"][0]["accuracy"] = "high"
+    first, second, third = document["runs"][0]["heads"][:3]
+    del second["verdict"]
+    first["accuracy"], first["verdict"], third["accuracy"], third["interval"] = "high", "vital", 93.5, []
+    document["runs"][0]["n"] = None
     assert wrong(document, KEYS["ablation_results.json"], "a") == [
+        "a.runs[0].n is None",
         "a.runs[0].heads[0].accuracy is 'high'",
+        "a.runs[0].heads[0].verdict is 'vital'",
         "a.runs[0].heads[1].verdict is missing",
+        "a.runs[0].heads[2].accuracy is 93.5",
+        "a.runs[0].heads[2].interval is no list with something in it",
     ]
 
 
