@@ -113,7 +113,7 @@ def _open_checkpoint(folder: Path, data: Path, options: ModelOptions, n: int, de
 
     _refuse(options, ("weights",), "FILE.py:FUNCTION")
     metric = _metric(options.metric, METRICS_OF_TEXT if options.label is None else METRICS_OF_LABELS)
-    rows = read_texts(data, options.text or "text", options.label, n)
+    rows = read_texts(data, options.text, options.label, n)
     checkpoint = load_checkpoint(folder, classes=options.label is not None)
     attached, examples = attach_to_texts(checkpoint, rows, pick_device(device))
     return OpenedModel(
