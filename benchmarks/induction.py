@@ -1,18 +1,20 @@
 """A known truth: do scores, ablation and patching find the induction and previous-token heads of trained models?
 
-    python -m benchmarks.induction [--seeds 0-9] [--steps 1500] [--out docs/results/induction.json]
+    python -m benchmarks.induction [--seeds 0-9] [--steps 1500] [--out docs/results/induction.json] [--report DIR]
 
 A two-layer attention-only model learns to continue random tokens that are repeated. The length of the repeated piece
 varies, so that positions alone do not tell where to look, and the model needs an induction circuit (Elhage et al.
 2021): previous-token heads in layer 0, and induction heads in layer 1. A seed counts as found if the head with the
 highest previous-token score is in layer 0 and the one with the highest induction score in layer 1, zero ablation
 calls both critical or important by the logit difference, and the single head whose patching moves the logit difference
-most is an induction head (a score above 0.3).
+most is an induction head (a score above 0.3). `--report` also writes `headway report` of the first seed.
 """
 
 import argparse
+import contextlib
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,19 @@ from torch import Tensor, nn
 
 import headway as hw
 from benchmarks.machine import circumstances
+from headway.attached_analysis.examples import read_data
+from headway.attachment.attached import Attached
+from headway.cli.any_model import ModelOptions, OpenedModel, write_analysis
 from headway.cli.options import parse_seeds
+from headway.head_analysis.analysis import MAPS
+from headway.reports.writing import report
 from headway.results.heads import HeadAnalysis
+from headway.runs import ModelDirectory
 
 VOCABULARY, HALF, WIDTH, HEADS, LAYERS = 32, 16, 64, 4, 2
 SHORTEST, CUT, IGNORED = 5, 26, -100
 EXAMPLES, BATCH = 400, 128
+METRIC = "logit_difference"
 GOOD = 0.95
 """Accuracy of the repeated tokens at which training may stop."""
 
@@ -145,12 +154,26 @@ def judge(found: HeadAnalysis) -> dict[str, Any]:
     }
 
 
-def one_seed(seed: int, steps: int) -> dict[str, Any]:
+def write_report(attached: Attached, examples: dict[str, Tensor], found: HeadAnalysis, place: Path) -> None:
+    """`headway report` of an analysis, with the doctor's findings."""
+    opened = OpenedModel(
+        name="AttentionOnly", attached=attached, examples=read_data(examples), metric=METRIC, split="given"
+    )
+    options, place = ModelOptions(data=Path("repeated random tokens"), metric=METRIC), place.absolute()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        write_analysis(ModelDirectory("analysed"), opened, options, MAPS, found)
+        report("analysed", out=place, force=True)
+
+
+def one_seed(seed: int, steps: int, place: Path | None = None) -> dict[str, Any]:
     start = time.perf_counter()
     model, accuracy, taken = train(seed, steps)
     trained = time.perf_counter() - start
     base, source = pairs(seed)
-    found = hw.heads(hw.attach(model, kind="decoder"), base, "logit_difference", source=source)
+    attached = hw.attach(model, kind="decoder")
+    found = hw.heads(attached, base, METRIC, source=source)
+    if place is not None:
+        write_report(attached, base, found, place)
     analysed = time.perf_counter() - start - trained
     told = {"seed": seed, "accuracy": accuracy, "steps": taken, "train_seconds": trained, "heads_seconds": analysed}
     return {**told, **judge(found)}
@@ -161,15 +184,18 @@ def main() -> None:
     parser.add_argument("--seeds", default="0-9")
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--out", type=Path, default=Path("docs/results/induction.json"))
+    parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    command = ["python", "-m", "benchmarks.induction", "--seeds", options.seeds, "--steps", str(options.steps)]
+    sys.argv = command  # what the report says, without the places of this machine
     rows = []
     for seed in parse_seeds(options.seeds):
-        rows.append(one_seed(seed, options.steps))
+        rows.append(one_seed(seed, options.steps, None if rows else options.report))
         row = rows[-1]
         print(seed, f"{row['accuracy']:.3f}", row["found"], row["checks"], f"{row['train_seconds']:.0f} s", flush=True)
         told = {"found": sum(row["found"] for row in rows), "of": len(rows), "rows": rows}
-        about = circumstances(torch.device("cpu"), ["python", "-m", "benchmarks.induction", *sys.argv[1:]], None)
+        about = circumstances(torch.device("cpu"), command, None)
         options.out.write_text(json.dumps({**about, **told}, indent=1) + "\n")
 
 

@@ -62,13 +62,13 @@ class Settings:
         return toy if self.toy else cuda if self.cuda else cpu
 
 
-def seconds_of(work: Work, device: torch.device) -> float:
+def seconds_of(work: Work, device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:
     """Seconds until everything is done, on a GPU too."""
     synchronise(device)
-    start = time.perf_counter()
+    start = clock()
     work()
     synchronise(device)
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def synchronise(device: torch.device) -> None:
@@ -78,12 +78,19 @@ def synchronise(device: torch.device) -> None:
 
 def alternate(ours: Work, theirs: Work, repeats: int, device: torch.device) -> list[tuple[float, float]]:
     """Seconds of both sides, one right after the other; who goes first changes every time."""
-    pairs = []
+    return [(own, other) for own, other in in_turns([ours, theirs], repeats, device)]
+
+
+def in_turns(
+    works: Sequence[Work], repeats: int, device: torch.device, clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
+    """Seconds of every work, one right after the other; who goes first changes every time."""
+    rounds = []
     for repeat in range(repeats):
-        order = (ours, theirs) if repeat % 2 == 0 else (theirs, ours)
-        first, second = (seconds_of(work, device) for work in order)
-        pairs.append((first, second) if repeat % 2 == 0 else (second, first))
-    return pairs
+        order = [(place + repeat) % len(works) for place in range(len(works))]
+        found = {place: seconds_of(works[place], device, clock) for place in order}
+        rounds.append([found[place] for place in range(len(works))])
+    return rounds
 
 
 def measure_ratio(

@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import __main__ as program
-from benchmarks import course_files, coverage, heads, machine, measuring, population, training
+from benchmarks import (
+    any_model,
+    course_files,
+    coverage,
+    heads,
+    interface_texts,
+    machine,
+    measuring,
+    population,
+    text_classifier,
+    training,
+)
 
+from headway.errors import InputError
 from headway.evaluation import evaluate, load
 from headway.head_analysis import verdicts
 from headway.head_analysis.variants import heads_of
@@ -328,3 +340,67 @@ def test_what_the_docs_say_of_coverage_meets_its_bars() -> None:
 def test_a_commit_that_is_told_counts_more_than_what_git_finds() -> None:
     assert machine.circumstances(torch.device("cpu"), ["x"], "0123abc")["commit"] == "0123abc, as told"
     assert "as told" not in str(machine.circumstances(torch.device("cpu"), ["x"], None)["commit"])
+
+
+# Models of other programs
+
+
+def test_a_gpt2_has_the_same_ablations_from_shared_layers_and_from_full_passes() -> None:
+    pytest.importorskip("transformers")
+    examples = any_model.data(5, CPU)
+    shared = any_model.shared_of("2x2x8", CPU, examples)()
+    full = any_model.loops_of("2x2x8", CPU, examples, bridge=False)["hook"](2, None)
+    assert shared.shape == (4,) and np.abs(shared - full).max() < 1e-6 < np.ptp(full)
+    with pytest.raises(InputError, match="no size '12x4'; small, half, tiny, shallow, or layers x heads x d_model"):
+        any_model.numbers_of("12x4")
+
+
+def test_shared_layers_save_half_of_many_layers() -> None:
+    assert any_model.by_operations("1x4x64") == 1
+    assert any_model.by_operations("12x12x768") == pytest.approx(1.8, abs=0.05)
+    assert any_model.by_operations("4x8x128") < 1.6 < any_model.by_operations("400x4x64") < 2
+
+
+def test_every_work_is_measured_in_every_turn_and_another_begins() -> None:
+    order: list[int] = []
+    works = [lambda number=number: order.append(number) for number in range(3)]
+    rounds = measuring.in_turns(works, 3, CPU)
+    assert order == [0, 1, 2, 1, 2, 0, 2, 0, 1] and [len(one) for one in rounds] == [3, 3, 3]
+
+
+def test_texts_for_training_are_not_those_held_out() -> None:
+    text = interface_texts.Text
+    held_out = [text("m", "geben sie eine gültige adresse ein", 0)]
+    alike, same_in_another, other = (
+        text("n", "geben sie eine gültige zahl ein", 0),
+        text("n", "geben sie eine gültige adresse ein", 1),
+        text("n", "dieses feld ist erforderlich", 0),
+    )
+    assert list(interface_texts.unlike([alike, same_in_another, other], [*held_out, text("m", "x" * 9, 1)])) == [
+        same_in_another,
+        other,
+    ]
+    assert interface_texts.clean("Enter <b>%(count)d</b>  {name} values&nbsp;or 12%%.") == "enter values or ."
+    pieces = interface_texts.cut([text("m", "abcdefghij" * 9, 0), text("m", "short", 0)], np.random.default_rng(0))
+    assert len(pieces[0]) == interface_texts.LETTERS and pieces[0] in "abcdefghij" * 9 and pieces[1] == "short"
+    shares = np.mean([interface_texts.is_held_out(f"message {number}") for number in range(2_000)])
+    assert shares == pytest.approx(0.3, abs=0.04)  # four standard errors of 2,000 draws; 256 values give 0.3047
+
+
+def test_a_classifier_of_word_pieces_and_its_controls() -> None:
+    """Planted: two languages that only the order of their pieces tells apart look alike when pieces are shuffled."""
+    pytest.importorskip("transformers")
+    texts = [interface_texts.Text(str(n), f"{'aa bb' if n % 2 else 'bb aa'} cc dd ee ff", n % 2) for n in range(40)]
+    classifier = text_classifier.Classifier(texts, 0)
+    batch = classifier.batch([text.text for text in texts])
+    shuffled = text_classifier.with_pieces_shuffled(batch, 0)
+    assert not torch.equal(batch["input_ids"], shuffled["input_ids"])
+    assert torch.equal(batch["input_ids"].sort(1).values, shuffled["input_ids"].sort(1).values)
+    assert torch.equal(batch["input_ids"][:, [0, -1]], shuffled["input_ids"][:, [0, -1]])
+    some = interface_texts.Texts(texts, texts, {})
+    assert text_classifier.by_counts(classifier, some, [text.text for text in texts]) == 0.5
+    apart = [interface_texts.Text(str(n), "aa bb cc" if n % 2 else "dd ee ff", n % 2) for n in range(40)]
+    some = interface_texts.Texts(apart, apart, {})
+    assert text_classifier.by_counts(classifier, some, [text.text for text in apart]) == 1
+    answers = classifier.answers(batch)
+    assert classifier.right(batch, answers) == 1 and classifier.right(batch, answers + 1) == 0

@@ -302,7 +302,7 @@ WRONG = {
     "0 is in training mode and drops at random; call model.eval": lambda: hw.attach(dropping(), example=hidden(LENGTH)),
     "has no parameters": lambda: hw.attach(nn.ReLU()),
     "kind = 'middle'; one of encoder": lambda: hw.attach(Course(), kind="middle"),
-    "n_heads = 0; at least 1": lambda: hw.attach(Course(), n_heads=0),
+    "n_heads = 0; a whole number of at least 1": lambda: hw.attach(Course(), n_heads=0),
     "no site 'enc2.self'; did you mean enc": lambda: hw.attach(Course()).site("enc2.self"),
     "the number of heads of readout is not known": lambda: hw.attach(
         nn.ModuleDict({"readout": nn.Linear(4, 4)}), sites="readout"

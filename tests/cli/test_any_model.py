@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -343,7 +344,7 @@ def test_examples_that_do_not_fit_are_named(capsys: pytest.CaptureFixture[str]) 
         ("sorted", "no_target.json", "no_target.json[0]: input or target is empty"),
         ("sorted", "other.json", "other.json[0] has keys answer, question; input and target, or sequence"),
         ("sorted", "list.json", "list.json[0] has 3; input and target"),
-        ("sorted", "large.json", "fails on a batch: IndexError: index out of range in self; define START, batch("),
+        ("sorted", "large.json", "a table of the model may be too short for tokens 2 to 50 in rows of up to 3; define"),
     ):
         arguments = f"{model}_model.py:build --weights sorted.safetensors --data {data}"
         assert message in refused(arguments, capsys), arguments
@@ -370,15 +371,19 @@ def checkpoints(folder: Path) -> Path:
     gpt = transformers.GPT2Config(
         vocab_size=10, n_positions=8, n_embd=8, n_layer=1, n_head=2, pad_token_id=None, id2label=names, num_labels=3
     )
+    narrow = transformers.BertConfig(vocab_size=5, max_position_embeddings=8, num_labels=3, **sizes)
     for name, model in (
         ("bert", transformers.BertForSequenceClassification(bert)),
+        ("narrow", transformers.BertForSequenceClassification(narrow)),
+        ("untokenized", transformers.BertForSequenceClassification(bert)),
         ("body", transformers.BertModel(bert)),
         ("masked", transformers.BertLMHeadModel(bert)),
         ("gpt", transformers.GPT2LMHeadModel(gpt)),
         ("gpt_classes", transformers.GPT2ForSequenceClassification(gpt)),
     ):
         model.save_pretrained(folder / name)
-        tokenizer.save_pretrained(folder / name)
+        if name != "untokenized":
+            tokenizer.save_pretrained(folder / name)
     rng = random.Random(2)
     rows = [
         {"text": " ".join(rng.choices(WORDS[4:], k=rng.randrange(2, 12))), "label": rng.choice([0, 1, "great"])}
@@ -461,8 +466,13 @@ def test_a_decoder_that_classifies_reads_its_last_token(checkpoints: Path, capsy
 def test_checkpoints_and_texts_that_do_not_fit_are_named(
     checkpoints: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("cut", "misshapen"):
+        shutil.copytree("bert", name)
+    Path("cut/model.safetensors").write_bytes(Path("bert/model.safetensors").read_bytes()[:500])
+    Path("misshapen/config.json").write_text(Path("bert/config.json").read_text().replace(": 12", ": 15"))
     for name, line in (
         ("broken", "{"),
+        ("null", '{"text": "good", "label": null}'),
         ("number", "3"),
         ("untexted", '{"text": 3, "label": 1}'),
         ("halves", '{"text": "good", "label": 0.5}'),
@@ -488,6 +498,16 @@ def test_checkpoints_and_texts_that_do_not_fit_are_named(
             "texts.jsonl",
             "hf:masked is no causal language model: its logits depend on later tokens; --label",
         ),
+        (
+            "hf:untokenized",
+            "texts.jsonl --label label",
+            "hf:untokenized: no tokenizer there (tokenizer.json, vocab.txt",
+        ),
+        ("hf:narrow", "texts.jsonl --label label", "and the model embeds 5: the tokenizer is of another model"),
+        ("hf:cut", "texts.jsonl --label label", "hf:cut cannot be read as a sequence classifier: SafetensorError"),
+        ("hf:misshapen", "texts.jsonl --label label", "weights have other shapes than config.json says"),
+        ("hf:bert", "null.jsonl --label label", "null.jsonl, line 1: label is null; a whole number or a name"),
+        ("hf:bert", "texts.txt --text plot", "--text plot: texts.txt is plain text; a .jsonl file has columns"),
         ("hf:bert", "gone.jsonl", "--data: no file at gone.jsonl"),
         ("hf:bert", "texts.txt --label label", "--label label: texts.txt is plain text; a .jsonl file has labels"),
         ("hf:bert", "blank.txt", "blank.txt has no text"),

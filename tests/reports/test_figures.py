@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
+from headway.reports.figures import patching_figure
 from headway.reports.style import style
 from tests.reports.documents import make_document
 from tests.reports.drawing import as_answer, draw_all, head_figures, head_sheet
@@ -106,6 +107,11 @@ def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written:
     assert [path.name for path in written] == [f"{name}.{ending}" for name in expected for ending in ("png", "svg")]
     for path in written[::2]:
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_name_of_a_patching_figure_has_no_spaces() -> None:
+    assert patching_figure("the source's answer") == "interventions-the-source-s-answer"
+    assert patching_figure("carry") == "interventions-carry"
 
 
 def test_text_is_text_in_an_svg_and_carries_no_date(written: list[Path]) -> None:

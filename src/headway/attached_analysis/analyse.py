@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from headway.attached_analysis.attached_runs import AttachedRuns
-from headway.attached_analysis.checking import check_instruments
+from headway.attached_analysis.checking import check_examples_apart, check_instruments
 from headway.attached_analysis.examples import read_data
 from headway.attached_analysis.metrics import Metric, find_metric
 from headway.attached_analysis.pair_patching import NOTHING, patch_pairs
@@ -118,6 +118,7 @@ def heads_of_model(
     if len(examples) < FEWEST:
         raise InputError(f"{len(examples)} examples; at least {FEWEST} needed")
     attached.logits(examples.take(slice(0, 2)).to(attached.device).arguments())
+    check_examples_apart(attached, examples)
     runs = AttachedRuns(attached, examples, chosen, seed)
     chosen_kinds = _kinds(chosen, kinds, source)
     sizes = _sizes(attached, runs, thorough=thorough)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headway.attached_analysis.examples import IGNORED, ModelExamples
-from headway.attached_analysis.metrics import Metric
+from headway.attached_analysis.metrics import Metric, check_classes
 from headway.attached_analysis.shared_prefix import SharedPrefix, mean_outputs
 from headway.attachment.attached import Attached
 from headway.callbacks import OnProgress
@@ -137,6 +137,7 @@ class AttachedRuns:
         positions = None if metric.positions is None else metric.positions(part)
         passes = SharedPrefix(self.attached, part, positions)
         whole = passes.whole()
+        check_classes(metric, part, whole)
         scored, target = metric.scored(whole, part, whole)
         together = masks_together(part, whole)
         board = Scoreboard(

@@ -5,16 +5,21 @@ import torch
 from torch import Tensor
 
 from headway.attached_analysis.attached_runs import AttachedRuns, masks_together
+from headway.attached_analysis.examples import ModelExamples
 from headway.attached_analysis.shared_prefix import SharedPrefix
 from headway.attachment.attached import Attached
 from headway.attachment.finding import is_transposed
-from headway.attachment.verification import functional_call_batch
+from headway.attachment.verification import distance, functional_call_batch
+from headway.errors import InputError
 from headway.head_analysis.independent import differing
 from headway.results.checks import Checks
 
 SAME = 1e-3
 """Tolerance relative to the size of logits: zeros in the weights are another product than zeros at the handle."""
 NEAR_TIE = 1e-3
+BESIDE = ((0, 1, 2, 3), (0, 4, 5, 6))
+"""The first example with some others, and with other ones; batches of one size round alike."""
+MIXED = "nn.Transformer and nn.MultiheadAttention read (token, batch) unless batch_first=True"
 
 
 @torch.no_grad()
@@ -44,6 +49,23 @@ def check_instruments(runs: AttachedRuns, examples: int) -> Checks:
         weights_off_one=_off_one(attached, arguments),
         misplaced=tuple(f"sweep {name}" for name in differing(swept, expected, SAME)),
     )
+
+
+@torch.no_grad()
+def by_other_examples(attached: Attached, examples: ModelExamples) -> float:
+    """How far the logits of the first example change with the examples beside it, in shares of the largest logit."""
+    first, second = (attached.run(examples.take(np.array(rows)).to(attached.device).arguments())[0] for rows in BESIDE)
+    scale = float(first.nan_to_num(0, 0, 0).abs().max()) or 1.0
+    return distance(first, second) / scale
+
+
+def check_examples_apart(attached: Attached, examples: ModelExamples) -> None:
+    """Raise where the model mixes the examples of a batch."""
+    by = by_other_examples(attached, examples)
+    if by > SAME:
+        raise InputError(
+            f"other examples in the batch change the logits of the first by {by:.2g} of their size; {MIXED}"
+        )
 
 
 def _clear(logits: Tensor) -> Tensor:

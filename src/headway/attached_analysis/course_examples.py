@@ -53,6 +53,8 @@ def attach_to_course(user: UserModel, course: CourseFile, device: torch.device) 
     code = user.code
     examples = _own_batch(user, course) if callable(getattr(code, "batch", None)) else default_examples(course, code)
     logits, sites = getattr(code, "logits", None), getattr(code, "SITES", None)
+    if sites is not None and not isinstance(sites, str | list | tuple | Mapping):
+        raise InputError(f"SITES = {sites!r:.60} in the model's file; patterns of output projections needed")
     model = user.model.to(device)
     if callable(logits):
         model = CalledBy(model, logits).eval()
@@ -61,20 +63,38 @@ def attach_to_course(user: UserModel, course: CourseFile, device: torch.device) 
     attached = attach(
         model,
         sites=sites,
-        n_heads=getattr(code, "N_HEADS", None),
+        n_heads=number_in(code, "N_HEADS"),
         logits_of=two_classes if labels is not None and labels.ndim == 1 else None,
-        real_tokens=_real_tokens(examples, getattr(code, "PAD", None)),
+        real_tokens=_real_tokens(examples, number_in(code, "PAD")),
     )
     try:
-        attached.run(examples.take(slice(0, 2)).to(device).arguments())
+        for _, part in examples.parts(device):
+            attached.run(part.arguments())
     except InputError:
         raise
     except Exception as problem:
-        raise InputError(
-            f"{user.name} fails on a batch: {in_one_line(problem)}; define START, batch(examples) or "
-            "logits(model, batch) there"
-        ) from None
+        told = f"{user.name} fails on a batch: {in_one_line(problem)}"
+        if isinstance(problem, IndexError):
+            told += f"; a table of the model may be too short for {_extent(examples)}"
+        raise InputError(f"{told}; define START, batch(examples) or logits(model, batch) there") from None
     return attached, examples
+
+
+def number_in(code: ModuleType, name: str) -> int | None:
+    """A whole number that the model's file may define."""
+    value = getattr(code, name, None)
+    if value is not None and type(value) is not int:
+        raise InputError(f"{name} = {value!r:.60} in the model's file; a whole number needed")
+    return value
+
+
+def _extent(examples: ModelExamples) -> str:
+    """The tokens and lengths that the model is given."""
+    tokens = [x for name, x in examples.columns.items() if name != "labels" and x.ndim == 2]
+    if not tokens:
+        return "its inputs"
+    lowest, highest = min(int(x.min()) for x in tokens), max(int(x.max()) for x in tokens)
+    return f"tokens {lowest} to {highest} in rows of up to {max(x.shape[1] for x in tokens)}"
 
 
 def _inside(name: str, sites: Any) -> Any:
@@ -112,13 +132,15 @@ def default_examples(course: CourseFile, code: ModuleType) -> ModelExamples:
     kinds = {type(target) for _, target in rows}
     if len(kinds) > 1:
         raise InputError(f"{course.path.name} holds both forms, {FORMS}; one needed")
-    pad = getattr(code, "PAD", None)
+    pad = number_in(code, "PAD")
     sources = _padded([source for source, _ in rows], pad, course.path.name)
     if kinds == {int}:
         columns = {"argument 0": sources, "labels": torch.tensor([target for _, target in rows])}
     else:
         targets = _padded([target for _, target in rows if isinstance(target, list)], pad, course.path.name)
-        start = getattr(code, "START", int(max(sources.max(), targets.max())) + 1)
+        start = number_in(code, "START")
+        if start is None:
+            start = int(max(sources.max(), targets.max())) + 1
         shifted = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], dim=1)
         labels = targets if pad is None else targets.masked_fill(targets == pad, IGNORED)
         columns = {"argument 0": sources, "argument 1": shifted, "labels": labels}

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.attached_analysis.course_examples import CourseFile, attach_to_course
+from headway.attached_analysis.checking import BESIDE, check_examples_apart
+from headway.attached_analysis.course_examples import CourseFile, attach_to_course, number_in
 from headway.attached_analysis.examples import IGNORED, ModelExamples, read_data
 from headway.attached_analysis.module_files import UserModel, in_one_line
 from headway.attachment.attached import Attached
@@ -35,6 +36,8 @@ from headway.tasks.splits import Split
 NEVER = -1e4
 """Logit of a token that is not the answer: it leaves no probability and no loss."""
 PLUS = 10
+FEW = 1 + max(map(max, BESIDE))
+"""Examples that tell whether the model mixes the examples of a batch."""
 
 
 class CourseSortedness(Sortedness):
@@ -65,7 +68,8 @@ class CourseModel(Transformer):
         self.user, self.attached, self.task = user, attached, task
         self.lowest: int = getattr(task, "lowest", 0)
         self.encoding = make_encoding(Choice(name="none"), Sizes(1, 1, 1, {}))
-        self.start: int = getattr(user.code, "START", PLUS + 1)
+        start = number_in(user.code, "START")
+        self.start = PLUS + 1 if start is None else start
         self.embedding = self._find_embedding()  # type: ignore[assignment]
 
     def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Tensor:
@@ -235,7 +239,7 @@ def open_course_run(user: UserModel, data: Path, device: torch.device, most: int
     task: Task = _sortedness(every, records["train"]) if kind == "sortedness" else _addition(records["train"])
     files = {split: _read(task, some, FILE_NAMES[split]) for split, some in records.items()}  # type: ignore[index]
     measured = [*records["test"], *tests]
-    attached, _ = attach_to_course(user, CourseFile(data / "test.json", "test", records["test"][:1]), device)
+    attached = _attached(user, data, records["test"], device)
     settings = Choice(name=task.name)
     config = RunConfig(task=settings, data=DataConfig(files=True), train=TrainConfig(steps=1))
     model = CourseModel(user, attached, task).eval()
@@ -248,6 +252,20 @@ def open_course_run(user: UserModel, data: Path, device: torch.device, most: int
         files=files,
         tests=_by_length(task, measured, most),
     )
+
+
+def _attached(user: UserModel, data: Path, records: list[Any], device: torch.device) -> Attached:
+    """The model with named heads; a few test examples of one length have been computed."""
+    alike = [record for record in records if _size(record) == _size(records[0])][:FEW]
+    attached, examples = attach_to_course(user, CourseFile(data / "test.json", "test", alike), device)
+    if len(alike) == FEW:
+        check_examples_apart(attached, examples)
+    return attached
+
+
+def _size(record: Any) -> int:
+    own = record.get("input", record.get("sequence")) if isinstance(record, dict) else None
+    return len(own) if isinstance(own, list) else 0
 
 
 def _kind_of(record: Any) -> str:
@@ -313,8 +331,7 @@ def _by_length(task: Task, records: list[Any], most: int) -> dict[int, Examples]
     """The first examples of the test files of each length: elements of a sequence, or digits of an operand."""
     groups: dict[int, list[Any]] = {}
     for record in records:
-        own = record.get("input", record.get("sequence")) if isinstance(record, dict) else None
-        size = len(own) if isinstance(own, list) else 0
+        size = _size(record)
         groups.setdefault(size // 2 if isinstance(task, Addition) else size, []).append(record)
     return {
         length: _read(task_of_length(task, length), some[:most], "a test file")

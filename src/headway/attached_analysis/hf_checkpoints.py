@@ -15,8 +15,16 @@ from headway.bounded_files import lines_of, parse_json, read_bytes
 from headway.errors import InputError, suggestion
 
 PREFIX = "hf:"
+TEXT = "text"
+"""The column of the texts where none is named."""
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model")
+"""Files of tokenizers; where none is there, transformers makes one that knows no word."""
 LONGEST = 512
 """Tokens of a text; the rest is cut off."""
+
+
+MISMATCH = "ignore_mismatched_sizes"
+"""In transformers' message about weights that do not fit."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Checkpoint:
     tokenizer: Any
 
 
-def read_texts(path: Path, text: str, label: str | None, most: int) -> list[TextRow]:
+def read_texts(path: Path, text: str | None, label: str | None, most: int) -> list[TextRow]:
     """The rows of a .jsonl file, or the lines of a plain text, without empty ones."""
     if not path.is_file():
         raise InputError(f"--data: no file at {path}")
@@ -49,9 +57,12 @@ def read_texts(path: Path, text: str, label: str | None, most: int) -> list[Text
     if not lines:
         raise InputError(f"{path} has no text")
     if path.suffix == ".jsonl":
-        return [_record(f"{path.name}, line {number}", number, line, text, label) for number, line in lines]
+        column = text or TEXT
+        return [_record(f"{path.name}, line {number}", number, line, column, label) for number, line in lines]
     if label is not None:
         raise InputError(f"--label {label}: {path.name} is plain text; a .jsonl file has labels")
+    if text is not None:
+        raise InputError(f"--text {text}: {path.name} is plain text; a .jsonl file has columns")
     return [TextRow(number, line) for number, line in lines]
 
 
@@ -67,11 +78,15 @@ def _record(where: str, number: int, line: str, text: str, label: str | None) ->
             raise InputError(f"{where}: {option} {column}: no such column; {suggestion(column, record)}")
     if not isinstance(record[text], str):
         raise InputError(f"{where}: {text} is {record[text]!r:.60}; a text needed")
+    if label is not None and record[label] is None:
+        raise InputError(f"{where}: {label} is null; a whole number or a name in config.json needed")
     return TextRow(number, record[text], None if label is None else record[label])
 
 
 def load_checkpoint(folder: Path, *, classes: bool) -> Checkpoint:
     """A sequence classifier or a causal language model from a local directory, safetensors alone."""
+    from safetensors import SafetensorError
+
     try:
         import transformers
     except ImportError:
@@ -85,8 +100,13 @@ def load_checkpoint(folder: Path, *, classes: bool) -> Checkpoint:
         with quiet(transformers.logging):
             model, told = kind.from_pretrained(folder, use_safetensors=True, output_loading_info=True, **how)
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as problem:
-        raise InputError(f"hf:{folder} cannot be read as {what}: {in_one_line(problem)}") from None
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, SafetensorError) as problem:
+        told = "weights have other shapes than config.json says" if MISMATCH in str(problem) else in_one_line(problem)
+        raise InputError(f"hf:{folder} cannot be read as {what}: {told}") from None
+    if not any((folder / name).is_file() for name in TOKENIZERS):
+        raise InputError(
+            f"hf:{folder}: no tokenizer there ({', '.join(TOKENIZERS)}); tokenizer.save_pretrained writes it"
+        )
     lacking = sorted(told.get("missing_keys", ()))
     if lacking:
         without = "" if classes else "; --label LABEL is for classifiers"
@@ -123,6 +143,12 @@ def attach_to_texts(
     pad = next((one for one in _pad_ids(checkpoint) if one is not None), 0)
     if config.pad_token_id is None:
         config.pad_token_id = pad  # decoders that classify find their last token by it
+    known = model.get_input_embeddings().num_embeddings
+    for row, own in zip(rows, ids, strict=True):
+        if max(own) >= known:
+            raise InputError(
+                f"line {row.line} has token {max(own)}, and the model embeds {known}: the tokenizer is of another model"
+            )
     width = max(map(len, ids))
     columns = {
         "input_ids": torch.tensor([row + [pad] * (width - len(row)) for row in ids]),

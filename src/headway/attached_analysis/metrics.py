@@ -39,6 +39,8 @@ class Metric:
     """The most that the value of an example can change; None if there is no bound."""
     positions: Callable[[ModelExamples], Tensor] | None = None
     """At which positions logits are needed, `row token`; None for all that the model gives."""
+    reads: tuple[str, ...] = ()
+    """Columns of the data that hold classes of the model."""
     scored: Callable[[Tensor, ModelExamples, Tensor], Scored] | None = None
     """Logits at those positions, the examples, and the logits of the whole model, scored."""
     value: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
@@ -51,11 +53,23 @@ class Metric:
 
 def _labels(logits: Tensor, examples: ModelExamples, whole: Tensor) -> Scored:
     labels = examples.column("labels", "accuracy")
-    if logits.ndim == 2:
-        return logits[:, None], labels.reshape(-1, 1)
-    if logits.shape[:2] != labels.shape:
+    if logits.shape[:-1] not in (labels.shape, labels.shape[:1] if labels.shape[1:] == (1,) else None):
         raise InputError(f"logits of shape {tuple(logits.shape)} do not fit labels of shape {tuple(labels.shape)}")
-    return logits, labels
+    return (logits[:, None], labels.reshape(-1, 1)) if logits.ndim == 2 else (logits, labels)
+
+
+def check_classes(metric: Metric, examples: ModelExamples, logits: Tensor) -> None:
+    """Raise for a label that is no class of the model."""
+    classes = logits.shape[-1]
+    for name in metric.reads:
+        column = examples.column(name, metric.name)
+        if name == "labels":
+            _labels(logits, examples, logits)  # another shape explains wrong classes
+        if column.is_floating_point():
+            raise InputError(f"{name} of type {column.dtype}; whole numbers needed, the numbers of the right classes")
+        wrong = column[((column < 0) & (column != IGNORED)) | (column >= classes)]
+        if wrong.numel():
+            raise InputError(f"{name} holds {int(wrong[0])}; the model has the classes 0 to {classes - 1}")
 
 
 def last_token(examples: ModelExamples) -> Tensor:
@@ -115,7 +129,7 @@ def _divergence(logits: Tensor, target: Tensor, whole: Tensor) -> Tensor:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", "the class, or every token of the answer, is right", scored=_labels),
+        Metric("accuracy", "the class, or every token of the answer, is right", reads=("labels",), scored=_labels),
         Metric(
             "next_token_loss",
             "mean cross-entropy of the next token",
@@ -140,6 +154,7 @@ METRICS = {
             unit="logits",
             scale=None,
             positions=last_token,
+            reads=("answer", "other"),
             scored=_two_answers,
             value=_difference,
         ),

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headway.attachment.attached import logits_in
 from headway.errors import InputError, suggestion
 
 NAMED = re.compile(r"(?P<code>.+):(?P<function>[A-Za-z_]\w*)")
@@ -113,8 +114,8 @@ def _build(code: ModuleType, function: str, name: str) -> nn.Module:
 
 def load_weights(model: nn.Module, path: Path) -> None:
     """Load a safetensors file into a model; every name and shape must fit."""
-    found = _read_weights(path)
     own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+    found = _under_own_names(_read_weights(path), own)
     present = {own[name].data_ptr() for name in found if name in own}
     # safetensors stores weights that share memory once.
     missing = [name for name, value in own.items() if name not in found and value.data_ptr() not in present]
@@ -129,6 +130,28 @@ def load_weights(model: nn.Module, path: Path) -> None:
                 f"{path.name}: {name} has shape {tuple(value.shape)}; the model needs {tuple(own[name].shape)}"
             )
     model.load_state_dict(found, strict=False)
+
+
+def _under_own_names(found: dict[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights under the model's names, where one prefix of all names is too much on either side.
+
+    `module.` is of nn.DataParallel, `_orig_mod.` of torch.compile, `model.` of a module that trains another one.
+    """
+    if not found or any(name in own for name in found):
+        return found
+    for prefix in _prefixes(next(iter(found))):
+        if all(name.startswith(prefix) and name.removeprefix(prefix) in own for name in found):
+            return {name.removeprefix(prefix): value for name, value in found.items()}
+    for prefix in _prefixes(next(iter(own), "")):
+        if all(prefix + name in own for name in found):
+            return {prefix + name: value for name, value in found.items()}
+    return found
+
+
+def _prefixes(name: str) -> list[str]:
+    """`a.b.c` begins with `a.` and `a.b.`."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) + "." for count in range(1, len(parts))]
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
@@ -162,8 +185,9 @@ class CalledBy(nn.Module):
 
 
 def two_classes(output: Any) -> Any:
-    """Logits of two classes, from one logit of the second; any other output unchanged."""
-    if isinstance(output, Tensor) and (output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1)):
-        one = output.reshape(-1, 1)
+    """Logits of two classes, from one logit of the second; any other logits unchanged."""
+    logits = logits_in(output)
+    if logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1):
+        one = logits.reshape(-1, 1)
         return torch.cat([torch.zeros_like(one), one], dim=1)
-    return output
+    return logits

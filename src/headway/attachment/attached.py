@@ -89,17 +89,7 @@ class Attached:
 
     def read(self, output: Any) -> Tensor:
         """The logits in what the model returned."""
-        if self.logits_of is not None:
-            output = self.logits_of(output)
-        for name in ("logits", "last_hidden_state"):
-            if isinstance(getattr(output, name, None), Tensor):
-                return getattr(output, name)
-        first = output[0] if isinstance(output, tuple | list) and output else output
-        if not isinstance(first, Tensor):
-            raise InputError(
-                f"the model returned {type(output).__name__}, in which no logits were found; give logits_of="
-            )
-        return first
+        return logits_in(output if self.logits_of is None else self.logits_of(output))
 
     def check_mode(self) -> None:
         """Raise for a model in training mode, because its dropout would be measured."""
@@ -202,6 +192,22 @@ class Attached:
         )
 
 
+def logits_in(output: Any) -> Tensor:
+    """What a model returned if that is a tensor, else its `logits`, else the first part of a tuple."""
+    for name in ("logits", "last_hidden_state"):
+        part = output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+        if isinstance(part, Tensor):
+            return part
+    first = output[0] if isinstance(output, tuple | list) and output else output
+    if isinstance(first, Tensor) and first.ndim:
+        return first
+    what = "a single number first" if isinstance(first, Tensor) else type(output).__name__
+    raise InputError(
+        f"the model returned {what}, in which no logits were found; give logits_of=, or define logits(model, batch) "
+        "in the model's file"
+    )
+
+
 def _keep_once(found: dict[str, Tensor], name: str, value: Tensor) -> None:
     """Store the value of a site; layers that share their weights compute a site several times in a pass."""
     if name in found:
@@ -248,8 +254,8 @@ def attach(
     model = check_model(model)
     if kind is not None and kind not in KINDS:
         raise InputError(f"kind = {kind!r}; one of {', '.join(KINDS)} needed")
-    if n_heads is not None and n_heads < 1:
-        raise InputError(f"n_heads = {n_heads}; at least 1 needed")
+    if n_heads is not None and (type(n_heads) is not int or n_heads < 1):
+        raise InputError(f"n_heads = {n_heads!r}; a whole number of at least 1 needed")
     module: nn.Module = getattr(model, "_orig_mod", model)
     found = find_attentions(module, n_heads, kind) if sites is None else named_sites(module, sites, n_heads, kind)
     if not found:
@@ -262,9 +268,11 @@ def attach(
 
 
 def check_model(model: object) -> nn.Module:
-    """Raise unless the object is a module with weights."""
+    """Raise unless the object is a module with weights; of nn.DataParallel, the module inside."""
     if not isinstance(model, nn.Module):
         raise InputError(f"hw.attach needs a torch.nn.Module, not {type(model).__name__} {str(model)[:60]!r}")
+    if isinstance(model, nn.DataParallel):
+        return check_model(model.module)
     devices = {parameter.device.type for parameter in model.parameters()}
     if "meta" in devices:
         raise InputError("the model is on the meta device and has no weights; load them first")

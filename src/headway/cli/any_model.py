@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headway.results.analysed_model import AnalysedModel
     from headway.results.doctor import Diagnosis
     from headway.results.heads import HeadAnalysis
+    from headway.runs import ModelDirectory
 
 Weights = Annotated[Path | None, typer.Option(help="FILE.py:FUNCTION: its weights, a safetensors file.")]
 CourseDirectory = Annotated[
@@ -113,7 +114,7 @@ def _open_checkpoint(folder: Path, data: Path, options: ModelOptions, n: int, de
 
     _refuse(options, ("weights",), "FILE.py:FUNCTION")
     metric = _metric(options.metric, METRICS_OF_TEXT if options.label is None else METRICS_OF_LABELS)
-    rows = read_texts(data, options.text or "text", options.label, n)
+    rows = read_texts(data, options.text, options.label, n)
     checkpoint = load_checkpoint(folder, classes=options.label is not None)
     attached, examples = attach_to_texts(checkpoint, rows, pick_device(device))
     return OpenedModel(
@@ -167,9 +168,15 @@ def analyse_other_model(
         )
     found = replace(found, split=opened.split)
     if directory is not None:
-        doctor = _diagnosis(opened)
-        directory.write(record_of(opened, options, amount.maps), heads=found, doctor=doctor)
+        write_analysis(directory, opened, options, amount.maps, found)
     return found
+
+
+def write_analysis(
+    directory: "ModelDirectory", opened: OpenedModel, options: ModelOptions, maps: int, found: "HeadAnalysis"
+) -> None:
+    """Write an analysis with the doctor's findings, as `headway report` and `headway explore` read them."""
+    directory.write(record_of(opened, options, maps), heads=found, doctor=_diagnosis(opened))
 
 
 def record_of(opened: OpenedModel, options: ModelOptions, maps: int) -> "AnalysedModel":

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headway.attached_analysis.checking import BESIDE, MIXED, by_other_examples
 from headway.attached_analysis.examples import IGNORED, ModelExamples, read_data
-from headway.attached_analysis.metrics import Metric, find_metric, last_token
+from headway.attached_analysis.metrics import Metric, check_classes, find_metric, last_token
 from headway.attachment.attached import Attached, attach
 from headway.attachment.masks import call
 from headway.diagnosis.attached_hooks import evaluation_mode, never_called, not_after_attention, without_effect
@@ -20,6 +21,7 @@ SAME = 1e-3
 """Tolerance relative to the size of the logits: other shapes round a thousand times less, faults change tenths."""
 VERIFIED = 4
 """Examples on which hooks are verified."""
+FEWEST_TO_MIX = 1 + max(map(max, BESIDE))
 FEWEST = 20
 """Scored tokens that a statement about shares needs."""
 NEARLY_ALL = 0.95
@@ -121,6 +123,18 @@ def dropout_on(seen: AttachedExamination) -> Verdict:
         mode = f"{len(training)} modules are in training mode, {training[0]} among them"
     fix = "Call model.eval() before measuring." if training else "Remove the random numbers from the forward pass."
     return error(f"two passes on the same examples differ by {by:.2g} of the logits' size; {mode}", fix, apart=by)
+
+
+def examples_mixed(seen: AttachedExamination) -> Verdict | None:
+    """The logits of an example do not depend on the examples beside it."""
+    if len(seen.examples) < FEWEST_TO_MIX:
+        return None
+    with evaluation_mode(seen.attached.module):
+        by = by_other_examples(seen.attached, seen.examples)
+    if by <= SAME:
+        return fine("other examples in a batch change no logit of the first", apart=by)
+    what = f"other examples in a batch change the logits of the first by {by:.2g} of their size"
+    return error(what, f"Give the model its examples as it reads them: {MIXED}.", apart=by)
 
 
 def hook_silent(seen: AttachedExamination) -> Verdict:
@@ -328,6 +342,7 @@ RANDOM = ("dropout-on", "not-finite")
 ATTACHED: tuple[Check, ...] = (
     Check("not-finite", "harness", not_finite),
     Check("dropout-on", "harness", dropout_on, unless=("not-finite",)),
+    Check("examples-mixed", "harness", examples_mixed, unless=RANDOM),
     Check("hook-silent", "instruments", hook_silent, unless=RANDOM),
     Check("hook-misplaced", "instruments", hook_misplaced, unless=(*RANDOM, "hook-silent")),
     Check("padding-side", "harness", padding_side, unless=RANDOM),
@@ -344,5 +359,8 @@ def examine_model(model: nn.Module | Attached, data: Any, metric: str | Metric) 
         raise InputError("hw.doctor of a model needs data: a batch, or a list of batches")
     attached = model if isinstance(model, Attached) else attach(model)
     chosen = find_metric(metric)
-    findings = run_checks(ATTACHED, AttachedExamination(attached, read_data(data), chosen))
+    seen = AttachedExamination(attached, read_data(data), chosen)
+    if "labels" in chosen.reads and "labels" in seen.examples.columns:
+        check_classes(chosen, seen.examples, seen.logits)
+    findings = run_checks(ATTACHED, seen)
     return Diagnosis(run=type(attached.module).__name__, task=chosen.name, step=None, findings=findings)

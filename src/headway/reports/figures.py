@@ -1,5 +1,6 @@
 """Every figure of one run, drawn from its heads.json alone."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -43,12 +44,17 @@ def head_figures(found: HeadAnalysis) -> NamedFigures:
     if found.joint.shapley:
         yield "shapley", partial(shapley, found)
     for about in found.interventions.subjects:
-        yield f"interventions-{about}", partial(interventions, found, about)
+        yield patching_figure(about), partial(interventions, found, about)
     if any(found.error_analysis.groups.values()):
         yield "anatomy", partial(anatomy, found)
     for name, part in found.parts.items():
         if shown := part.figure():
             yield name, partial(bars, shown)
+
+
+def patching_figure(about: str) -> str:
+    """The file name of the figure of a subject of activation patching: no spaces, which end a link in Markdown."""
+    return f"interventions-{re.sub(r'[^a-z0-9]+', '-', about.lower()).strip('-')}"
 
 
 def weight_figures(found: HeadAnalysis) -> NamedFigures:

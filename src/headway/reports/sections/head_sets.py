@@ -6,6 +6,7 @@ from headway.narration.head_sets import control_table, moves, redundant_pairs, r
 from headway.reports.blocks import Block, Figure, Listing, paragraph
 from headway.reports.documents import Documents, RunDocuments
 from headway.reports.elimination import elimination
+from headway.reports.figures import patching_figure
 from headway.reports.importance import shapley
 from headway.reports.interventions import interventions
 from headway.reports.sections.accuracy import figure_name
@@ -40,7 +41,7 @@ def brings(documents: Documents, run: RunDocuments, found: HeadAnalysis) -> list
     blocks += [controls] if controls else []
     for about in found.interventions.subjects:
         alt = f"How often patching a head's output from another example flips the answer ({about})."
-        name = figure_name(documents, run, f"interventions-{about}")
+        name = figure_name(documents, run, patching_figure(about))
         draw = partial(interventions, found, about, moving=True)
         blocks.append(Figure(name, alt, draw, run=run.place, folded=about != found.interventions.subjects[0]))
     return blocks

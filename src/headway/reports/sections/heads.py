@@ -55,7 +55,7 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
     verdicts = one_at_a_time(found) if finding is None else [says_nothing(finding.check)]
     blocks = paragraph(verdicts, [text("{}", quote(warning)) for warning in found.warnings])
     if kind is not None:
-        alt = f"Bars of the accuracy lost without each head ({kind} ablation), with intervals, by kind of attention."
+        alt = f"Bars of the drop without each head ({kind} ablation), with intervals, by kind of attention."
         name = figure_name(documents, run, f"importance-{kind}")
         draw = partial(importance, found, kind)
         blocks.append(Figure(name, alt, draw, narrow=partial(draw, narrow=True), run=run.place))
