@@ -9,6 +9,7 @@ import torch
 
 from headway import evaluation
 from headway.batches import make_batch, make_model
+from headway.cli.main import run as run_command
 from headway.errors import InputError
 from headway.evaluation import Trained, decode, disagreeing, evaluate, load, teacher_forced_pass
 from headway.model import transformer
@@ -279,3 +280,10 @@ def test_a_disagreement_at_a_near_tie_is_not_a_real_one(half_trained: Path, monk
     found = evaluate(trained, "test")
     assert found.disagreements > 0
     assert found.real_disagreements == 0
+
+
+def test_the_command_ends_with_1_where_decoding_disagrees(half_trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["evaluate", str(half_trained), "--split", "validation", "--quiet"]
+    assert run_command(command) == 0
+    keep_stale_keys(monkeypatch)
+    assert run_command(command) == 1

@@ -11,6 +11,7 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.explorer.export import export_run
 from headway.head_analysis.analysis import analyse_and_keep, settings_of
+from headway.origin import digest_of_files
 from headway.reports.documents import gather
 from headway.results.heads import HeadAnalysis
 from headway.runs import RunDirectory
@@ -122,3 +123,31 @@ def test_the_same_content_is_parsed_once_and_changed_content_again(
     path.write_text(json.dumps({**document, "n": document["n"] + 1}))
     changed = copied.read_result(HeadAnalysis, "heads")
     assert changed is not None and changed.n == first.n + 1
+
+
+def test_the_digest_of_files_holds_their_names_and_their_ends(tmp_path: Path) -> None:
+    """The same bytes under exchanged names, or divided otherwise between two files, are other data."""
+    found = []
+    for number, (first, second) in enumerate([("ab", "c"), ("c", "ab"), ("a", "bc"), ("ab", "c")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "train.json").write_text(first)
+        (folder / "test.json").write_text(second)
+        found.append(digest_of_files(folder))
+    assert len(set(found)) == 3
+    assert found[0] == found[3]
+
+
+def test_every_part_of_a_document_is_of_this_run(analysed: list[RunDirectory], tmp_path: Path) -> None:
+    run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "parts"))
+    for split in ("validation", "test"):
+        run.add_to_analysis("evaluation", {split: {"split": split}})
+    both = run.read_analysis("evaluation")
+    assert both is not None
+    assert {"validation", "test"} <= set(both), "a second command adds to the first one's result"
+    path = run.analysis("evaluation")
+    document = json.loads(path.read_text())
+    document["test"]["made_from"]["weights"] = "0" * 64
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"evaluation.json was made from another checkpoint"):
+        run.read_analysis("evaluation")

@@ -375,3 +375,9 @@ def test_metrics_that_headway_never_writes_are_refused(run: RunDirectory, line: 
         handle.write(line + "\n")
     with pytest.raises(InputError, match=f"metrics.jsonl: {message}"):
         run.metrics()
+
+
+def test_steps_are_ordered_as_numbers(run: RunDirectory) -> None:
+    for step in (1_000_000, 999_999):
+        run.checkpoint_path(step).mkdir(parents=True)
+    assert run.checkpoint_steps() == [2, 4, 999_999, 1_000_000]

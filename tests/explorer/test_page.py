@@ -148,6 +148,15 @@ def sums_answered(tab: Any, right: bool) -> list[str]:
     )
 
 
+def test_a_share_is_100_per_cent_only_if_it_is_all(tab: Any) -> None:
+    shown = tab.evaluate("[1, 0.9997, 0.5, 0.0002, 0].map((share) => PageDraw.percent(share))")
+    assert [one.replace("\u00a0", " ") for one in shown] == ["100.0 %", "99.9 %", "50.0 %", "<0.1 %", "0.0 %"]
+
+
+def test_equal_neighbours_are_in_order(tab: Any) -> None:
+    assert tab.evaluate("[[1, 1, 2], [2, 1], [3]].map(PageTasks.isSorted)") == [True, False, True]
+
+
 # Sums
 
 

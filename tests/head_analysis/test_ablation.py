@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from headway.batches import make_batch
 from headway.evaluation import decode, evaluate
 from headway.head_analysis import verdicts
-from headway.head_analysis.ablation import ablate, ablate_together, measure_drops
+from headway.head_analysis.ablation import ablate, ablate_together, measure_drops, prunable
 from headway.head_analysis.handles import intervene
 from headway.head_analysis.head_runs import KINDS, TrainedRuns, make_replacements
 from headway.head_analysis.partial_forward import PartialForward, run_tree
 from headway.head_analysis.variants import Outcomes, heads_of, run_variants, zero
 from headway.head_analysis.verdicts import Claims, claims_of, decide, judge, n_to_decide, overall, share_under
-from headway.results.schema import write
+from headway.results.heads import Drop
+from headway.results.schema import blank, write
 from headway.statistics import drop_above, equivalence, paired_interval, ratio_interval, wilson_interval
 from tests.head_analysis.numpy_transformer import NumpyTransformer
 from tests.head_analysis.small import SHAPES, TEXT_ACROSS, half_trained
@@ -462,3 +463,9 @@ def test_a_model_without_heads_has_a_baseline_and_nothing_else() -> None:
     assert (found.heads, found.verdicts, found.family) == ([], {}, 0)
     assert found.baseline.accuracy == evaluate(trained, "test").accuracy
     assert found.prunable()["zero"].under_1_point == 0.0
+
+
+def test_a_head_that_costs_exactly_a_point_is_not_under_one() -> None:
+    drops = [blank(Drop, n=100, lost=lost, drop=float(lost)) for lost in (1, 0, 5)]
+    assert prunable(drops).under_1_point == 1 / 3
+    assert prunable(drops).under_5_points == 2 / 3

@@ -92,10 +92,11 @@ def run_all(chosen: list[Mutant], jobs: int, wider: Callable[[Mutant], tuple[str
             append(RESULTS / "verdicts.jsonl", verdict)
             print(f"{verdict.verdict:12} {verdict.seconds:6.1f} s  {mutant.id}  {verdict.test}", flush=True)
 
+    pool = ThreadPoolExecutor(jobs)
     try:
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(one, chosen))
+        list(pool.map(one, chosen))
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)
         for copy in made:
             copy.close()
 

@@ -103,5 +103,6 @@ class Copy:
     def close(self) -> None:
         """The process ends and the copy is deleted."""
         if self._server is not None:
-            self._server.communicate()  # its input ends, and so does it
+            self._server.terminate()
+            self._server.communicate()
         self.folder.cleanup()

@@ -17,6 +17,8 @@ from pathlib import Path
 IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"
 """pytest warns of plugins that were imported before it; their assertions are not the tests'."""
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", IMPORTED, "--tb=short", "--color=no"]
+running: list[int] = []
+"""The children so far."""
 TAIL = 1_500
 """Characters of pytest's output that an answer carries."""
 
@@ -26,8 +28,10 @@ def run_tests(tests: list[str], limit: float) -> dict[str, object]:
     output = Path("mutants-output.txt")
     begun = time.monotonic()
     child = os.fork()
+    running.append(child)
     if child == 0:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os._exit(in_child(tests, output))
     status = None
     while status is None and time.monotonic() - begun < limit:
@@ -35,11 +39,22 @@ def run_tests(tests: list[str], limit: float) -> dict[str, object]:
         ended, waited = os.waitpid(child, os.WNOHANG)
         status = os.waitstatus_to_exitcode(waited) if ended else None
     seconds = time.monotonic() - begun
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what a test left running, or the child itself
+    end(child)  # what a test left running, or the child itself
     if status is None:
         os.waitpid(child, 0)
     return {"status": status, "seconds": round(seconds, 2), "output": output.read_text(errors="replace")[-TAIL:]}
+
+
+def end(child: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def stop(number: int, frame: object) -> None:
+    """No child outlives the server."""
+    for child in running[-1:]:
+        end(child)
+    sys.exit(128 + number)
 
 
 def in_child(tests: list[str], output: Path) -> int:
@@ -57,6 +72,7 @@ def in_child(tests: list[str], output: Path) -> int:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, stop)
     sys.path[0] = str(Path.cwd())
     for name in sys.argv[1:]:
         __import__(name)

@@ -54,6 +54,18 @@ def test_batches_hold_open_contexts_of_the_training_split_alone(tmp_path: Path) 
     assert sum(tuple(row) in pool for row in mixed.source[:, : guide.pool.source.shape[1]]) >= 10
 
 
+def test_up_to_a_third_of_the_pool_is_of_earlier_rounds(tmp_path: Path) -> None:
+    """What was learned from earlier contexts is shown again."""
+    first = planted(tmp_path, bad=(0, 2, 1))
+    guide = Guide(replace(first.config, train=replace(first.config.train, guided=0.5)), first.task)
+    guide.look(first)
+    assert guide.pool is not None
+    before = {tuple(row) for row in guide.pool.source.tolist()}
+    guide.look(replace(planted(tmp_path, bad=(3, 1, 0)), step=1))
+    rows = [tuple(row[: len(next(iter(before)))]) in before for row in guide.pool.source.tolist()]
+    assert 0 < np.mean(rows) <= 1 / 3
+
+
 def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(config(), whole, device="cpu")

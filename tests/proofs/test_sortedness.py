@@ -12,6 +12,8 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
 from headway.proofs.sortedness import check, margins, prove
+from headway.proofs.sortedness_bounds import close_descents
+from headway.proofs.sortedness_table import tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Proof
 from tests.proofs.planted import VALUES, empty, perturb, planted
@@ -128,3 +130,10 @@ def test_the_committed_certificates_are_accepted(seed: int) -> None:
     found = check_file(COMMITTED / f"proved-sortedness-seed{seed}" / "analysis" / "proof.json")
     assert found.holds, found.reasons
     assert found.contexts == 50_676_850
+
+
+def test_a_context_is_open_unless_its_margin_is_beyond_what_is_needed(tmp_path: Path) -> None:
+    table = tabulate(planted(tmp_path).model, VALUES)
+    sure, unsure = (close_descents(table, -need) for need in (0.0, 1e6))
+    assert sure.n_open == 0
+    assert unsure.n_open == unsure.contexts == sure.contexts

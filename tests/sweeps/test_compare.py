@@ -249,6 +249,9 @@ def test_a_pair_of_which_one_failed_is_left_out_for_both(tmp_path: Path) -> None
     directory = make_sweep(tmp_path, ["model.encoding.name=learned,rotary", RATES], 2, measure)
     (effect,) = compare(directory, by=["encoding"]).by
     assert (effect.n, effect.pairs, effect.left_out) == (2, 3, 1)
+    three = make_sweep(tmp_path / "three", ["model.encoding.name=learned,rotary,sinusoidal", RATES], 2, measure)
+    (effect,) = compare(three, by=["encoding"]).by
+    assert (effect.n, effect.pairs, effect.left_out) == (2, 3, 1), "two of three values are not enough"
     assert effect.levels[1].difference == pytest.approx((-0.1 + (0.001 - 0.1)) / 2), "the mean of the two seeds"
     assert effect.descriptive
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from headway.config import TrainConfig
 from headway.errors import InputError, RunStopped
-from headway.evaluation import load
+from headway.evaluation import evaluate, load
 from headway.runs import RunDirectory
 from headway.tasks import make_task
 from headway.tasks.files import make_splits
@@ -193,6 +193,28 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> No
     with pytest.raises(RunStopped, match=r"the loss is not finite at step 9; nothing was updated, .* step 8 of"):
         train(config(ADDITION), tmp_path / "run", device="cpu", resume=True)
     assert RunDirectory(tmp_path / "run").checkpoint_steps() == before
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss is finite: only its gradient overflows."""
+    right = nn.utils.clip_grad_norm_
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda parameters, most: right(parameters, most) * math.inf)
+    with pytest.raises(RunStopped, match=r"the gradient is not finite at step 1; nothing was updated"):
+        train(config(ADDITION), tmp_path / "run", device="cpu")
+
+
+def test_validation_is_without_dropout_and_seconds_add_up_over_resumes(tmp_path: Path) -> None:
+    settings = config(ADDITION, model={"dropout": 0.3}, train={"steps": 8, "validate_every": 4})
+    place = tmp_path / "run"
+    train(settings, place, device="cpu", until=4)
+    run = RunDirectory(place)
+    found = run.read_checkpoint(4)
+    run.write_checkpoint(replace(found, state={**found.state, "seconds": 1_000.0}))
+    assert train(settings, place, device="cpu", resume=True).seconds > 1_000
+    told = {row["step"]: row["validation"]["loss"] for row in run.metrics() if "validation" in row}
+    for step in (0, 8):
+        # The same weights and examples on the same machine: fp32 sums in the same order.
+        assert evaluate(load(place, checkpoint=step, device="cpu"), "validation").loss == pytest.approx(told[step])
 
 
 def test_training_stops_early_once_the_loss_has_stayed_low(tmp_path: Path) -> None:
