@@ -7,6 +7,7 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
 - `signal_after`: the signal `number` from outside after so many seconds (SIGKILL if it names none);
 - `kill_at`: the child kills itself at its n-th file operation `inside` a "checkpoint" write, while "created" (a run),
   or "anywhere"; a file that is being written is left half written;
+- `delay`: it begins so many seconds later;
 - `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
 
@@ -75,6 +76,7 @@ def work(request: dict[str, Any]) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.chdir(request.get("cwd", "."))
+    time.sleep(request.get("delay", 0.0))
     if "plant" in request:
         named(request["plant"])()
     counting = fuse.plant(sys.maxsize) if "count" in request else None

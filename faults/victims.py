@@ -125,12 +125,26 @@ VICTIMS = {
 def train_three(recipe: str, out: str) -> int:
     """Train three seeds as a stack, which on a CPU only Python does; 0 as an exit code."""
     from headway.config import load_recipe
+    from headway.errors import InputError
     from headway.training import train_stack
 
     configs = [load_recipe(Path(recipe), [], seed) for seed in range(3)]
     places = [Path(out) / f"seed{seed}" for seed in range(3)]
-    found = train_stack(configs, places, device="cpu", resume=True)
+    try:
+        found = train_stack(configs, places, device="cpu", resume=True)
+    except InputError as error:
+        print(f"headway: {error}")
+        return 2
     return int(any(isinstance(one, Exception) for one in found))
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A command that nothing happened to: its seconds, its points for a fuse, and what it left."""
+
+    seconds: float
+    points: int
+    left: dict[str, str]
 
 
 class Stage:
@@ -164,6 +178,13 @@ class Stage:
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
         return self.commands.run(folder, *victim.words(folder), cwd=str(folder), **victim.options(), **fault)
+
+    def undisturbed(self, victim: Victim, folder: Path) -> Undisturbed:
+        """The command, with nothing happening to it."""
+        place = self.place(victim, folder)
+        ended = self.do(victim, place, count=str(place / "points"))
+        must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
+        return Undisturbed(ended.seconds, int((place / "points").read_text()), fingerprint(place / victim.out))
 
 
 UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")

@@ -4,14 +4,13 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from faults.campaign import Attempt, Row, chance, must
 from faults.forking import Commands, forking
-from faults.victims import VICTIMS, Stage, Victim, differences, fingerprint
+from faults.victims import VICTIMS, Stage, Undisturbed, Victim, differences, fingerprint
 
 ORDER = (
     *("train", "heads", "stack", "lengths", "sweep", "study", "report"),
@@ -25,15 +24,6 @@ MOST_TRIES = 30
 """Times that a kill may come after the end of its command."""
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """A command that nothing happened to: its seconds, its points for a fuse, and what it left."""
-
-    seconds: float
-    points: int
-    left: dict[str, str]
-
-
 class Kills:
     def __init__(self, commands: Commands, seed: int, folder: Path):
         self.stage, self.seed, self.folder = Stage(commands, folder), seed, folder
@@ -42,11 +32,7 @@ class Kills:
     def expected(self, victim: Victim) -> Undisturbed:
         """What the command leaves when nothing happens to it."""
         if victim.name not in self.undisturbed:
-            place = self.stage.place(victim, self.folder / f"undisturbed-{victim.name}")
-            ended = self.stage.do(victim, place, count=str(place / "points"))
-            must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
-            left = fingerprint(place / victim.out)
-            self.undisturbed[victim.name] = Undisturbed(ended.seconds, int((place / "points").read_text()), left)
+            self.undisturbed[victim.name] = self.stage.undisturbed(victim, self.folder / f"undisturbed-{victim.name}")
         return self.undisturbed[victim.name]
 
     def attempt(self, number: int) -> str:
