@@ -17,5 +17,5 @@ def test_one_of_two_processes_writes(commands: Commands, tmp_path: Path) -> None
 
 def test_a_race_without_a_lock_is_counted(commands: Commands, tmp_path: Path) -> None:
     races = Races(commands.broken_by("tests.faults.planted:unlocked_runs"), 0, tmp_path)
-    found = run(replace(ROW, attempts=lambda seed, folder: nullcontext(races.attempt)), 1, 0)
+    found = run(replace(ROW, attempts=lambda seed, folder: nullcontext(races.attempt)), 1, 0, only=15)
     assert found.outcomes == {"FAILED": 1}
