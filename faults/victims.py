@@ -5,6 +5,7 @@ the SHA-256 of every file that a command leaves, with times left out: an interru
 leave the same.
 """
 
+import copy
 import hashlib
 import json
 import re
@@ -151,7 +152,8 @@ class Stage:
     """Trained toy runs, made once, from which every case gets copies."""
 
     def __init__(self, commands: Commands, folder: Path):
-        self.commands, self.prepared = commands, folder / "prepared"
+        self.commands, self.folder, self.prepared = commands, folder, folder / "prepared"
+        self.undisturbed: dict[str, Undisturbed] = {}
         self.prepared.mkdir()
         for task, name, text in (("addition", "trained", ADDITION), ("sortedness", "sortedness", SORTEDNESS)):
             (self.prepared / f"{task}.toml").write_text(text)
@@ -179,12 +181,21 @@ class Stage:
         """The command, or its continuation, with at most one fault."""
         return self.commands.run(folder, *victim.words(folder), cwd=str(folder), **victim.options(), **fault)
 
-    def undisturbed(self, victim: Victim, folder: Path) -> Undisturbed:
-        """The command, with nothing happening to it."""
-        place = self.place(victim, folder)
-        ended = self.do(victim, place, count=str(place / "points"))
-        must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
-        return Undisturbed(ended.seconds, int((place / "points").read_text()), fingerprint(place / victim.out))
+    def expected(self, victim: Victim) -> Undisturbed:
+        """What the command leaves if nothing happens to it; it is run once."""
+        if victim.name not in self.undisturbed:
+            place = self.place(victim, self.folder / f"undisturbed-{victim.name}")
+            ended = self.do(victim, place, count=str(place / "points"))
+            must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
+            left = fingerprint(place / victim.out)
+            self.undisturbed[victim.name] = Undisturbed(ended.seconds, int((place / "points").read_text()), left)
+        return self.undisturbed[victim.name]
+
+    def broken_by(self, plant: str) -> "Stage":
+        """The same runs, for commands in which something is broken."""
+        broken = copy.copy(self)
+        broken.commands = self.commands.broken_by(plant)
+        return broken
 
 
 UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from faults.campaign import Attempt, Row, chance, must
-from faults.forking import Commands, Ended, forking
-from faults.victims import VICTIMS, Stage, Undisturbed, Victim, differences, fingerprint
+from faults.forking import Ended, forking
+from faults.victims import VICTIMS, Stage, Victim, differences, fingerprint
 from headway.runs import RunDirectory
 
 ORDER = ("train", "stack", "train", "sweep", "train", "stack", "train", "stack", "train", "study")
@@ -21,25 +21,19 @@ ENDED_BEFORE = re.compile(r"headway: .* holds a run already; --resume continues 
 
 
 class Races:
-    def __init__(self, commands: Commands, seed: int, folder: Path):
-        self.stage, self.seed, self.folder = Stage(commands, folder), seed, folder
-        self.undisturbed: dict[str, Undisturbed] = {}
-
-    def expected(self, victim: Victim) -> Undisturbed:
-        if victim.name not in self.undisturbed:
-            self.undisturbed[victim.name] = self.stage.undisturbed(victim, self.folder / f"undisturbed-{victim.name}")
-        return self.undisturbed[victim.name]
+    def __init__(self, stage: Stage, seed: int, folder: Path):
+        self.stage, self.seed, self.folder = stage, seed, folder
 
     def attempt(self, number: int) -> str:
         victim, kind = VICTIMS[ORDER[number % len(ORDER)]], KINDS[number % len(KINDS)]
         random = chance(self.seed, "races", number)
-        seconds = self.expected(victim).seconds
+        seconds = self.stage.expected(victim).seconds
         place = self.stage.place(victim, self.folder / f"case-{number}")
         if kind == "after a kill":
             said = self.take_over(victim, place, random.uniform(0, seconds))
         else:
             said = self.race(victim, place, random.uniform(0, 0.02 if kind == "together" else 0.9 * seconds))
-        apart = differences(fingerprint(place / victim.out), self.expected(victim).left)
+        apart = differences(fingerprint(place / victim.out), self.stage.expected(victim).left)
         must(not apart, f"{victim.name}, {kind}, {said}: {'; '.join(apart[:5])}")
         shutil.rmtree(place)
         return f"{victim.name}, {kind}: {said}"
@@ -86,7 +80,7 @@ def again(metrics: Path) -> bool:
 @contextmanager
 def attempts(seed: int, folder: Path) -> Iterator[Attempt]:
     with forking() as commands:
-        yield Races(commands, seed, folder).attempt
+        yield Races(Stage(commands, folder), seed, folder).attempt
 
 
 ROW = Row(
