@@ -22,7 +22,7 @@ def test_a_killed_command_that_is_continued_leaves_what_an_undisturbed_one_leave
 @pytest.mark.parametrize(
     ("plant", "number", "seen"),
     [
-        ("tests.faults.planted:non_atomic_writes", 81, "heads after .*heads.json cannot be read"),
+        ("tests.faults.planted:non_atomic_writes", 241, "heads after .*heads.json cannot be read"),
         ("tests.faults.planted:forgotten_optimiser", 60, "train after .*model.safetensors is different"),
     ],
 )
