@@ -21,6 +21,8 @@ class Ended:
     seconds: float
     printed: str
     pid: int
+    restored: bool | None = None
+    """Whether a command in a terminal left it as it was."""
 
 
 class Commands:
@@ -59,6 +61,7 @@ class Commands:
                 reply["seconds"],
                 log.read_text(errors="replace") if log.exists() else "",
                 reply["pid"],
+                reply["restored"],
             )
             for reply, log in zip(replies, logs, strict=True)
         ]

@@ -7,6 +7,9 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
 - `signal_after`: the signal `number` from outside after so many seconds (SIGKILL if it names none);
 - `kill_at`: the child kills itself at its n-th file operation `inside` a "checkpoint" write, while "created" (a run),
   or "anywhere"; a file that is being written is left half written;
+- `terminal`: the child has a terminal of its own, whose Ctrl-C is pressed instead of sending SIGINT;
+- `environment`: variables for it and for the processes that it starts;
+- `delay`: it begins so many seconds later;
 - `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
 
@@ -25,6 +28,8 @@ import pathlib
 import pkgutil
 import signal
 import sys
+import termios
+import threading
 import time
 from typing import Any
 
@@ -33,7 +38,7 @@ import torch
 
 import headway
 from faults import fuse
-from headway.cli.main import run
+from headway.cli.main import main, run
 from headway.runs import RunDirectory
 from headway.training import loop
 
@@ -71,10 +76,15 @@ def named(text: str) -> Any:
 
 def work(request: dict[str, Any]) -> None:
     """The child: do the command and end with its exit code."""
-    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for stream in (1, 2):
-        os.dup2(log, stream)
+    if "terminal" not in request:
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+    for number in (signal.SIGINT, signal.SIGTERM):  # as at the start of a process
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    os.environ.update(request.get("environment", {}))
     os.chdir(request.get("cwd", "."))
+    time.sleep(request.get("delay", 0.0))
     if "plant" in request:
         named(request["plant"])()
     counting = fuse.plant(sys.maxsize) if "count" in request else None
@@ -85,12 +95,53 @@ def work(request: dict[str, Any]) -> None:
         sys.path.insert(0, str(PLANTED))
     if "interrupt_at" in request:
         linger(request["interrupt_at"])
-    code = named(request["call"])(*request["arguments"]) if "call" in request else run(request["arguments"])
+    code = named(request["call"])(*request["arguments"]) if "call" in request else command_line(request["arguments"])
     if counting is not None:
         pathlib.Path(request["count"]).write_text(str(counting.burned))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def command_line(words: list[str]) -> int:
+    """The exit code of `headway` with these words."""
+    sys.argv = ["headway", *words]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+class Terminal:
+    """A pseudo-terminal for a child, whose output is read into a log."""
+
+    def __init__(self, log: str):
+        self.ours, self.theirs = os.openpty()
+        self.log = pathlib.Path(log)
+        self.before = termios.tcgetattr(self.theirs)
+        self.reader = threading.Thread(target=self._read)
+
+    def _read(self) -> None:
+        with self.log.open("wb") as log, contextlib.suppress(OSError):  # the end of a terminal is an error
+            while content := os.read(self.ours, 65536):
+                log.write(content)
+
+    def press(self, number: int, child: int) -> None:
+        """Ctrl-C as a key; another signal as a signal."""
+        if number == signal.SIGINT:
+            os.write(self.ours, b"\x03")
+        else:
+            os.kill(child, number)
+
+    def close(self) -> bool:
+        """Whether the child left the terminal's modes as they were, and its cursor visible."""
+        same = termios.tcgetattr(self.theirs) == self.before
+        os.close(self.theirs)
+        self.reader.join()
+        os.close(self.ours)
+        printed = self.log.read_bytes()
+        return same and printed.rfind(b"\x1b[?25l") <= printed.rfind(b"\x1b[?25h")
 
 
 def wait(child: int, *, seconds: float) -> int | None:
@@ -116,43 +167,51 @@ def interrupt(child: int, request: dict[str, Any]) -> None:
         os.kill(child, signal.SIGINT)
 
 
-def start(request: dict[str, Any], gate: int) -> int:
-    """Fork a child, which begins when the gate is closed."""
+def start(request: dict[str, Any], gate: int) -> tuple[int, Terminal | None]:
+    """Fork a child, which begins when the gate is opened."""
+    terminal = Terminal(request["log"]) if "terminal" in request else None
     child = os.fork()
     if not child:
         try:
+            if terminal is not None:
+                os.close(terminal.ours)
+                os.login_tty(terminal.theirs)
             os.read(gate, 1)
             work(request)
         finally:
             os._exit(70)
-    return child
+    if terminal is not None:
+        terminal.reader.start()
+    return child, terminal
 
 
-def attend(child: int, request: dict[str, Any], started: float) -> dict[str, Any]:
+def attend(child: int, terminal: Terminal | None, request: dict[str, Any], started: float) -> dict[str, Any]:
     """Do the fault to a child, and wait until it has ended."""
     code = None
     if "interrupt_at" in request:
         interrupt(child, request)
     if "signal_after" in request:
         code = wait(child, seconds=request["signal_after"])
-        if code is None:
-            os.kill(child, request.get("number", signal.SIGKILL))
+        number = request.get("number", signal.SIGKILL)
+        if code is None and terminal is not None:
+            terminal.press(number, child)
+        elif code is None:
+            os.kill(child, number)
     code = wait(child, seconds=LONGEST) if code is None else code
     if code is None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    return {"code": code, "seconds": time.monotonic() - started, "pid": child}
+    restored = None if terminal is None else terminal.close()
+    return {"code": code, "seconds": time.monotonic() - started, "pid": child, "restored": restored}
 
 
 def serve(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     gate, opening = os.pipe()
     os.set_inheritable(opening, False)
-    children = []
-    for request in requests:
-        children.append(start(request, gate))
+    children = [start(request, gate) for request in requests]
     started = time.monotonic()
     os.write(opening, b"." * len(children))
-    replies = [attend(child, request, started) for child, request in zip(children, requests, strict=True)]
+    replies = [attend(*child, request, started) for child, request in zip(children, requests, strict=True)]
     os.close(gate)
     os.close(opening)
     return replies

@@ -5,6 +5,7 @@ the SHA-256 of every file that a command leaves, with times left out: an interru
 leave the same.
 """
 
+import copy
 import hashlib
 import json
 import re
@@ -87,9 +88,10 @@ class Victim:
     call: str = ""
     resume: bool = False
 
-    def words(self, folder: Path) -> tuple[str, ...]:
+    def words(self, folder: Path, *, progress: bool = False) -> tuple[str, ...]:
         """The command line; continuing a training needs --resume."""
-        return (*self.arguments, *(["--resume"] if self.resume and (folder / self.out).exists() else []))
+        shown = [word for word in self.arguments if not (progress and word == "--quiet")]
+        return (*shown, *(["--resume"] if self.resume and (folder / self.out).exists() else []))
 
     def options(self) -> dict[str, Any]:
         return {"call": self.call} if self.call else {}
@@ -125,19 +127,35 @@ VICTIMS = {
 def train_three(recipe: str, out: str) -> int:
     """Train three seeds as a stack, which on a CPU only Python does; 0 as an exit code."""
     from headway.config import load_recipe
+    from headway.errors import InputError
     from headway.training import train_stack
 
     configs = [load_recipe(Path(recipe), [], seed) for seed in range(3)]
     places = [Path(out) / f"seed{seed}" for seed in range(3)]
-    found = train_stack(configs, places, device="cpu", resume=True)
+    try:
+        found = train_stack(configs, places, device="cpu", resume=True)
+    except InputError as error:
+        print(f"headway: {error}")
+        return 2
     return int(any(isinstance(one, Exception) for one in found))
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A command that nothing happened to: its seconds, its points for a fuse, and what it left."""
+
+    seconds: float
+    points: int
+    left: dict[str, str]
+    code: int = 0
 
 
 class Stage:
     """Trained toy runs, made once, from which every case gets copies."""
 
     def __init__(self, commands: Commands, folder: Path):
-        self.commands, self.prepared = commands, folder / "prepared"
+        self.commands, self.folder, self.prepared = commands, folder, folder / "prepared"
+        self.undisturbed: dict[str, Undisturbed] = {}
         self.prepared.mkdir()
         for task, name, text in (("addition", "trained", ADDITION), ("sortedness", "sortedness", SORTEDNESS)):
             (self.prepared / f"{task}.toml").write_text(text)
@@ -163,7 +181,24 @@ class Stage:
 
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
-        return self.commands.run(folder, *victim.words(folder), cwd=str(folder), **victim.options(), **fault)
+        words = victim.words(folder, progress="terminal" in fault)
+        return self.commands.run(folder, *words, cwd=str(folder), **victim.options(), **fault)
+
+    def expected(self, victim: Victim) -> Undisturbed:
+        """What the command leaves if nothing happens to it; it is run once."""
+        if victim.name not in self.undisturbed:
+            place = self.place(victim, self.folder / f"undisturbed-{victim.name}")
+            ended = self.do(victim, place, count=str(place / "points"))
+            must(ended.code in (0, 1), f"{victim.name}, undisturbed: {ended.printed}")  # 1: it reports an error
+            left, points = fingerprint(place / victim.out), int((place / "points").read_text())
+            self.undisturbed[victim.name] = Undisturbed(ended.seconds, points, left, int(ended.code == 1))
+        return self.undisturbed[victim.name]
+
+    def broken_by(self, plant: str) -> "Stage":
+        """The same runs, for commands in which something is broken."""
+        broken = copy.copy(self)
+        broken.commands = self.commands.broken_by(plant)
+        return broken
 
 
 UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")

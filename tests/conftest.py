@@ -1,6 +1,7 @@
 """Every test runs with shapes and types checked at each call of headway, and on one thread."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.typechecking import check_package, test_number
 check_package("headway")
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background job ignores it
 
 # The same cases on every machine, and no time limit for one of them: a shared machine is slow at times.
 settings.register_profile("headway", derandomize=True, deadline=None, max_examples=60)

@@ -89,6 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "origin",
         "results",
         "runs",
+        "processes",
         "statistics",
         "storage",
     }

@@ -243,11 +243,21 @@ def test_what_a_kill_left_beside_the_checkpoints_is_not_one_and_goes(run: RunDir
 
 def test_a_second_writer_is_refused(run: RunDirectory) -> None:
     with run.lock():
-        with pytest.raises(InputError, match="is being written by another process"):
+        with pytest.raises(InputError, match=f"is being written by process {os.getpid()}$"):
             with RunDirectory(run.path).lock():
                 pass
     with run.lock():
         pass
+
+
+def test_a_lock_left_by_a_killed_process_is_taken_over_and_names_nobody(run: RunDirectory) -> None:
+    (run.path / "lock").write_text("1 elsewhere")
+    run.check_not_locked()
+    with run.lock():
+        with pytest.raises(InputError, match=f"is being written by process {os.getpid()}$"):
+            run.check_not_locked()
+    run.check_not_locked()
+    assert (run.path / "lock").read_text() == ""
 
 
 HOLDER = """
@@ -264,7 +274,7 @@ def test_the_lock_is_free_after_its_holder_was_killed(run: RunDirectory) -> None
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match="another process"):
+        with pytest.raises(InputError, match=f"is being written by process {holder.pid}$"):
             with run.lock():
                 pass
         holder.send_signal(signal.SIGKILL)

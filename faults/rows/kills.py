@@ -4,13 +4,12 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from faults.campaign import Attempt, Row, chance, must
-from faults.forking import Commands, forking
+from faults.forking import forking
 from faults.victims import VICTIMS, Stage, Victim, differences, fingerprint
 
 ORDER = (
@@ -25,35 +24,15 @@ MOST_TRIES = 30
 """Times that a kill may come after the end of its command."""
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """A command that nothing happened to: its seconds, its points for a fuse, and what it left."""
-
-    seconds: float
-    points: int
-    left: dict[str, str]
-
-
 class Kills:
-    def __init__(self, commands: Commands, seed: int, folder: Path):
-        self.stage, self.seed, self.folder = Stage(commands, folder), seed, folder
-        self.undisturbed: dict[str, Undisturbed] = {}
-
-    def expected(self, victim: Victim) -> Undisturbed:
-        """What the command leaves when nothing happens to it."""
-        if victim.name not in self.undisturbed:
-            place = self.stage.place(victim, self.folder / f"undisturbed-{victim.name}")
-            ended = self.stage.do(victim, place, count=str(place / "points"))
-            must(ended.code == 0, f"{victim.name}, undisturbed: {ended.printed}")
-            left = fingerprint(place / victim.out)
-            self.undisturbed[victim.name] = Undisturbed(ended.seconds, int((place / "points").read_text()), left)
-        return self.undisturbed[victim.name]
+    def __init__(self, stage: Stage, seed: int, folder: Path):
+        self.stage, self.seed, self.folder = stage, seed, folder
 
     def attempt(self, number: int) -> str:
         victim = VICTIMS[ORDER[number % len(ORDER)]]
         random = chance(self.seed, "kills", number)
         inside = (number + number // len(ORDER)) % 2 == 1
-        expected = self.expected(victim)
+        expected = self.stage.expected(victim)
         for _ in range(MOST_TRIES):
             place = self.stage.place(victim, self.folder / f"case-{number}")
             fault = (
@@ -75,20 +54,20 @@ class Kills:
         """A kill at a file operation; of a sweep, half in its driver and half in a worker."""
         if victim.name == "sweep" and random.random() < 0.5:
             return {"worker_fuse": f"{random.randint(1, WORKER_POINTS)}:{(place / 'worker-died').resolve()}"}
-        return {"kill_at": random.randint(1, self.expected(victim).points)}
+        return {"kill_at": random.randint(1, self.stage.expected(victim).points)}
 
     def compare(self, victim: Victim, place: Path, fault: dict[str, Any]) -> None:
         """Continue the command, and compare everything it leaves."""
         again = self.stage.do(victim, place)
         must(again.code == 0, f"{victim.name} after {fault}: exit {again.code}, {again.printed}")
-        apart = differences(fingerprint(place / victim.out), self.expected(victim).left)
+        apart = differences(fingerprint(place / victim.out), self.stage.expected(victim).left)
         must(not apart, f"{victim.name} after {fault}: {'; '.join(apart[:5])}")
 
 
 @contextmanager
 def attempts(seed: int, folder: Path) -> Iterator[Attempt]:
     with forking() as commands:
-        yield Kills(commands, seed, folder).attempt
+        yield Kills(Stage(commands, folder), seed, folder).attempt
 
 
 ROW = Row(

@@ -29,7 +29,7 @@ class InstrumentError(RuntimeError):
 
 
 class Interrupted(Exception):
-    """Ctrl-C, after the work was saved; exit code 130."""
+    """Ctrl-C or SIGTERM, after the work was saved; exit code 130 or 143."""
 
 
 def is_out_of_memory(problem: BaseException) -> bool:

@@ -14,7 +14,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 POLL_SECONDS = 0.2
 """Seconds between checks whether the parent is alive."""
@@ -117,21 +117,59 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextmanager
-def counting_signals() -> Iterator[list[int]]:
-    """The received signals SIGINT (Ctrl-C) and SIGTERM, which are collected instead of raised."""
-    came: list[int] = []
+# Signals that ask a process to end
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+ENDING = (signal.SIGINT, signal.SIGTERM)
+received: list[int] = []
+"""The signals of `ENDING` that this process has handled."""
+
+
+def exit_code() -> int:
+    """The exit code of a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + (received[-1] if received else signal.SIGINT)
+
+
+@contextmanager
+def handling_signals(note: Callable[[], None]) -> Iterator[None]:
+    """Call `note` at SIGINT (Ctrl-C) and SIGTERM, in place of what happened before; only in the main thread.
+
+    A signal that is ignored, as SIGINT is in a script's background jobs, stays ignored.
+    """
+
+    def take(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        note()
 
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, take) for number in heard}
     except ValueError:  # not the main thread: signals cannot be handled here
-        yield came
+        yield
         return
     try:
-        yield came
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def counting_signals() -> Iterator[list[int]]:
+    """The received signals, which are collected instead of raised."""
+    came: list[int] = []
+    with handling_signals(lambda: came.append(received[-1])):
+        yield came
+
+
+def interrupt() -> None:
+    """End like Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def end_as_received() -> NoReturn:
+    """End this process as the signal that it handled would have, so that its parent sees it."""
+    sys.stdout.flush()
+    if received and received[-1] == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(exit_code())

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,16 +37,53 @@ not match.
 WRITING = ".writing-"
 """Separates a file's name from the process that writes it, in the name of the file that will take its place."""
 
+NAMED_WITHIN = 1.0
+"""Seconds to wait for the name of the process that holds a lock."""
+
 
 @contextmanager
 def held_for_writing(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock file until the block or the process ends."""
-    with (folder / "lock").open("a") as handle:
+    """Hold the folder's lock file until the block or the process ends; it names this process to others."""
+    with (folder / "lock").open("a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{folder} is being written by another process") from None
-        yield
+            raise InputError(f"{folder} is being written by {_holder(folder)}") from None
+        except OSError as error:
+            told = f"{folder} cannot be locked ({error.strerror}); a file system that supports flock is needed"
+            raise InputError(told) from None
+        with suppress(OSError):  # without room for the name, the lock still holds
+            handle.truncate(0)
+            handle.write(f"{os.getpid()} {platform.node()}")
+            handle.flush()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                handle.truncate(0)
+
+
+def check_not_held(folder: Path) -> None:
+    """Raise if another process holds the folder's lock."""
+    lock = folder / "lock"
+    if not lock.is_file() or not lock.read_bytes():
+        return  # nobody is asked to wait: even a moment of locking could turn another process away
+    with lock.open() as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{folder} is being written by {_holder(folder)}") from None
+
+
+def _holder(folder: Path) -> str:
+    """The process that holds a lock, in words; it writes its name a moment after it has the lock."""
+    end = time.monotonic() + NAMED_WITHIN
+    while time.monotonic() < end:
+        pid, _, host = (folder / "lock").read_text(errors="replace").partition(" ")
+        if pid and (host != platform.node() or _is_alive(pid)):
+            return f"process {pid}" + (f" on {host}" if host != platform.node() else "")
+        time.sleep(0.01)
+    return "another process"
 
 
 def read_lines(path: Path) -> Iterator[JsonObject]:
@@ -125,7 +163,7 @@ def is_written_by_headway(path: Path) -> bool:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically; on an error, such as a full disk, the old file stays and no other is left."""
-    beside = path.with_name(f"{path.name}{WRITING}{_host()}-{os.getpid()}")
+    beside = _beside(path)
     try:
         with naming(path):
             write_synced(beside, content)
@@ -138,16 +176,22 @@ def replace_file(path: Path, content: bytes) -> None:
     _remove_leftovers(path)
 
 
+def _beside(path: Path) -> Path:
+    """The name under which this process writes what will take a path's place."""
+    return path.with_name(f"{path.name}{WRITING}{_host()}-{os.getpid()}")
+
+
 def _host() -> str:
     """Four characters that tell machines apart, as some share a disk."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:4]
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what killed processes of this machine left of a file."""
+    """Remove what killed processes of this machine left of a file or folder."""
     start = f"{path.name}{WRITING}{_host()}-"
     for beside in path.parent.iterdir():
         if beside.name.startswith(start) and not _is_alive(beside.name.removeprefix(start)):
+            shutil.rmtree(beside, ignore_errors=True)
             with suppress(OSError):
                 beside.unlink()
 
@@ -188,8 +232,7 @@ def append(path: Path, content: bytes, *, synced: bool = False) -> None:
 @contextmanager
 def new_folder(place: Path) -> Iterator[Path]:
     """An empty folder to fill, which becomes `place` (new or empty) when the block ends; an error leaves nothing."""
-    beside = place.absolute().with_name(f".writing-{place.absolute().name}")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = _beside(place.absolute())
     try:
         with naming(place):
             beside.mkdir(parents=True)
@@ -200,7 +243,8 @@ def new_folder(place: Path) -> Iterator[Path]:
                     sync(Path(folder) / name)
                 sync(Path(folder))
             _move(beside, place)
-            sync(place.absolute().parent)
+            sync(beside.parent)
+        _remove_leftovers(place.absolute())
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

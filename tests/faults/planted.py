@@ -32,3 +32,10 @@ def unlocked_runs() -> None:
     from contextlib import nullcontext
 
     RunDirectory.lock = lambda self: nullcontext()  # type: ignore[method-assign,assignment,misc,return-value]
+
+
+def deaf_processes() -> None:
+    """Signals that nobody handles."""
+    import signal
+
+    signal.signal = lambda number, handler: None  # type: ignore[assignment,misc]

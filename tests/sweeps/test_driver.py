@@ -119,7 +119,7 @@ def test_a_place_with_other_things_in_it_is_refused(plan: SweepPlan, tmp_path: P
 
 
 def test_a_second_driver_is_refused(plan: SweepPlan, directory: SweepDirectory) -> None:
-    with directory.lock(), pytest.raises(InputError, match="sweep is being written by another process"):
+    with directory.lock(), pytest.raises(InputError, match="sweep is being written by process"):
         run_sweep(plan, directory, Written())
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import inspect
+import signal
 import sys
 from typing import Annotated
 
@@ -29,11 +30,12 @@ from headway.cli.sweep import sweep
 from headway.cli.train import train
 from headway.cli.verify import verify
 from headway.errors import InputError, InstrumentError, Interrupted, RunStopped, is_out_of_memory
+from headway.processes import ENDING, exit_code, handling_signals, interrupt, received
 
 LONGEST_WORD = 200
 """Characters of one argument that an error message repeats."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a disk, in contrast to those of a wrong path."""
+"""Errors of a disk, in contrast to those of a wrong path; one without a file is that of standard output."""
 
 app = typer.Typer(
     name="headway",
@@ -85,8 +87,11 @@ def everything(
 
 
 def main() -> None:
-    """Run the command; exit codes: 0 done, 1 an error was found, 2 wrong input, 130 interrupted."""
-    code = run(sys.argv[1:])
+    """Run the command; exit codes: 0 done, 1 an error was found, 2 wrong input, 130 Ctrl-C, 143 SIGTERM."""
+    with handling_signals(interrupt):
+        code = run(sys.argv[1:])
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)  # all is done, and the exit code is known
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -99,19 +104,20 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a command line; every error is one line on stderr."""
+    received.clear()
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
         if code == 130:
-            return _fail("interrupted", 130)
+            return _fail("interrupted", exit_code())
         return code if isinstance(code, int) else 0
     except InputError as error:
         return _fail(error, 2)
     except (RunStopped, InstrumentError) as error:
         return _fail(error, 1)
     except Interrupted as stop:
-        return _fail(stop, 130)
+        return _fail(stop, exit_code())
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail("interrupted", exit_code())
     except BrokenPipeError as error:
         return _end_of_reading(error)
     except SystemExit as end:
@@ -119,7 +125,7 @@ def run(arguments: list[str]) -> int:
             raise
         return _end_of_reading(end.__context__)
     except OSError as error:
-        return _fail(error, 1 if error.errno in NO_ROOM else 2)
+        return _fail(error, 1 if error.errno in NO_ROOM and error.filename else 2)
     except MemoryError as error:
         return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
     except Exception as error:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.runs.report import ReportDirectory
-from headway.storage import held_for_writing, read_json, write_json
+from headway.storage import check_not_held, held_for_writing, read_json, write_json
 
 
 class Directory:
@@ -38,10 +38,14 @@ class Directory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the directory for writing; a second writer raises. A killed process releases its lock."""
+        """Lock the directory for writing; a second writer raises, with the first one's number. A kill releases it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with held_for_writing(self.path):
             yield
+
+    def check_not_locked(self) -> None:
+        """Raise if another process writes here."""
+        check_not_held(self.path)
 
     def analysis(self, name: str) -> Path:
         """The file of an analysis."""

@@ -16,7 +16,7 @@ class StudyDirectory(PlannedDirectory):
     """Several runs and their summaries: study.json, runs/, analysis/, report/."""
 
     kind, mark = "study", "study.json"
-    before_plan = ("runs",)  # training protects each run directory itself
+    before_plan = ("lock", "runs")  # training protects each run directory itself
 
     @property
     def explorer(self) -> Path:

@@ -74,7 +74,6 @@ def study(
     """
     from headway.batches import pick_device
     from headway.runs import StudyDirectory
-    from headway.studies.summaries import is_unsound
 
     whole = plan_study(chosen(experiment, preset), seeds)
     part = whole if arms is None else whole.part(arms)
@@ -82,8 +81,18 @@ def study(
     directory = StudyDirectory(out or Path("studies") / f"{experiment}-{preset}")
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"--out {directory.path} is a file; a directory needed")
-    directory.begin(whole.to_json(experiment, preset))
-    work = Work(whole, part, directory, device, on_event, command)
+    plan = whole.to_json(experiment, preset)
+    directory.check_same(plan)
+    with directory.lock():
+        directory.begin(plan)
+        return _run_stages(Work(whole, part, directory, device, on_event, command), experiment, preset, figures)
+
+
+def _run_stages(work: Work, experiment: str, preset: str, figures: bool) -> StudyResult:
+    """Train, measure, analyse and report what is left to do."""
+    from headway.studies.summaries import is_unsound
+
+    whole, directory = work.whole, work.directory
     work.train()
     lengths, accuracy, attacks = None, None, {}
     if whole.study.measured == "accuracy":

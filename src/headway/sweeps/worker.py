@@ -19,7 +19,7 @@ from typing import Any
 
 from headway.callbacks import Event
 from headway.errors import Interrupted, RunStopped
-from headway.processes import parent_pipe
+from headway.processes import end_as_received, parent_pipe
 from headway.sweeps.pool import PoolJob
 
 EVENT_EVERY = 0.5
@@ -86,7 +86,7 @@ def main(serve: Callable[[], None]) -> None:
     try:
         serve()
     except (Interrupted, KeyboardInterrupt):
-        os._exit(130)
+        end_as_received()
     except BrokenPipeError:
         os._exit(1)
     sys.stdout.flush()

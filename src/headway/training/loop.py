@@ -1,11 +1,9 @@
 """The training loop for one model."""
 
 import math
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from headway.config import RunConfig, TrainConfig
 from headway.errors import Interrupted
 from headway.evaluation import Trained, evaluate_examples
 from headway.model.transformer import Transformer
+from headway.processes import handling_signals
 from headway.randomness import derive
 from headway.runs import RunDirectory
 from headway.tasks import Examples, Task, make_task
@@ -201,21 +200,14 @@ def deterministic(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def noticing_interrupts() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is recorded, so that the loop can save; the second stops immediately."""
+    """The first Ctrl-C or SIGTERM is recorded, so that the loop can save; the second stops immediately."""
     noted = False
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def note() -> None:
         nonlocal noted
         if noted:
             raise KeyboardInterrupt
         noted = True
 
-    try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread: nobody can press Ctrl-C here
-        yield lambda: False
-        return
-    try:
+    with handling_signals(note):
         yield lambda: noted
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -112,6 +112,7 @@ def _plan(
 def check_place(directory: RunDirectory, *, resume: bool) -> None:
     path = directory.path
     if directory.exists() and not resume:
+        directory.check_not_locked()
         raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")
     if path.exists() and not path.is_dir():
         raise InputError(f"--out {path} is a file; a directory needed")
