@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: study test test-long lint check docs bench clean
+.PHONY: study test test-long lint check docs bench faults clean
 
 study: .venv/ready
 	$(BIN)/headway study addition
@@ -33,6 +33,10 @@ docs: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# Hours: every attack of docs/faults.md in its long version. Mounting a small disk needs root.
+faults: .venv/ready
+	$(BIN)/python -m faults
 
 clean:
 	rm -rf .venv

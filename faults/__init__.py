@@ -1,0 +1,1 @@
+"""Attacks on headway, counted: each row of docs/faults.md is a module of `faults.rows`."""
