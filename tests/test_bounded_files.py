@@ -48,7 +48,7 @@ def test_the_deepest_json_is_read_and_decimals_keep_their_digits() -> None:
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_files, "LARGEST", 2_000_000)
     (tmp_path / "large.json").write_bytes(b" " * 3_000_000)
-    with pytest.raises(InputError, match=r"large\.json has 3 MB; at most 2 MB are read"):
+    with pytest.raises(InputError, match=r"large\.json has 3.0 MB; at most 2 MB are read"):
         read_bytes(tmp_path / "large.json")
 
 

@@ -15,6 +15,7 @@ from headway.origin import digest_of_files
 from headway.reports.documents import gather
 from headway.results.heads import HeadAnalysis
 from headway.runs import RunDirectory
+from headway.storage import write_json
 from headway.studies.jobs import Heads
 from headway.studies.plan import Study
 from headway.training import train
@@ -90,7 +91,7 @@ def test_documents_of_earlier_versions_name_no_origin_and_are_read(
     path = run.path / "analysis" / "heads.json"
     document = json.loads(path.read_text())
     del document["made_from"]
-    path.write_text(json.dumps(document))
+    write_json(path, document)
     assert run.read_analysis("heads") == analysed[0].read_analysis("heads")
 
 
@@ -98,7 +99,7 @@ def test_documents_of_earlier_versions_name_no_origin_and_are_read(
 def test_an_origin_that_is_none_is_refused(value: object, analysed: list[RunDirectory], tmp_path: Path) -> None:
     run = RunDirectory(shutil.copytree(analysed[0].path, tmp_path / "damaged"))
     path = run.path / "analysis" / "heads.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "made_from": value}))
+    write_json(path, {**json.loads(path.read_text()), "made_from": value})
     with pytest.raises(InputError, match=r"heads\.json was made from something that its made_from does not name"):
         run.read_analysis("heads")
 
@@ -107,7 +108,7 @@ def test_a_document_of_an_earlier_version_that_says_another_seed_is_refused(fore
     path = foreign.path / "analysis" / "heads.json"
     document = json.loads(path.read_text())
     del document["made_from"]
-    path.write_text(json.dumps(document))
+    write_json(path, document)
     with pytest.raises(InputError, match=r"heads\.json is of seed 1, and this run has seed 0; run headway heads again"):
         foreign.read_analysis("heads")
 

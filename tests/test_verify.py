@@ -10,6 +10,7 @@ import pytest
 import headway as hw
 from headway.cli.main import run as headway
 from headway.runs import RunDirectory
+from headway.storage import write_json
 from headway.training import train
 from tests.tiny import ADDITION, config
 
@@ -75,7 +76,7 @@ def test_an_analysis_of_another_checkpoint_is_told_apart_from_a_damaged_one(plac
     path = place / "analysis" / "evaluation.json"
     document = json.loads(path.read_text())
     document["test"]["made_from"]["weights"] = "0" * 64
-    path.write_text(json.dumps(document))
+    write_json(path, document)
     (fault,) = hw.verify(place).faults
     assert (fault.file, fault.state) == ("analysis/evaluation.json", "other-origin")
     assert "another checkpoint" in fault.detail

@@ -5,6 +5,8 @@ stack, and a large file takes ten times its size in memory.
 """
 
 import json
+import stat
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,55 @@ DEEPEST = 64
 """Levels of nested lists and objects; results and data sets have fewer than ten."""
 LONGEST_KEY = 1_000
 """Characters of an object's key."""
+LARGEST_MEMORY = 450_000_000
+"""Bytes that a parsed JSON text may take, by `memory_of`."""
+LARGEST_UNPACKED = 5
+"""Times its own size to which an archive may unpack; torch and numpy store tensors as they are."""
 LARGEST_EXPONENT = 300
 """Powers of ten of a decimal number, as in 1e300; a float64 holds up to 1e308."""
 
 
-def read_bytes(path: Path) -> bytes:
-    """The contents of a file of at most `LARGEST` bytes."""
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    """The contents of a file of at most `most` bytes (default: `LARGEST`); a pipe or a device is refused."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise InputError(f"{path} has {size / 1e6:,.0f} MB; at most {LARGEST / 1e6:.0f} MB are read")
+        check_size(path, LARGEST if most is None else most)
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def check_size(path: Path, most: int) -> None:
+    """Raise unless a file has at most `most` bytes; `OSError` if there is none."""
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+        raise InputError(f"{path} is not a file, but a pipe or a device; a file needed")
+    if about.st_size > most:
+        raise InputError(f"{path} has {about.st_size / 1e6:,.1f} MB; at most {most / 1e6:g} MB are read")
+
+
+def check_unpacked(path: Path) -> None:
+    """Raise for a ZIP archive whose members are larger than `LARGEST_UNPACKED` times the file."""
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    if unpacked > max(1_000_000, LARGEST_UNPACKED * path.stat().st_size):
+        raise InputError(
+            f"{path} would unpack to {unpacked / 1e6:,.0f} MB, more than {LARGEST_UNPACKED} times its size; "
+            "an archive without compression needed"
+        )
+
+
+def memory_of(text: str, *, decimals: bool = False) -> int:
+    """About the largest number of bytes that parsing a JSON text can take, from its punctuation.
+
+    A number takes up to 36 bytes with its place in a list, a Decimal 112; a text 60 and more, a list or an object 72.
+    """
+    containers = text.count("[") + text.count("{")
+    return (112 if decimals else 36) * text.count(",") + 30 * text.count('"') + 72 * containers
 
 
 def lines_of(text: str) -> list[str]:
@@ -47,6 +85,11 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
 
     With `decimals`, numbers with a point or an exponent become `Decimal`, which keeps their digits.
     """
+    needed = memory_of(text, decimals=decimals)
+    if needed > LARGEST_MEMORY:
+        raise ValueError(
+            f"it could take {needed / 1e6:,.0f} MB of memory; at most {LARGEST_MEMORY / 1e6:.0f} MB needed"
+        )
     try:
         found = json.loads(text, parse_float=_decimal) if decimals else json.loads(text)
     except RecursionError:

@@ -3,10 +3,11 @@
 import pickle
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.bounded_files import LARGEST_UNPACKED, check_unpacked
 from headway.errors import InputError
 from headway.results.conversion import Conversion
 from headway.storage import replace_file
@@ -34,6 +35,7 @@ def convert(file: str | Path, *, out: str | Path | None = None) -> Conversion:
     content = _read(path)
     entry, found = _state(path, content)
     prefix, tensors = _without_prefix(found)
+    _check_memory(path, tensors.values())
     left_out = [str(name) for name, value in found.items() if not _is_tensor(value)]
     if entry is not None:
         left_out += [str(name) for name in content if name != entry]
@@ -53,11 +55,22 @@ def convert(file: str | Path, *, out: str | Path | None = None) -> Conversion:
     )
 
 
+def _check_memory(path: Path, tensors: "Iterable[Tensor]") -> None:
+    """Raise for tensors that are far larger than the file, as views of one number can be."""
+    needed = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    if needed > max(1_000_000, LARGEST_UNPACKED * path.stat().st_size):
+        raise InputError(
+            f"{path} holds tensors of {needed / 1e6:,.0f} MB, more than {LARGEST_UNPACKED} times its size; "
+            "tensors with their numbers needed"
+        )
+
+
 def _read(path: Path) -> Any:
     import torch
 
     if not path.is_file():
         raise InputError(f"no file at {path}")
+    check_unpacked(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the protocol of a pickle, which is read or refused below

@@ -85,6 +85,7 @@ class Trained:
 def split_examples(task: Task, config: RunConfig, directory: RunDirectory) -> dict[Split, Examples]:
     """All splits of a run: read from its copy of the data files, or drawn again."""
     if config.data.files:
+        directory.check_data()
         return read_splits(task, directory.data, allow_overlap=config.data.allow_overlap)[0]
     return make_splits(task, config.data)
 

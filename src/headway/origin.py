@@ -4,7 +4,6 @@ A document of a run has its origin under `made_from`. Documents of earlier versi
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,11 +29,6 @@ class Origin:
     data: str
 
 
-def digest(value: Any) -> str:
-    """The SHA-256 of a JSON value, independent of the order of its keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def digest_of_files(folder: Path) -> str:
     """The SHA-256 of all files of a folder, including their names."""
     found = hashlib.sha256()
@@ -47,7 +41,7 @@ def digest_of_files(folder: Path) -> str:
 def weights_digest(checkpoint: Path) -> str | None:
     """The SHA-256 of a checkpoint's weights from its manifest; None if it cannot be read."""
     try:
-        lines = (checkpoint / "MANIFEST").read_text().splitlines()
+        lines = (checkpoint / "MANIFEST").read_text(errors="replace").splitlines()
     except OSError:
         return None
     return next((line.split("  ")[0] for line in lines if line.endswith("  model.safetensors")), None)

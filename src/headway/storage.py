@@ -8,16 +8,22 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from headway.bounded_files import LARGEST_MEMORY, check_size, memory_of, read_bytes
 from headway.errors import InputError
 from headway.json_values import JsonObject
+from headway.seals import KEY, seal_of, sealed, sealed_line, unsealed, unsealed_line
 
 WRITER = "headway"
 """The generator name in pages, Markdown, figures and documents outside of runs."""
+LONGEST_LINE = 100_000
+"""Bytes of a log's last line that are read to continue it."""
+LARGEST_DOCUMENT = 100_000_000
+"""Bytes of a document or a log that is read; the largest of the studies in docs/results has 0.8 MB."""
 MARKDOWN_MARK = f"<!-- generator: {WRITER} -->"
 """The first line of Markdown that headway writes; it is not displayed."""
 MARKS = tuple(
@@ -87,14 +93,37 @@ def _holder(folder: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[JsonObject]:
-    """The objects of a file with one per line; a line cut off by a kill is skipped, since its work is repeated."""
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+    """The objects of a file with one per line; a last line cut off by a kill is skipped, since its work is repeated.
+
+    A damaged line raises `InputError` with its number. In files of earlier versions, whose lines have no checksum, a
+    line that is not JSON is taken for one that a kill cut off.
+    """
+    try:
+        lines = read_bytes(path, LARGEST_DOCUMENT).split(b"\n") if path.exists() else []
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    has_checksums, previous = next((has_checksum(line) for line in lines if is_json(line)), False), ""
+    for number, line in enumerate(lines, 1):
+        where = f"{path}: line {number}"
+        if not is_json(line):
+            if has_checksums and line.strip() and number < len(lines):
+                raise InputError(f"{where} is damaged: it is not JSON")
             continue
-        if isinstance(record, dict):
-            yield record
+        if has_checksums and not has_checksum(line):
+            raise InputError(f"{where} is damaged or was edited: it has no checksum")
+        has_checksums = has_checksums or has_checksum(line)
+        record = parse_json(line, where)
+        content, previous = unsealed_line(record, where, previous), seal_of(record)
+        if isinstance(content, dict):
+            yield content
+
+
+def is_json(line: bytes) -> bool:
+    try:
+        parse_json(line, "")
+    except InputError:
+        return False
+    return True
 
 
 def is_cut_off(line: bytes) -> bool:
@@ -106,15 +135,54 @@ def is_cut_off(line: bytes) -> bool:
     return False
 
 
+def has_checksum(content: bytes) -> bool:
+    """Whether a document or a line is an object with a checksum; False for what is not JSON."""
+    try:
+        record = parse_json(content, "")
+    except InputError:
+        return False
+    return isinstance(record, dict) and KEY in record
+
+
+def append_lines(path: Path, records: Iterable[JsonObject]) -> None:
+    """Append records to a log, each with a checksum that covers the line before it."""
+    previous = last_seal(path)
+    text = ""
+    for record in records:
+        line = sealed_line(record, previous)
+        previous = seal_of(json.loads(line))
+        text += line
+    append(path, text.encode())
+
+
+def last_seal(path: Path) -> str:
+    """The checksum of a log's last line; empty if there is none."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as handle:
+        handle.seek(max(0, path.stat().st_size - LONGEST_LINE))
+        line = handle.read().rstrip(b"\n").rpartition(b"\n")[2]
+    return seal_of(parse_json(line, str(path))) if is_json(line) else ""
+
+
 def end_last_line(path: Path) -> None:
-    if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+    """Complete the last line of a file that a killed process wrote; a line that was cut off is removed."""
+    content = path.read_bytes() if path.exists() else b""
+    if not content or content.endswith(b"\n"):
+        return
+    start = content.rfind(b"\n") + 1
+    if is_json(content[start:]):
         with path.open("ab") as handle:
             handle.write(b"\n")
+    else:
+        os.truncate(path, start)
 
 
 def read_json(path: Path) -> Any:
+    """The value in a JSON file; a document that does not match its checksum raises `InputError`."""
     try:
-        return parse_json(path.read_bytes(), str(path))
+        check_size(path, LARGEST_DOCUMENT)
+        return unsealed(parse_json(path.read_bytes(), str(path)), str(path))
     except FileNotFoundError:
         raise InputError(f"no file at {path}") from None
     except OSError as error:
@@ -124,7 +192,10 @@ def read_json(path: Path) -> Any:
 def parse_json(content: bytes, where: str) -> Any:
     """Parse JSON; raises `InputError` with `where` if it is not JSON."""
     try:
-        return json.loads(content.decode())
+        text = content.decode()
+        if (needed := memory_of(text)) > LARGEST_MEMORY:
+            raise ValueError(f"it could take {needed / 1e6:,.0f} MB of memory")
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} cannot be read: {error}") from None
 
@@ -146,9 +217,10 @@ def read_document(path: Path) -> JsonObject | None:
     return found
 
 
-def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Replace a JSON file atomically."""
-    replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+def write_json(path: Path, content: Mapping[str, object], *, seal: bool = True) -> None:
+    """Replace a JSON file atomically; with `seal` it ends with its checksum."""
+    document = sealed(content) if seal else content
+    replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
 
 
 def is_written_by_headway(path: Path) -> bool:

@@ -15,6 +15,7 @@ from headway.narration.attack import PROVES_NOTHING
 from headway.origin import OtherOrigin
 from headway.results.attack import Attack
 from headway.runs import RunDirectory
+from headway.storage import read_json, write_json
 from tests.attacks.planted import ADDITION, SORTEDNESS, nothing, right_but
 from tests.tiny_recipes import RECIPES, write_recipe
 
@@ -69,7 +70,7 @@ def test_a_model_that_learned_nothing_is_broken_and_the_exit_code_says_so(here: 
 def test_json_is_the_document_that_the_run_keeps(here: Path, shell: Shell) -> None:
     code, told, _ = shell("attack sortedness --at 5,9 --tries 300 --seed 4 --json")
     document: dict[str, Any] = json.loads(told)
-    kept = json.loads((here / "sortedness" / "analysis" / "attack.json").read_text())
+    kept = read_json(here / "sortedness" / "analysis" / "attack.json")
     assert code == 1
     assert kept.pop("made_from")["step"] == document["step"]
     assert kept == document
@@ -82,7 +83,7 @@ def test_lengths_that_lengths_json_says_are_held_are_attacked(here: Path, shell:
     shell("lengths sortedness --at 7,9,12 --n 20 --no-figures --quiet")
     path = here / "sortedness" / "analysis" / "lengths.json"
     document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "length_held": 9}))
+    write_json(path, {**document, "length_held": 9})
     _, told, _ = shell("attack sortedness --tries 100 --json")
     assert json.loads(told)["lengths"] == [3, 4, 5, 7, 9]
 
@@ -92,7 +93,7 @@ def test_an_attack_on_other_weights_does_not_count(here: Path, shell: Shell) -> 
     path = here / "addition" / "analysis" / "attack.json"
     document = json.loads(path.read_text())
     document["made_from"]["weights"] = "0" * 64
-    path.write_text(json.dumps(document))
+    write_json(path, document)
     with pytest.raises(OtherOrigin, match=r"attack\.json was made from another checkpoint; run headway attack again"):
         RunDirectory(here / "addition").read_result(Attack, "attack")
 

@@ -11,6 +11,7 @@ import pytest
 
 from headway.cli.main import run
 from headway.runs import SweepDirectory
+from headway.storage import write_json
 from tests.sweeps.made_up import ENCODINGS, RATES, make_sweep
 
 
@@ -66,7 +67,7 @@ def test_csv_is_read_back_with_its_numbers_in_full(sweep: SweepDirectory, capsys
     plan = sweep.plan()
     for trial in plan["trials"]:
         trial["settings"]["model.encoding.name"] += ', "quoted"'
-    (sweep.path / "sweep.json").write_text(json.dumps(plan))
+    write_json(sweep.path / "sweep.json", plan)
     out, err = show(capsys, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert len(rows) == 6
@@ -141,7 +142,8 @@ def test_on_a_terminal_it_has_lines_and_leaves_brackets_alone(
     sweep: SweepDirectory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (sweep.path / "sweep.json").read_text()
-    (sweep.path / "sweep.json").write_text(text.replace('"model.encoding.name": "learned"', '"[b]": "[red]"'))
+    edited = text.replace('"model.encoding.name": "learned"', '"[b]": "[red]"')
+    write_json(sweep.path / "sweep.json", json.loads(edited))
     plain, _ = show(capsys)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "160")

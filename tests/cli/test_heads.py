@@ -24,6 +24,7 @@ from headway.results.heads_study import ContrastOverSeeds, ControlOverSeeds, Con
 from headway.results.patching import Contrast
 from headway.results.schema import blank, read
 from headway.runs import RunDirectory
+from headway.storage import read_json, write_json
 from tests.results.made_up_values import filled
 from tests.tiny_recipes import write_recipe
 
@@ -115,7 +116,7 @@ def after(shell: Shell, here: Path, analysed: Path) -> Shell:
 
 
 def stored(name: str) -> dict[str, Any]:
-    return without_origins(json.loads(Path(name, "analysis", "heads.json").read_text()))
+    return without_origins(read_json(Path(name, "analysis", "heads.json")))
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -296,7 +297,7 @@ def test_a_damaged_document_is_refused_with_what_to_do(after: Shell) -> None:
     place = Path("zero/analysis/heads.json")
     document = json.loads(place.read_text())
     document["baseline"]["exact_match"] = 7.5
-    place.write_text(json.dumps(document))
+    write_json(place, document)
     after("heads zero --no-figures", code=2)
     assert "baseline.exact_match is 7.5; a number from 0 to 1 needed; --again repeats the analysis" in after.err
 
@@ -311,7 +312,7 @@ def test_again_replaces_the_document(after: Shell) -> None:
 
 def test_a_document_of_another_form_is_done_anew(after: Shell) -> None:
     old = {"form": 0, "settings": stored("zero")["settings"]}
-    Path("zero/analysis/heads.json").write_text(json.dumps(old))
+    write_json(Path("zero/analysis/heads.json"), old)
     assert after.json("heads zero --no-figures")["form"] == 1
 
 

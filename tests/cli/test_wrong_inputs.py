@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.main import run
+from headway.cli.main import one_line, run
+from headway.storage import write_json
 from tests.tiny_recipes import RECIPES, write_recipe
 
 TRAIN = "train tiny.toml --out new --set"
@@ -73,6 +74,12 @@ CASES = {
     "--set without =": (f"{TRAIN} train.lr", "key.key=value"),
     "--set without a key": (f"{TRAIN} =3", "key.key=value"),
     "--set with a hole in the key": (f"{TRAIN} model..d_model=3", "key.key=value"),
+    "guided training without open contexts": (f"{TRAIN} train.guided=0.5", "train.guided: no open contexts"),
+    "heads that the model has not": (
+        f"{TRAIN} 'model.kept_heads=[\"dec9.cross.h0\"]'",
+        "model.kept_heads: the model has no",
+    ),
+    "date for a number": (f"{TRAIN} task.digits=1979-05-27", "task.digits = '1979-05-27'; a whole number needed"),
     # Recipes
     "missing recipe": ("train nowhere.toml", "no recipe at nowhere.toml"),
     "typo in a recipe's name": ("train additon", "did you mean addition?"),
@@ -82,8 +89,12 @@ CASES = {
     "recipe without a task": ("train no-task.toml", "missing task"),
     "recipe without training": ("train no-train.toml", "missing train"),
     # Options of train
-    "negative seed": ("train tiny.toml --seed -1", "--seed"),
-    "seed that is no number": ("train tiny.toml --seed x", "--seed"),
+    "negative seed": ("train tiny.toml --seed -1", "--seed -1; a whole number of at least 0 needed"),
+    "seed that is no number": ("train tiny.toml --seed x", "--seed 'x'; a whole number of at least 0 needed"),
+    "seed in digits of another script": ("train tiny.toml --seed ١٢", "--seed '١٢'; a whole number of at least 0"),
+    "number that is not finite": ("attack run --seconds nan", "--seconds nan; above 0"),
+    "option given twice": ("train tiny.toml --seed 1 --seed 2", "--seed is given twice; once needed"),
+    "date in the recipe of a sweep": ("sweep date.toml --dry-run", "task.digits = '1979-05-27'; a whole number needed"),
     "seed beyond 63 bits": ("train tiny.toml --seed 9223372036854775808", "at most 9,223,372,036,854,775,807 needed"),
     "seed of 5,000 digits": (f"train tiny.toml --seed {'9' * 5000}", "--seed"),
     "seed that no error could print": (f"{TRAIN} seed=0x{'9' * 5000}", "a whole number needed"),
@@ -191,6 +202,7 @@ def lay_out_recipes(folder: Path) -> None:
         "fresh": good.replace("[data]", "[data]\nfresh = true"),
         "both": good.replace("steps = 4", "steps = 4\nepochs = 1"),
         "neither": good.replace("steps = 4", ""),
+        "date": good.replace("digits = 2", "digits = 1979-05-27"),
         "broken": "[task\nname =",
         "no-task": good.partition("[data]")[1] + good.partition("[data]")[2],
         "no-train": good.partition("[train]")[0],
@@ -214,9 +226,9 @@ def lay_out_runs(folder: Path) -> None:
         path.write_bytes(path.read_bytes()[:-1])
     (folder / "unreadable" / "config.json").write_text('{"form": 1,')
     config = json.loads((folder / "run" / "config.json").read_text())
-    (folder / "other-form" / "config.json").write_text(json.dumps({**config, "form": 99}))
+    write_json(folder / "other-form" / "config.json", {**config, "form": 99})
     wider = {**config, "model": {**config["model"], "d_ff": 24}}
-    (folder / "other-size" / "config.json").write_text(json.dumps(wider))
+    write_json(folder / "other-size" / "config.json", wider)
     (folder / "study").mkdir()
     (folder / "study" / "study.json").write_text('{"form": 1, "experiment": "sortedness"}')
 
@@ -264,6 +276,14 @@ def test_a_wrong_input_gets_one_line_and_changes_nothing(
     written = capsys.readouterr()
     assert_one_line(code, written.out, written.err, word)
     assert contents(here) == before
+
+
+@pytest.mark.parametrize("word", ["\x1b[31mred\x1b[0m", "\u202egnp", "\udcff", "x" * 5_000, "a b " * 500])
+def test_a_message_is_one_printable_line_of_at_most_300_characters(word: str) -> None:
+    said = one_line(f"headway: no run at {word}")
+    assert said.startswith("headway: no run at ")
+    assert said.isprintable()
+    assert len(said) <= 300
 
 
 def test_there_are_at_least_forty_wrong_inputs() -> None:

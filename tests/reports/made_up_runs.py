@@ -1,5 +1,6 @@
 """Run directories with made-up findings, so that a report can be written without training anything."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,9 @@ def make_run(
     place = run.checkpoint_path(24)
     place.mkdir(parents=True)
     state = {"step": 24, "seconds": 78.56, "best": {"step": 24, "loss": 0.125, "accuracy": 0.8333}}
-    (place / "state.json").write_text(json.dumps({**state, "finished": True, "stopped_early": False}))
+    content = json.dumps({**state, "finished": True, "stopped_early": False}).encode()
+    (place / "state.json").write_bytes(content)
+    (place / "MANIFEST").write_text(f"{hashlib.sha256(content).hexdigest()}  state.json\n")
     documents = {
         "evaluation": evaluation_document(wrong),
         "heads": heads_document(seed, wrong),

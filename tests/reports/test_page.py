@@ -24,6 +24,7 @@ from headway.results.lengths import RowOverSeeds, SetOverSeeds
 from headway.results.schema import read, write
 from headway.results.study import MeasuredRun
 from headway.runs import RunDirectory
+from headway.storage import write_json
 from tests.reports.length_documents import lengths_document
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.mechanism_documents import mechanism_document
@@ -198,7 +199,7 @@ def test_a_run_that_was_only_begun_has_a_report(tmp_path: Path) -> None:
 def test_a_run_made_from_python_says_so(tmp_path: Path) -> None:
     made = make_run(tmp_path / "made", analyses=())
     record = {**made.provenance(), "command": ["hw.train"]}
-    (made.path / "provenance.json").write_text(json.dumps(record))
+    write_json(made.path / "provenance.json", record)
     found = gather([made])
     last = writing.compose(found.documents, found.name).sections[-1].parts[0].blocks
     assert "started from Python" in str(last[0])

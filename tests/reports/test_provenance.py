@@ -1,6 +1,5 @@
 """The command that runs everything again repeats what was asked for and is not the default, once."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from headway.reports.sections import provenance
 from headway.results.doctor import Diagnosis
 from headway.results.evaluation import Evaluations, SequenceEvaluation
 from headway.results.schema import blank
+from headway.storage import write_json
 from tests.reports.made_up_runs import make_run
 from tests.results.made_up import length_row, lengths_of, mechanism_of
 from tests.results.made_up_values import typed
@@ -56,7 +56,7 @@ def test_a_command_that_trained_several_runs_stands_once(tmp_path: Path) -> None
     runs = [make_run(tmp_path / f"seed{seed}", seed=seed, analyses=("doctor",)) for seed in range(3)]
     for run in runs:
         record = {"command": ["/lib/headway/__main__.py", "train", "addition", "--seeds", "0-2"]}
-        (run.path / "provenance.json").write_text(json.dumps(record))
+        write_json(run.path / "provenance.json", record)
     trained, *rest = commands(gather(runs).documents)
     assert trained == "headway train addition --seeds 0-2"
     assert [line.split()[1] for line in rest] == ["doctor", "doctor", "doctor", "report"]

@@ -11,6 +11,7 @@ from headway.errors import InputError
 from headway.results.comparison import Comparison, Outcome
 from headway.runs import SweepDirectory
 from headway.statistics import clopper_pearson, newcombe_interval, wilson_interval
+from headway.storage import write_json
 from headway.sweeps.compare import compare
 from headway.sweeps.tables import effect_table, shown, table_of
 from tests.sweeps.made_up import ENCODINGS, RATES, add_line, by_settings, make_sweep, record
@@ -299,7 +300,7 @@ def test_in_a_notebook_it_is_a_table_and_names_cannot_break_it(tmp_path: Path) -
     plan = directory.plan()
     for trial in plan["trials"]:
         trial["settings"] = {"<b>": trial["settings"]["train.lr"]}
-    (directory.path / "sweep.json").write_text(json.dumps(plan))
+    write_json(directory.path / "sweep.json", plan)
     text = compare(directory)._repr_html_()
     assert "<th>&lt;b&gt;</th>" in text
     assert text.count("<tr>") == 3

@@ -18,6 +18,7 @@ from headway.config import TrainConfig
 from headway.errors import InputError, RunStopped
 from headway.evaluation import evaluate, load
 from headway.runs import RunDirectory
+from headway.storage import write_json
 from headway.tasks import make_task
 from headway.tasks.files import make_splits
 from headway.training import train
@@ -339,7 +340,7 @@ def test_a_run_of_an_earlier_version_continues_under_todays_names(tmp_path: Path
     chains = config(ADDITION, task={"name": "addition", "digits": 2, "sampling": "carry-chains"})
     train(chains, tmp_path / "run", device="cpu")
     written = tmp_path / "run" / "config.json"
-    written.write_text(written.read_text().replace('"carry-chains"', '"balanced"'))
+    write_json(written, json.loads(written.read_text().replace('"carry-chains"', '"balanced"')))
     train(chains, tmp_path / "run", device="cpu", resume=True)
     assert '"balanced"' in written.read_text()
 

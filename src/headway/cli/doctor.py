@@ -74,6 +74,8 @@ def doctor(
         return
     if other is None and (wrong := [name for name in options.given() if name != "--data"]):
         raise InputError(f"{wrong[0]} is for another model, FILE.py:FUNCTION or hf:PATH")
+    if other is None and split != "test":
+        raise InputError(f"--split {split} is for another model, FILE.py:FUNCTION")
     found: Diagnosis | Diagnoses
     if other is not None:
         found = examine_other_model(other, options, split=split, device=device)

@@ -10,6 +10,7 @@ import typer
 
 from headway import __version__
 from headway.cli.attack import attack
+from headway.cli.checked_options import CheckedCommand
 from headway.cli.compare import compare
 from headway.cli.convert import convert
 from headway.cli.data import data
@@ -32,8 +33,10 @@ from headway.cli.verify import verify
 from headway.errors import InputError, InstrumentError, Interrupted, RunStopped, is_out_of_memory
 from headway.processes import ENDING, exit_code, handling_signals, interrupt, received
 
-LONGEST_WORD = 200
-"""Characters of one argument that an error message repeats."""
+LONGEST = 300
+"""Characters of an error message."""
+LONGEST_WORD = 100
+"""Characters of one word of a message that is too long."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a disk, in contrast to those of a wrong path; one without a file is that of standard output."""
 
@@ -65,9 +68,8 @@ for command in (
     new,
     exercise,
 ):
-    app.command(short_help=(inspect.getdoc(command) or "").partition("\n\n")[0])(
-        command
-    )  # whole, where it would be cut off
+    short = (inspect.getdoc(command) or "").partition("\n\n")[0]  # whole, where it would be cut off
+    app.command(cls=CheckedCommand, short_help=short)(command)
 
 
 def show_version(wanted: bool) -> bool:
@@ -147,10 +149,18 @@ def _end_of_reading(error: BrokenPipeError) -> int:
 
 
 def _fail(error: object, code: int) -> int:
-    say("headway: " + " ".join(_short(word) for word in str(error).split()))
+    say(one_line(f"headway: {error}"))
     return code
 
 
+def one_line(message: str) -> str:
+    """A message as one printable line of at most 300 characters: long words lose their middle, then the end is cut."""
+    words = [word if word.isprintable() else repr(word)[1:-1] for word in message.split()]
+    if len(" ".join(words)) > LONGEST:
+        words = [_short(word) for word in words]
+    line = " ".join(words)
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..."
+
+
 def _short(word: str) -> str:
-    """A word for an error message, with the middle cut if it has more than 200 characters."""
     return word if len(word) <= LONGEST_WORD else f"{word[:40]}[{len(word) - 50:,} characters]{word[-10:]}"

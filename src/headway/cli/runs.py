@@ -51,9 +51,14 @@ class ListedRun:
 
 def describe(run: "RunDirectory") -> ListedRun:
     """One line of the list; an unreadable run is listed with its error."""
+    from headway.runs import check_links
+
     try:
+        check_links(run.path)
         config = run.config()
         metrics = run.metrics()
+        if damage := run.damaged_state():
+            raise InputError(f"{run.path}: {damage}")
     except InputError as error:
         return ListedRun(run.name, "?", "unreadable", 0, str(error))
     validations = [record["validation"]["accuracy"] for record in metrics if "validation" in record]

@@ -28,10 +28,14 @@ def verify(
 
 
 def lines_of(found: "Integrity") -> list[str]:
-    """A line for each file that is not whole, and what can still be used."""
+    """A line for each file that is not whole, one for those without a checksum, and what can still be used."""
+    from headway.runs.verify import NO_CHECKSUM
+
     lines = [f"{one.file}: {one.state}: {one.detail}" for one in found.faults]
     whole = len(found.files) - len(found.faults)
     newest = (
         "no checkpoint is whole" if found.usable_step is None else f"newest whole checkpoint: {found.usable_step:,}"
     )
+    bare = [one.file for one in found.files if one.state == "whole" and one.detail]
+    lines += [f"{', '.join(bare)}: {NO_CHECKSUM}"] if bare else []
     return [*lines, f"{found.run}: {whole} of {len(found.files)} files are whole; {newest}"]

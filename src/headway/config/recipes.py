@@ -3,13 +3,17 @@
 import tomllib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
+from headway.bounded_files import check_size
 from headway.config.building import build
 from headway.config.settings import RunConfig
 from headway.errors import InputError
 
+LARGEST_RECIPE = 1_000_000
+"""Bytes of a recipe; those of headway have about a thousand."""
 Assignment = str | tuple[str, Any]
 """`"train.lr=0.1"` as on the command line, or `("train.lr", 0.1)` from Python."""
 
@@ -35,9 +39,16 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
 
 
 def printable(value: Any) -> Any:
-    """Return the value; raises `ValueError` for an integer so long that Python cannot print it in an error."""
+    """The value with dates and times as texts, since no setting is one and JSON has none.
+
+    Raises `ValueError` for an integer so long that Python cannot print it in an error.
+    """
     str(value)
-    return value
+    if isinstance(value, dict):
+        return {key: printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str, Any]:
@@ -63,7 +74,7 @@ def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
     try:
-        tables: dict[str, Any] = printable(tomllib.loads(path.read_text(encoding="utf-8")))
+        tables: dict[str, Any] = printable(tomllib.loads(_text_of(path)))
         return tables
     except FileNotFoundError:
         raise InputError(f"no recipe at {path}") from None
@@ -71,6 +82,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read: {error}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}".replace("\n", " ")) from None
+
+
+def _text_of(path: Path) -> str:
+    check_size(path, LARGEST_RECIPE)
+    return path.read_text(encoding="utf-8")
 
 
 def load_recipe(path: Path, assignments: Sequence[Assignment] = (), seed: int | None = None) -> RunConfig:

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from headway.bounded_files import lines_of, parse_json, read_bytes
+from headway.bounded_files import LARGEST, check_size, check_unpacked, lines_of, parse_json, read_bytes
 from headway.diagnosis.frames import as_object, rows_of_frame, rows_of_lines
 from headway.errors import InputError
 
@@ -43,6 +43,10 @@ ROLES = {
 }
 HOLDERS = ("data", "examples", "samples", "rows", "dataset", "items", "records", "predictions", "results", "example")
 """Keys that hold a file's rows and do not name a split."""
+MOST_ROWS = 500_000
+"""Rows of a file, and lines of a text; a row takes half a kilobyte of memory and a few microseconds."""
+MOST_CELLS = 5_000_000
+"""Cells of a table in text."""
 ARRAYS = (".npy", ".npz")
 TEXTS = (".txt", ".log", ".out")
 MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
@@ -93,6 +97,9 @@ def read_rows(path: Path, root: Path, *, predictions: bool = False) -> list[Rows
     found = list(_parts(inside, stem, content, lines))
     if not found:
         raise InputError(f"{inside}: needs a list with at least one example, got {str(content)[:40]}")
+    for part in found:
+        if len(part.rows) > MOST_ROWS:
+            raise InputError(f"{inside} has {len(part.rows):,} rows; at most {MOST_ROWS:,} are read")
     found = [replace(part, rows=_objects(part.rows, predictions=predictions)) for part in found]
     if not predictions:
         for part in found:
@@ -134,7 +141,9 @@ def _content_of(path: Path, name: str, *, predictions: bool) -> tuple[Any, bool]
 
 def _arrays(path: Path, name: str) -> Any:
     """The array of an .npy file as a list, or the arrays of an .npz file by name."""
+    check_unpacked(path)
     try:
+        check_size(path, LARGEST)
         found = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return _listed(found)
@@ -143,7 +152,9 @@ def _arrays(path: Path, name: str) -> Any:
         raise InputError(f"{name} cannot be read: {error}") from None
 
 
-def _listed(array: np.ndarray) -> Any:
+def _listed(array: Any) -> Any:
+    if not isinstance(array, np.ndarray):
+        raise ValueError("it has a member that is no array")
     whole = array.dtype.kind == "f" and bool(np.isfinite(array).all()) and bool((array == array.round()).all())
     return (array.astype(np.int64) if whole else array).tolist()
 
@@ -160,8 +171,18 @@ def read_text(path: Path) -> str:
             continue
         if "json" not in path.suffix.lower() and (mark := re.search(r"^<{7} ", text, re.MULTILINE)):
             raise _merge_mark(path.name, text, mark)
+        _check_rows(path, text)
         return text
     raise InputError(f"{path} cannot be read: not a text file")
+
+
+def _check_rows(path: Path, text: str) -> None:
+    """Raise for a text with too many lines or cells; those of JSON are counted when it is parsed."""
+    if path.suffix.lower() == ".json":
+        return
+    for mark, most, what in (("\n", MOST_ROWS, "lines"), (",", MOST_CELLS, "commas"), ("\t", MOST_CELLS, "tabs")):
+        if (count := text.count(mark)) > most:
+            raise InputError(f"{path.name} has {count:,} {what}; at most {most:,} are read")
 
 
 def not_json(name: str, text: str, error: Exception) -> InputError:

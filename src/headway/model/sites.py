@@ -85,7 +85,11 @@ def sites_of(config: ModelConfig) -> list[HeadSite]:
     kept: dict[str, list[int]] = {name: [] for name in names}
     if config.kept_heads is None:
         return [HeadSite(name, tuple(range(config.n_heads))) for name in names]
-    for head in parse_heads(config.kept_heads, [HeadSite(name, tuple(range(config.n_heads))) for name in names]):
+    try:
+        heads = parse_heads(config.kept_heads, [HeadSite(name, tuple(range(config.n_heads))) for name in names])
+    except InputError as error:
+        raise InputError(f"model.kept_heads: {error}") from None
+    for head in heads:
         kept[head.site].append(head.index)
     return [HeadSite(name, tuple(sorted(indices))) for name, indices in kept.items()]
 

@@ -232,6 +232,9 @@ def documents_of(runs: Sequence[RunDocuments], study: StudyDocuments | None = No
 
 
 def of_run(run: RunDirectory) -> RunDocuments:
+    found = readable(run, TYPES)
+    if damage := run.damaged_state():
+        found["damaged"]["training"] = f"{run.path}: {damage}"
     return RunDocuments(
         name=run.path.resolve().name,
         path=str(run.path),
@@ -239,7 +242,7 @@ def of_run(run: RunDirectory) -> RunDocuments:
         provenance=run.provenance(),
         training=run.newest_state(),
         metrics=curves(run.metrics()),
-        **readable(run, TYPES),
+        **found,
     )
 
 

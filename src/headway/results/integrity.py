@@ -15,7 +15,7 @@ class CheckedFile:
     file: str = fact("path inside the run")
     state: State = fact("whole, damaged, or other-origin: made from another checkpoint, config or data")
     step: int | None = fact("step of the checkpoint (for an analysis, of its source); null if there is none")
-    detail: str = fact("why it is not whole; empty if it is")
+    detail: str = fact("why it is not whole, or that it has no checksum; else empty")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ process never leaves a partial checkpoint. Only safetensors and JSON are read.
 """
 
 from headway.runs.checkpoints import Checkpoint, DamagedCheckpoint, panics_as_memory_errors
+from headway.runs.directory import check_links
 from headway.runs.model import ModelDirectory, find_model
 from headway.runs.outputs import check_outputs, owner_of
 from headway.runs.report import ReportDirectory

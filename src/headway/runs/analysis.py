@@ -15,7 +15,6 @@ from headway.origin import (
     Origin,
     check_origin,
     check_seed,
-    digest,
     digest_of_files,
     origins_in,
     weights_digest,
@@ -23,6 +22,7 @@ from headway.origin import (
 )
 from headway.results.schema import Document, read, write
 from headway.runs.checkpoints import Checkpoints
+from headway.seals import digest
 from headway.storage import can_be_opened, read_document, read_json, write_json
 
 R = TypeVar("R")

@@ -5,22 +5,29 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from headway.bounded_files import read_bytes
 from headway.errors import InputError
 from headway.runs.directory import Directory
 from headway.runs.records import TrainingRecord
-from headway.storage import naming, read_json, sync, write_synced
+from headway.storage import naming, sync, write_synced
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 STEP_NAME = re.compile(r"step-(\d{6,})")
 FILES = ("model.safetensors", "trainer.safetensors", "state.json")
+
+
+LARGEST_MANIFEST = 100_000
+LARGEST_STATE = 1_000_000
+"""Bytes of these files of a checkpoint; they have under a thousand. Weights may have any size."""
 
 
 class DamagedCheckpoint(Exception):
@@ -59,15 +66,25 @@ class Checkpoints(Directory):
         return _steps_in(self.path / "checkpoints")
 
     def newest_state(self) -> TrainingRecord:
-        """The loop's state at the newest readable checkpoint; empty if there is none."""
+        """The loop's state at the newest checkpoint whose state is whole; empty if there is none."""
+        return self._newest_state()[0]
+
+    def damaged_state(self) -> str:
+        """What is wrong with the state of a checkpoint that is newer than the newest whole one; empty if nothing is."""
+        return self._newest_state()[1]
+
+    def _newest_state(self) -> tuple[TrainingRecord, str]:
+        damage = ""
         for step in reversed(self.checkpoint_steps()):
+            place = self.checkpoint_path(step)
             try:
-                found = read_json(self.checkpoint_path(step) / "state.json")
-            except InputError:
-                continue
-            if isinstance(found, dict):
-                return cast(TrainingRecord, found)
-        return {}
+                with _damages_of(place):
+                    found = json.loads(*_read_folder(place, FILES[-1:]))
+                if isinstance(found, dict):
+                    return cast(TrainingRecord, found), damage
+            except DamagedCheckpoint as problem:
+                damage = damage or str(problem)
+        return {}, damage
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint atomically."""
@@ -179,11 +196,12 @@ def _remove_folder(place: Path) -> None:
 
 def _read_folder(place: Path, names: Sequence[str]) -> list[bytes]:
     """The files of a folder, compared with its manifest."""
-    lines = (place / "MANIFEST").read_text().splitlines()
+    lines = read_bytes(place / "MANIFEST", LARGEST_MANIFEST).decode().splitlines()
     expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
     contents = []
     for name in names:
-        contents.append((place / name).read_bytes())
+        most = LARGEST_STATE if name == "state.json" else sys.maxsize
+        contents.append(read_bytes(place / name, most))
         if hashlib.sha256(contents[-1]).hexdigest() != expected[name]:
             raise DamagedCheckpoint(f"{place.name} is damaged: {name} does not match its manifest")
     return contents
@@ -196,5 +214,5 @@ def _damages_of(place: Path) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError, InputError) as error:
         raise DamagedCheckpoint(f"{place.name} is damaged: {error}") from None

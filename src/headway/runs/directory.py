@@ -1,6 +1,7 @@
 """The common part of run, study and sweep directories."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,19 @@ class Directory:
     def analysis(self, name: str) -> Path:
         """The file of an analysis."""
         return self.path / "analysis" / f"{name}.json"
+
+
+def check_links(folder: Path) -> None:
+    """Raise for a link in a folder that leads out of it, and for a pipe or a device: neither is read or written."""
+    inside = folder.resolve()
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != "trials"]  # runs of a sweep, each checked when it is read
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise InputError(f"{path} is a link that leads out of {folder}; a copy in its place needed")
+            if not (path.is_file() or path.is_dir() or path.is_symlink()):
+                raise InputError(f"{path} is a pipe or a device; a file needed")
 
 
 class PlannedDirectory(Directory):

@@ -37,4 +37,4 @@ class ReportDirectory:
     def write_document(self, name: str, document: Document) -> None:
         """Write a result beside the page, atomically."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / name, document.to_json())
+        write_json(self.path / name, document.to_json(), seal=False)

@@ -1,6 +1,6 @@
 """The directory of one run."""
 
-import json
+import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +14,9 @@ from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
+from headway.runs.directory import check_links
 from headway.runs.records import Environment, Provenance
-from headway.storage import append, end_last_line, read_json, read_lines, replace_file, sync, write_json
+from headway.storage import append_lines, end_last_line, read_json, read_lines, replace_file, sync, write_json
 
 
 class RunDirectory(Analyses):
@@ -32,6 +33,7 @@ class RunDirectory(Analyses):
         """The run at a path, or with that name under ./runs; raises `InputError` otherwise."""
         for path in (Path(text), Path("runs") / text):
             if cls(path).exists():
+                check_links(path)
                 return cls(path)
         path = Path(text)
         if path.is_file():
@@ -79,11 +81,21 @@ class RunDirectory(Analyses):
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
+    def check_data(self) -> None:
+        """Raise if a file of the run's own data is not as it was when the run was made."""
+        for name, expected in self.provenance().get("data_sha256", {}).items():
+            path = self.data / name
+            try:
+                found = hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError as error:
+                raise InputError(f"{path} cannot be read: {error}") from None
+            if found != expected:
+                raise InputError(f"{path} is damaged or was edited: its SHA-256 is not the one in provenance.json")
+
     # Metrics
 
     def append_metrics(self, *records: MetricsRow) -> None:
-        lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
-        append(self.path / "metrics.jsonl", lines.encode())
+        append_lines(self.path / "metrics.jsonl", cast(Iterable[JsonObject], records))
 
     def sync_metrics(self) -> None:
         """Wait until the metrics are on disk, as they must be before a checkpoint that continues them."""
@@ -102,7 +114,17 @@ class RunDirectory(Analyses):
             if "resumed_at" in record:
                 records = [old for old in records if old.get("step", 0) <= record["resumed_at"]]
             records.append(record)
+        self._check_reach(records)
         return records
+
+    def _check_reach(self, records: Iterable[MetricsRow]) -> None:
+        """Raise if the validation of the newest checkpoint is not among the rows: a checkpoint is written after it."""
+        validated = self.newest_state().get("validated", -1)
+        if validated >= 0 and not any(one.get("step") == validated and "validation" in one for one in records):
+            raise InputError(
+                f"{self.path / 'metrics.jsonl'} is damaged: it has no validation at step {validated}, and the newest "
+                "checkpoint has; the end of the file may be missing"
+            )
 
 
 def _checked_metrics(record: JsonObject, path: Path) -> MetricsRow:

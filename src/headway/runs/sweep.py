@@ -1,16 +1,17 @@
 """The directory of a sweep."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from headway.bounded_files import read_bytes
 from headway.errors import InputError
 from headway.json_values import JsonObject
 from headway.results.comparison import Outcome
 from headway.results.schema import read
-from headway.runs.directory import PlannedDirectory
+from headway.runs.directory import PlannedDirectory, check_links
 from headway.runs.run import RunDirectory
-from headway.storage import append, end_last_line, is_cut_off, parse_json, replace_file
+from headway.seals import sealed_line, unsealed_line
+from headway.storage import LARGEST_DOCUMENT, append, end_last_line, has_checksum, is_cut_off, parse_json, replace_file
 
 
 class SweepDirectory(PlannedDirectory):
@@ -28,6 +29,7 @@ class SweepDirectory(PlannedDirectory):
         """The sweep at a path, or with that name under ./sweeps; raises `InputError` otherwise."""
         for path in (Path(text), Path("sweeps") / text):
             if cls(path).exists():
+                check_links(path)
                 return cls(path)
         if Path(text).is_file():
             raise InputError(f"{text} is a file, not a sweep directory")
@@ -46,7 +48,7 @@ class SweepDirectory(PlannedDirectory):
 
     def append_result(self, outcome: Outcome) -> None:
         """Append a line, on disk when this returns."""
-        append(self.results_path, (json.dumps(outcome.to_json(), allow_nan=False) + "\n").encode(), synced=True)
+        append(self.results_path, sealed_line(outcome.to_json()).encode(), synced=True)
 
     def mend_results(self) -> None:
         """Complete a partial last line of a killed driver, so that the next line is separate."""
@@ -56,23 +58,24 @@ class SweepDirectory(PlannedDirectory):
         """The outcome of each trial, by name; the last line of a trial counts.
 
         An unreadable line is ignored, so that its trial is run again. With `strict` it raises, unless it is only cut
-        off, as by a kill.
+        off, as by a kill; in a file with checksums that can be the last line alone.
         """
         found: dict[str, Outcome] = {}
-        lines = self.results_path.read_bytes().split(b"\n") if self.results_path.exists() else []
+        lines = read_bytes(self.results_path, LARGEST_DOCUMENT).split(b"\n") if self.results_path.exists() else []
         for number, line in enumerate(lines, 1):
             where = f"{self.results_path}: line {number}"
             try:
                 if line.strip():
-                    outcome = read(Outcome, parse_json(line, where), where)
+                    outcome = read(Outcome, unsealed_line(parse_json(line, where), where), where)
                     found[outcome.name] = outcome
             except InputError:
-                if strict and not is_cut_off(line):
+                may_be_cut = is_cut_off(line) and (number == len(lines) or not any(has_checksum(one) for one in lines))
+                if strict and not may_be_cut:
                     raise
         return found
 
     def tidy_results(self, names: Iterable[str]) -> None:
         """Rewrite results.jsonl with one line per trial, in the order of `names`."""
         found = self.results()
-        lines = [json.dumps(found[name].to_json(), allow_nan=False) + "\n" for name in names if name in found]
+        lines = [sealed_line(found[name].to_json()) for name in names if name in found]
         replace_file(self.results_path, "".join(lines).encode())

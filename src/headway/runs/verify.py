@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from headway.bounded_files import read_bytes
 from headway.errors import InputError
 from headway.origin import OtherOrigin, origins_in
 from headway.results.attack import Attack
@@ -20,7 +21,7 @@ from headway.results.over_training import OverTraining
 from headway.results.proof import Proof
 from headway.runs.checkpoints import DamagedCheckpoint
 from headway.runs.run import RunDirectory
-from headway.storage import is_cut_off, parse_json, read_document
+from headway.storage import LARGEST_DOCUMENT, has_checksum, is_cut_off, parse_json, read_document
 
 ANALYSES: dict[str, type] = {
     "evaluation": Evaluations,
@@ -32,6 +33,7 @@ ANALYSES: dict[str, type] = {
     "doctor": Diagnosis,
 }
 """The documents of a run, and the type that each is read as."""
+NO_CHECKSUM = "no checksum, as earlier versions wrote it: a changed digit would not be noticed"
 
 
 def verify(run: str | Path | RunDirectory) -> Integrity:
@@ -42,13 +44,14 @@ def verify(run: str | Path | RunDirectory) -> Integrity:
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory.find(str(run))
     checkpoints = [_checkpoint(directory, step) for step in directory.checkpoint_steps()]
-    files = (*_plain_files(directory), *checkpoints, *_analyses(directory))
+    kept = [_kept(directory, step) for step in directory.kept_steps()]
+    files = (*_plain_files(directory), *checkpoints, *kept, *_analyses(directory))
     usable = [one.step for one in checkpoints if one.state == "whole" and one.step is not None]
     return Integrity(run=str(directory.path), files=files, usable_step=max(usable, default=None))
 
 
-def _checked(file: str, check: Callable[[], object], step: int | None = None) -> CheckedFile:
-    """The state of a file: whole if its check raises nothing."""
+def _checked(file: str, check: Callable[[], object], step: int | None = None, path: Path | None = None) -> CheckedFile:
+    """The state of a file: whole if its check raises nothing. With `path` a file without a checksum is remarked."""
     state: State = "whole"
     detail = ""
     try:
@@ -57,20 +60,30 @@ def _checked(file: str, check: Callable[[], object], step: int | None = None) ->
         state, detail = "other-origin", str(problem)
     except (InputError, DamagedCheckpoint) as problem:
         state, detail = "damaged", str(problem)
+    if path is not None and state == "whole" and not _is_sealed(path):
+        detail = NO_CHECKSUM
     return CheckedFile(file=file, state=state, step=step, detail=detail)
 
 
+def _is_sealed(path: Path) -> bool:
+    """Whether a file has checksums; of a log, whether its last line has one."""
+    content = read_bytes(path, LARGEST_DOCUMENT)
+    return has_checksum(content if path.suffix == ".json" else content.rstrip(b"\n").rpartition(b"\n")[2])
+
+
 def _plain_files(directory: RunDirectory) -> Iterator[CheckedFile]:
-    yield _checked("config.json", directory.config)
-    yield _checked("provenance.json", directory.provenance)
+    yield _checked("config.json", directory.config, path=directory.path / "config.json")
+    yield _checked("provenance.json", directory.provenance, path=directory.path / "provenance.json")
     if (directory.path / "metrics.jsonl").exists():
-        yield _checked("metrics.jsonl", lambda: _check_metrics(directory))
+        yield _checked("metrics.jsonl", lambda: _check_metrics(directory), path=directory.path / "metrics.jsonl")
+    if directory.data.is_dir():
+        yield _checked("data", directory.check_data)
 
 
 def _check_metrics(directory: RunDirectory) -> None:
-    """Raise for lines that are not JSON, except one cut off by a kill, and for numbers that headway never writes."""
+    """Raise for damaged lines, for lines that are not JSON except one cut off by a kill, and for missing rows."""
     path = directory.path / "metrics.jsonl"
-    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+    for number, line in enumerate(read_bytes(path, LARGEST_DOCUMENT).split(b"\n"), 1):
         if line.strip() and not is_cut_off(line):
             parse_json(line, f"{path}: line {number}")
     directory.metrics()
@@ -81,13 +94,17 @@ def _checkpoint(directory: RunDirectory, step: int) -> CheckedFile:
     return _checked(name, lambda: directory.read_checkpoint(step), step)
 
 
+def _kept(directory: RunDirectory, step: int) -> CheckedFile:
+    return _checked(f"kept/{directory.kept_path(step).name}", lambda: directory.read_kept(step), step)
+
+
 def _analyses(directory: RunDirectory) -> Iterator[CheckedFile]:
     for name, kind in ANALYSES.items():
         path = directory.analysis(name)
         if path.exists():
             step = _step_of(path)
             file = f"analysis/{path.name}"
-            yield _checked(file, partial(directory.read_result, kind, name, step), step)
+            yield _checked(file, partial(directory.read_result, kind, name, step), step, path)
 
 
 def _step_of(path: Path) -> int | None:

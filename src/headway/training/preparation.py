@@ -21,7 +21,8 @@ from headway.errors import InputError
 from headway.model.encodings import ENCODINGS, position_kind_of
 from headway.model.poolings import POOLINGS
 from headway.model.transformer import check_size
-from headway.runs import RunDirectory
+from headway.proofs.prove import check_guidable
+from headway.runs import RunDirectory, check_links
 from headway.runs.records import DataFiles, Environment, Provenance
 from headway.tasks import Examples, Task, make_task
 from headway.tasks.files import FILE_NAMES, files_of_lengths, make_splits, read_splits
@@ -86,6 +87,8 @@ def plan_run(
     """The resolved config, the splits, and the files' part of provenance.json; nothing is written."""
     check_place(directory, resume=resume)
     plan = _plan(directory, resolve(config, task), task, data)
+    if config.train.guided:
+        check_guidable(task, plan[0].model)
     if directory.exists():
         _check_same(directory, plan[0], data)
     return plan
@@ -102,6 +105,8 @@ def _plan(
     if data is None and not directory.exists():
         raise InputError("data.files = true is set by --data; name the directory there")
     place = data or directory.data
+    if data is None:
+        directory.check_data()
     splits, overlap = read_splits(task, place, allow_overlap=config.data.allow_overlap)
     train, validation, test = (len(examples) for examples in splits.values())
     sizes = replace(config.data, files=True, train=train, validation=validation, test=test)
@@ -111,6 +116,8 @@ def _plan(
 
 def check_place(directory: RunDirectory, *, resume: bool) -> None:
     path = directory.path
+    if directory.exists():
+        check_links(path)
     if directory.exists() and not resume:
         directory.check_not_locked()
         raise InputError(f"{path} holds a run already; --resume continues it, another --out starts a new one")
