@@ -5,6 +5,8 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from headway.model.dot_products import attend, attend_fast
@@ -87,3 +89,38 @@ def test_layer_norm_of_equal_values_has_no_bound() -> None:
     x, _ = disturbed(0, 3, 8)
     with pytest.raises(ValueError, match="lost in rounding"):
         rounding.layer_norm(Bounded(torch.ones_like(x.value), x.error + 1), nn.LayerNorm(8))
+
+
+def numbers(size: int, largest: float = 3.0) -> st.SearchStrategy[Tensor]:
+    some = st.floats(-largest, largest, width=32)
+    return st.lists(some, min_size=size, max_size=size).map(lambda row: torch.tensor(row, dtype=torch.float64))
+
+
+LARGE = st.sampled_from([1e-6, 0.01, 0.3, 1.0])
+"""Errors far above those of fp32, so that higher orders matter."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(score=numbers(3), shift=numbers(3, 1.0), value=numbers(6), moved=numbers(6, 1.0), size=LARGE)
+def test_attention_with_large_errors_stays_within_its_bound(
+    score: Tensor, shift: Tensor, value: Tensor, moved: Tensor, size: float
+) -> None:
+    values, moves = value.view(3, 2), size * moved.view(3, 2)
+    carried = rounding.length(moves)
+    farthest = rounding.length(values[:, None] - values).max()
+    bound = rounding.attention(score, size * shift.abs(), rounding.length(values) + carried, carried, farthest)
+    apart = (score + size * shift).softmax(0) @ (values + moves) - score.softmax(0) @ values
+    assert float(rounding.length(apart)) <= float(bound)
+
+
+@settings(max_examples=60, deadline=None)
+@given(x=numbers(6), moved=numbers(6, 1.0), size=LARGE)
+def test_a_layer_norm_with_large_errors_stays_within_its_bound(x: Tensor, moved: Tensor, size: float) -> None:
+    norm = nn.LayerNorm(6).double()
+    nn.init.constant_(norm.weight, 1.5)
+    try:
+        found = rounding.layer_norm(Bounded(x[None], rounding.length(size * moved)[None]), norm)
+    except ValueError:  # the variance is lost, and no bound is given
+        assume(False)
+    apart = norm(x + size * moved) - found.value[0]
+    assert float(rounding.length(apart.detach())) <= float(found.error)
