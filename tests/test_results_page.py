@@ -154,3 +154,15 @@ def test_the_steps_of_the_carry_head_are_those_of_the_committed_file() -> None:
     late, (low, high) = addition["late"], addition["interval"]
     assert f"| 0, {late.count(0)}, {sum(one > 0 for one in late)} | 0, 0, {len(course['late'])} |" in text
     assert f"{statistics.median(late)} (95 % interval {low:.0f} to {high:.0f})" in text
+
+
+def test_the_induction_heads_of_ten_seeds() -> None:
+    rows = [row for name in ("induction", "induction-seed9") for row in committed(name)["rows"]]
+    assert [row["seed"] for row in rows] == list(range(10)) and all(row["found"] for row in rows)
+    for start, key in (("highest previous-token score", "previous_token"), ("highest induction score", "induction")):
+        assert row_with(start, " | ".join(share(row[key]["score"]) for row in rows))
+    for start, key in (("drop without that prev", "previous_token"), ("drop without that induction", "induction")):
+        assert row_with(start, " | ".join(f"{row['drops'][row[key]['head']]:.1f}" for row in rows))
+    assert row_with("share that the best single patch", " | ".join(share(row["patched"]["effect"]) for row in rows))
+    cost = (f"{row['train_seconds']:.0f}, {row['heads_seconds']:.0f}" for row in rows)
+    assert row_with("training, analysis, seconds", " | ".join(cost))
