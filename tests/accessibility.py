@@ -12,11 +12,11 @@ def axe() -> str:
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def violations(tab: Any, rules: list[str] | None = None) -> list[str]:
-    """Each violation, of all rules or of some, with the element it is about.
-
-    `tab` shows the page in a context that bypasses its policy.
-    """
+def violations(tab: Any) -> list[str]:
+    """Each violation with the element it is about; `tab` shows the page in a context that bypasses its policy."""
     tab.evaluate(axe())
-    found = tab.evaluate("only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", rules or LEVELS)
+    return named(tab.evaluate("only => axe.run(document, {runOnly: only, resultTypes: ['violations']})", LEVELS))
+
+
+def named(found: Any) -> list[str]:
     return [f"{one['id']}: {node['html'][:160]}" for one in found["violations"] for node in one["nodes"]]
