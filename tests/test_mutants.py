@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant, read_catalogue, read_file
-from tests.mutants.copy import Copy, Outcome
+from tests.mutants.copies import Copy, Outcome
 from tests.mutants.judging import NOT_JUDGED, NOTICED, SURVIVED, TIME_LIMIT, Baselines, Verdict, judge, verdict_of
 from tests.mutants.rings import NEIGHBOURS, ring_of
 from tests.mutants.table import as_document, as_page, read_committed, write_page

@@ -332,7 +332,7 @@ def test_stored_examples_are_counted_with_the_switches_as_they_are(tab: Any, add
     show(tab, address, "#run=1")
     whole = counted(tab)
     found = set()
-    for off, fill in (("h0", "zero"), ("h1", "zero"), ("h0", "mean"), ("h1", "mean")):
+    for off, fill in (("h0", "zero"), ("h0", "mean"), ("h1", "mean"), ("h1", "zero")):
         tab.evaluate("change => explorerPage.go(change)", {"off": [f"enc0.self.{off}"], "fill": fill})
         right = tab.evaluate("""(() => { const page = explorerPage; return page.run.examples.filter(one =>
             page.engine.answer(one.source, page.options()).tokens[0] === one.target).length; })()""")
@@ -352,7 +352,9 @@ def test_the_interval_of_the_accuracy_is_the_analysis_s(tab: Any, right: int, n:
 def test_only_the_smallest_sufficient_set_is_kept(tab: Any) -> None:
     kept = heads_document()["joint"]["sufficient"]["heads"]
     assert tab.text_content("#keep").endswith(f"({len(kept)})")
+    tab.evaluate("explorerPage.go({ fill: 'mean' })")
     tab.click("#keep")
+    assert state(tab)["fill"] == "zero", "the analysis found the set with zeros"
     every = tab.evaluate("PageState.headsOf(explorerPage.run)")
     assert set(every) - set(state(tab)["off"]) == set(kept)
     tab.click("#all-on")
@@ -468,6 +470,7 @@ def test_heads_are_ranked_for_one_question_or_not_at_all(tab: Any) -> None:
         assert shown == f"{margin:+.1f}".replace("-", "−")
     assert [margin for *_, margin in words] == sorted((margin for *_, margin in words), reverse=True)
     assert tab.evaluate(rank, [other, one, ["go", {"input": "99 + 99"}]]) == 0
+    assert tab.evaluate(rank, [other, one, ["go", {"fill": "mean"}]]) == 0
     assert tab.evaluate(rank, [other, one, ["choose", 1]]) == 0
 
 

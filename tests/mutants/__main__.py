@@ -19,7 +19,7 @@ from queue import Queue
 from threading import Lock
 
 from tests.mutants.catalogue import ROOT, Mutant, read_catalogue
-from tests.mutants.copy import Copy
+from tests.mutants.copies import Copy
 from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, Baselines, Verdict, append, judge, read_verdicts
 from tests.mutants.rings import ring_of, whole_suite
 from tests.mutants.table import read_committed, share_noticed, write_page
@@ -32,6 +32,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that copies are deleted
     known = verdicts(options)
     chosen = [mutant for mutant in read_catalogue() if wanted(mutant, options, known.get((mutant.id, mutant.digest)))]
+    if options.only:
+        chosen.sort(key=lambda mutant: options.only.index(mutant.id))
     if chosen and not options.write:
         run_all(chosen, options.jobs, wider_ring(options))
     return report(verdicts(options), options.write)

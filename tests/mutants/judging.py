@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant
-from tests.mutants.copy import Copy, Outcome
+from tests.mutants.copies import Copy, Outcome
 
 SLOWER, SPARE = 6, 120
 """A run with a bug may take six times what it takes without, and two minutes: other processes share the machine."""
