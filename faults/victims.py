@@ -203,7 +203,8 @@ class Stage:
 
 UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")
 """Files that differ from one undisturbed run to the next: they hold times (a manifest: the digest of one that does)."""
-TIMES = ("seconds", "time", "took")
+TIMES = ("seconds", "time", "took", "sha256")
+"""Fields with times, and the checksum of a document, which covers them."""
 SHOWN_TIMES = re.compile(
     rb"""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|<data value="[0-9.]+" data-at="[^"]*seconds">[^<]*|(in|and) [\d.]+ m?s\b"""
 )

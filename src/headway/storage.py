@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.bounded_files import LARGEST_MEMORY, check_size, memory_of, read_bytes
-from headway.errors import InputError
+from headway.errors import InputError, RunStopped
 from headway.json_values import JsonObject
 from headway.seals import KEY, seal_of, sealed, sealed_line, unsealed, unsealed_line
 
@@ -219,8 +220,27 @@ def read_document(path: Path) -> JsonObject | None:
 
 def write_json(path: Path, content: Mapping[str, object], *, seal: bool = True) -> None:
     """Replace a JSON file atomically; with `seal` it ends with its checksum."""
-    document = sealed(content) if seal else content
-    replace_file(path, (json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
+    try:
+        text = json.dumps(sealed(content) if seal else content, indent=1, allow_nan=False)
+    except ValueError:
+        raise RunStopped(
+            f"{path} is not written: {non_finite(content)} is not a finite number, as with weights or logits that are "
+            "not; headway doctor says where"
+        ) from None
+    replace_file(path, f"{text}\n".encode())
+
+
+def non_finite(value: object, where: str = "") -> str | None:
+    """The place of the first number in a JSON value that is not finite; None if all are."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else where
+    if isinstance(value, Mapping):
+        parts = ((f"{where}.{key}" if where else str(key), part) for key, part in value.items())
+    elif isinstance(value, list | tuple):
+        parts = ((f"{where}[{index}]", part) for index, part in enumerate(value))
+    else:
+        return None
+    return next((found for place, part in parts if (found := non_finite(part, place)) is not None), None)
 
 
 def is_written_by_headway(path: Path) -> bool:

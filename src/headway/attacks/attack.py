@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from headway.attacks.scoring import ask, margins
+from headway.attacks.scoring import NO_MARGIN, ask, margins
 from headway.attacks.search import Budget, Failure, Search
 from headway.attacks.shrinking import shrink, simplicity
-from headway.errors import InputError
+from headway.errors import InputError, RunStopped
 from headway.evaluation import Trained, load
 from headway.length_analysis.sets import plan_lengths
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
@@ -57,6 +57,7 @@ def attack(
         search.run()
     except KeyboardInterrupt:
         search.ended = "interrupted"
+    _stop_unless_finite(trained, search)
     found, unconfirmed = confirmed(trained, search, plan, lambda: budget.elapsed >= seconds)
     return Attack(
         task=trained.task.name,
@@ -78,6 +79,15 @@ def attack(
         families=family_rows(search),
         trace=tuple(MarginFall(**vars(fall)) for fall in search.falls),
     )
+
+
+def _stop_unless_finite(trained: Trained, search: Search) -> None:
+    """Raise if an input has logits that are not finite: its margin is no number."""
+    if any(island.smallest <= NO_MARGIN for island in search.islands):
+        raise RunStopped(
+            f"the logits of {trained.directory.path} are not finite, so its answers are meaningless; headway doctor "
+            "says where"
+        )
 
 
 def _check(seconds: float, tries: int | None) -> None:

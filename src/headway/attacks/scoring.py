@@ -14,6 +14,10 @@ from headway.tasks import Examples
 Rows = Int[np.ndarray, "batch width"]
 
 
+NO_MARGIN = float(torch.finfo(torch.float32).min)
+"""The margin of an input with logits that are not finite, below every other."""
+
+
 @torch.inference_mode()
 def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
     """The smallest lead of the right token over the others, in one teacher-forced pass over the right answers.
@@ -25,7 +29,7 @@ def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
         batch = make_batch(trained.task, trained.model, part, trained.device)
         pad = trained.task.vocabulary.pad if trained.task.kind == "sequence" else -1
         lead = answer_margin(trained.model(batch.inputs), batch.target.reshape(len(part), -1), pad)
-        found.append(lead.nan_to_num(nan=torch.finfo(lead.dtype).min).cpu().numpy())
+        found.append(lead.nan_to_num(nan=NO_MARGIN, neginf=NO_MARGIN).cpu().numpy())
     return np.concatenate(found)
 
 

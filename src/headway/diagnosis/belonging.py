@@ -1,5 +1,6 @@
 """Checks that the files of a run directory belong to this run: weights, seed, steps and analyses."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -94,6 +95,8 @@ def weights_of_another_run(seen: Examination) -> Verdict | None:
         for side in zip(*pairs, strict=True)
     )
     alike = float(np.corrcoef(one.numpy(), other.numpy())[0, 1])
+    if not math.isfinite(alike):  # weights that are not finite have a check of their own
+        return None
     numbers = {"correlation": alike, "numbers": len(one)}
     if alike > GREW_OUT:
         return fine(f"{len(one):,} weights have a correlation of {alike:.2f} with those of step 0.", **numbers)
