@@ -182,7 +182,8 @@ class Stage:
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
         words = victim.words(folder, progress="terminal" in fault)
-        return self.commands.run(folder, *words, cwd=str(folder), **victim.options(), **fault)
+        log = fault.pop("log", folder)
+        return self.commands.run(log, *words, cwd=str(folder), **victim.options(), **fault)
 
     def expected(self, victim: Victim) -> Undisturbed:
         """What the command leaves if nothing happens to it; it is run once."""

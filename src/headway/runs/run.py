@@ -15,7 +15,7 @@ from headway.json_values import JsonObject
 from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
 from headway.runs.records import Environment, Provenance
-from headway.storage import append, end_last_line, read_json, read_lines, replace_file, sync, write_json
+from headway.storage import append, end_last_line, new_folder, read_json, read_lines, replace_file, sync, write_json
 
 
 class RunDirectory(Analyses):
@@ -78,6 +78,12 @@ class RunDirectory(Analyses):
             sync(self.path.parent)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+
+    @contextmanager
+    def appearing(self) -> Iterator["RunDirectory"]:
+        """A run to fill, which appears here when the block ends; on an error nothing is left."""
+        with new_folder(self.path) as folder:
+            yield RunDirectory(folder)
 
     # Metrics
 
