@@ -64,7 +64,7 @@ class FullDisk:
         before = fingerprint(place / victim.out)
         fault: dict[str, Any] = {}
         if limited:
-            fault["largest"] = self.largest(victim) * level // LEVELS
+            fault["largest"] = self.largest(victim, before) * level // LEVELS
         else:
             self.disk.resize(self.disk.used() + self.growth(victim) * level // LEVELS // PAGE * PAGE)
         ended = self.stage.do(victim, place, log=self.folder, **fault)
@@ -85,12 +85,15 @@ class FullDisk:
         return f"{'a limit on files' if limited else 'a full disk'}: {outcome}"
 
     def growth(self, victim: Victim) -> int:
-        """The bytes that the command adds, in whole pages."""
+        """The bytes of all that the command leaves, in whole pages."""
         left = self.folder_of(victim)
         return sum(-(-path.stat().st_size // PAGE) * PAGE for path in left.rglob("*") if path.is_file())
 
-    def largest(self, victim: Victim) -> int:
-        return max(path.stat().st_size for path in self.folder_of(victim).rglob("*") if path.is_file())
+    def largest(self, victim: Victim, before: Mapping[str, str]) -> int:
+        """The size of the largest file that the command writes."""
+        left = self.stage.expected(victim).left
+        written = [name for name, content in left.items() if before.get(name) != content]
+        return max((self.folder_of(victim) / name).stat().st_size for name in written)
 
     def folder_of(self, victim: Victim) -> Path:
         return self.stage.folder / f"undisturbed-{victim.name}" / victim.out
