@@ -9,6 +9,7 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
   or "anywhere"; a file that is being written is left half written;
 - `terminal`: the child has a terminal of its own, whose Ctrl-C is pressed instead of sending SIGINT;
 - `environment`: variables for it and for the processes that it starts;
+- `largest`: no file may become larger than so many bytes (RLIMIT_FSIZE);
 - `delay`: it begins so many seconds later;
 - `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
@@ -26,6 +27,7 @@ import json
 import os
 import pathlib
 import pkgutil
+import resource
 import signal
 import sys
 import termios
@@ -93,6 +95,8 @@ def work(request: dict[str, Any]) -> None:
     if "worker_fuse" in request:
         os.environ["HEADWAY_FAULT_FUSE"] = str(request["worker_fuse"])
         sys.path.insert(0, str(PLANTED))
+    if "largest" in request:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"], request["largest"]))
     if "interrupt_at" in request:
         linger(request["interrupt_at"])
     code = named(request["call"])(*request["arguments"]) if "call" in request else command_line(request["arguments"])

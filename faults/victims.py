@@ -111,7 +111,7 @@ VICTIMS = {
         Victim("lengths", ("lengths", "run", "--n", "4", "--no-figures", "--quiet"), "run", "sortedness"),
         Victim("study", ("study", "addition", "--preset", "toy", "--no-figures", "--out", "study", "--quiet"), "study"),
         Victim("report", ("report", "run", "--quiet"), "run", "addition"),
-        Victim("evaluate", ("evaluate", "run", "--quiet"), "run", "addition"),
+        Victim("evaluate", ("evaluate", "run", "--quiet"), "run", "trained"),
         Victim("attack", ("attack", "run", "--tries", "20", "--quiet"), "run", "addition"),
         Victim("doctor", ("doctor", "run", "--quiet"), "run", "addition"),
         Victim("explore", ("explore", "run", "--out", "pages/page.html", "--quiet"), "pages", "addition"),
@@ -161,8 +161,8 @@ class Stage:
             (self.prepared / f"{task}.toml").write_text(text)
             (self.prepared / name).mkdir()
             self._do(name, "train", f"../{task}.toml", "--out", "run")
-            self._do(name, "evaluate", "run")
         shutil.copytree(self.prepared / "trained", self.prepared / "addition")
+        self._do("addition", "evaluate", "run")
         self._do("addition", "heads", "run", "--n", "20", "--no-figures")
 
     def _do(self, place: str, *words: str) -> None:
@@ -182,7 +182,8 @@ class Stage:
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
         words = victim.words(folder, progress="terminal" in fault)
-        return self.commands.run(folder, *words, cwd=str(folder), **victim.options(), **fault)
+        log = fault.pop("log", folder)
+        return self.commands.run(log, *words, cwd=str(folder), **victim.options(), **fault)
 
     def expected(self, victim: Victim) -> Undisturbed:
         """What the command leaves if nothing happens to it; it is run once."""

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"bounded_files", "errors", "json_values"},
     "statistics": set(),
     "narration": {"results", "statistics"},
-    "seals": {"errors"},
+    "seals": {"errors", "json_values"},
     "storage": {"bounded_files", "errors", "json_values", "seals"},
     "results": {"errors", "json_values", "registry"},
     "conversion": BASE | {"storage"},

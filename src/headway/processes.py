@@ -141,16 +141,16 @@ def handling_signals(note: Callable[[], None]) -> Iterator[None]:
         note()
 
     try:
-        heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, take) for number in heard}
+        heard = [ending for ending in ENDING if signal.getsignal(ending) is not signal.SIG_IGN]
+        before = {ending: signal.signal(ending, take) for ending in heard}
     except ValueError:  # not the main thread: signals cannot be handled here
         yield
         return
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
 
 
 @contextmanager

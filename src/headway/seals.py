@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.errors import InputError
+from headway.json_values import JsonObject
 
 KEY = "sha256"
 DIGITS_OF_A_LINE = 16
@@ -22,7 +23,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def sealed(document: Mapping[str, object]) -> dict[str, Any]:
+def sealed(document: Mapping[str, object]) -> JsonObject:
     """A document with its checksum as the last field; `ValueError` for a number that is not finite."""
     content = json.loads(json.dumps(document, allow_nan=False))  # lists for tuples, as a reader will see it
     content.pop(KEY, None)
@@ -42,7 +43,7 @@ def unsealed(document: Any, where: str) -> Any:
     return content
 
 
-def sealed_line(record: Mapping[str, object], previous: str = "") -> str:
+def sealed_line(record: JsonObject, previous: str = "") -> str:
     """A record as one line of JSON with a short checksum, which covers `previous`, that of the line before it."""
     content = json.loads(json.dumps(record, allow_nan=False))
     return json.dumps({**content, KEY: _of_line(content, previous)}) + "\n"

@@ -237,9 +237,9 @@ def test_two_thousand_results_are_read_and_put_in_order_within_seconds(tmp_path:
     plan = plan_grid(write_recipe(tmp_path), [], [], range(2_000))
     directory = SweepDirectory(tmp_path / "sweep")
     directory.begin(plan.to_json())
-    began = time.perf_counter()
     for trial in reversed(plan.trials):
         directory.append_result(Outcome(trial.name, {}, trial.seed, "finished", {"accuracy": 0.5}))
+    began = time.perf_counter()
     result = run_sweep(plan, directory, LocalExecutor(1, HOW))
     assert result.finished == 2_000
     assert time.perf_counter() - began < 3

@@ -16,7 +16,16 @@ from headway.results.schema import is_number
 from headway.runs.analysis import Analyses
 from headway.runs.directory import check_links
 from headway.runs.records import Environment, Provenance
-from headway.storage import append_lines, end_last_line, read_json, read_lines, replace_file, sync, write_json
+from headway.storage import (
+    append_lines,
+    end_last_line,
+    new_folder,
+    read_json,
+    read_lines,
+    replace_file,
+    sync,
+    write_json,
+)
 
 
 class RunDirectory(Analyses):
@@ -91,6 +100,12 @@ class RunDirectory(Analyses):
                 raise InputError(f"{path} cannot be read: {error}") from None
             if found != expected:
                 raise InputError(f"{path} is damaged or was edited: its SHA-256 is not the one in provenance.json")
+
+    @contextmanager
+    def appearing(self) -> Iterator["RunDirectory"]:
+        """A run to fill, which appears here when the block ends; on an error nothing is left."""
+        with new_folder(self.path) as folder:
+            yield RunDirectory(folder)
 
     # Metrics
 

@@ -14,7 +14,7 @@ from headway.results.schema import Document
 from headway.results.study import LengthStudy
 from headway.studies.plan import Study, StudyPlan
 from headway.studies.stages import Stages
-from headway.sweeps.trial import in_one_line
+from headway.sweeps.trial import NO_ROOM, in_one_line, stopping_when_full
 
 if TYPE_CHECKING:
     from headway.reports.writing import Written
@@ -66,6 +66,12 @@ class Work:
     def note_failure(self, name: str, error: str) -> None:
         self.failed[name] = error
         self.tell({"event": "failed", "run": name, "error": error})
+
+    def _note_or_raise(self, what: str, problem: Exception) -> None:
+        """Record an error; one of a full disk ends the study, as every later stage would meet it."""
+        if isinstance(problem, OSError) and problem.errno in NO_ROOM:
+            raise problem
+        self.note_failure(what, in_one_line(problem))
 
     # The stages
 
@@ -210,7 +216,7 @@ class Work:
 
         if not self.directory.runs():
             return None
-        with self.stages.at("report"):
+        with self.stages.at("report"), stopping_when_full(self.directory.path):
             try:
                 if drawn is not None:
                     draw(drawn, self.directory)
@@ -219,7 +225,7 @@ class Work:
                     self.note_failure(f"the report's {problem.partition(':')[0]}", problem.partition(": ")[2])
                 return written
             except Exception as problem:
-                self.note_failure("the report", in_one_line(problem))
+                self._note_or_raise("the report", problem)
         return None
 
     def explore(self, names: Sequence[str]) -> str | None:
@@ -227,7 +233,7 @@ class Work:
         from headway.explorer.writing import explore
 
         runs = [self.directory.run(name).path for name in names[:EXPLORED]]
-        with self.stages.at("explorer"):
+        with self.stages.at("explorer"), stopping_when_full(self.directory.path):
             try:
                 if not runs:
                     return None
@@ -239,7 +245,7 @@ class Work:
                     progress=self.progress,
                 ).page
             except Exception as problem:
-                self.note_failure("the explorer", in_one_line(problem))
+                self._note_or_raise("the explorer", problem)
         return None
 
 

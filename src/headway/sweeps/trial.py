@@ -15,6 +15,8 @@ from headway.runs import RunDirectory
 from headway.sweeps.plan import Trial
 from headway.sweeps.pool import PoolJob
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, a quota and a limit on the size of files."""
 LOCK_PATIENCE = 10.0
 """Seconds to wait for a run that a dying process still holds."""
 
@@ -213,7 +215,7 @@ def stopping_when_full(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if problem.errno not in NO_ROOM:
             raise
         raise DiskFull(f"no room to write {problem.filename or place} ({problem.strerror})") from None
 

@@ -29,8 +29,8 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     circumstances = cast(Provenance, describe_environment(start.device, start.config.seed, command))
     circumstances |= {"made_from": str(origin.directory.path), "made_from_step": origin.step}
     files = sorted(origin.directory.data.glob("*.json")) if origin.config.data.files else []
-    with directory.lock():
-        check_place(directory, resume=False)
-        directory.create(start.config, circumstances, files)
-        directory.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
-        directory.write_checkpoint(Checkpoint(0, model, {}, state.record()))
+    check_place(directory, resume=False)
+    with directory.appearing() as new:
+        new.create(start.config, circumstances, files)
+        new.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
+        new.write_checkpoint(Checkpoint(0, model, {}, state.record()))
