@@ -1,5 +1,6 @@
 """The report shows a sample, an attack and a proof as three strengths of evidence, and says what was not asked."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from headway.reports.blocks import Section
 from headway.reports.documents import gather
 from headway.reports.sections.evidence import section
 from headway.reports.writing import compose
-from headway.results.proof import Proof
+from headway.results.proof import Proof, Rounding
 from headway.results.schema import blank
 from tests.reports.made_up_runs import attack_document, make_run
 
@@ -60,6 +61,9 @@ def test_a_proof_is_a_row_of_its_own(tmp_path: Path) -> None:
         ["attack", "not asked", ""],
         ["proof", "every input: sequences of every length", "proved"],
     ]
+    allowed = blank(Rounding, strength="first-order")
+    run.replace_analysis("proof", replace(proof, rounding=allowed).to_json())
+    assert rows(told(run))[2][2] == "proved, with a first-order bound of rounding"
 
 
 def test_runs_side_by_side_are_named_and_of_many_only_those_that_were_attacked(tmp_path: Path) -> None:

@@ -36,11 +36,16 @@ def _proof(found: Proof) -> Iterator[Text]:
         number(found.rounding.allowance, _small),
         number(found.rounding.measured, _small),
     )
-    if found.rounding.strength == "first-order":
+    if first_order(found):
         yield text("That is twice the linear effect of rounding errors, not a rigorous bound.")
     if found.worst_context is not None:
         yield text("The smallest margin is at {}.", found.worst_context)
     yield text("Method: {}; {}, {}.", found.method, found.arithmetic, number(found.seconds, duration))
+
+
+def first_order(found: Proof) -> bool:
+    """Whether something is proved with an allowance that is no rigorous bound of rounding."""
+    return found.rounding is not None and found.rounding.strength == "first-order"
 
 
 def _counterexample(found: Counterexample) -> Text:

@@ -6,6 +6,7 @@ from headway.narration import attack as narrated
 from headway.narration.accuracy import SPLITS, WHOLE
 from headway.narration.attack import failures, where
 from headway.narration.numbers import number, percent
+from headway.narration.proof import first_order
 from headway.narration.tables import Table, words
 from headway.narration.text import Strong, Words, code, text
 from headway.reports.blocks import Block, Listing, Paragraph, Section, paragraph
@@ -69,7 +70,8 @@ def attack_row(found: Attack | None) -> list[Words]:
 def proof_row(run: RunDocuments) -> list[Words]:
     if run.proof is None:
         return [NOT_ASKED, ""]
-    return [text("every input: {}", run.proof.scope), text("{}", Strong(run.proof.answer))]
+    limit = ", with a first-order bound of rounding" if first_order(run.proof) else ""
+    return [text("every input: {}", run.proof.scope), text("{}{}", Strong(run.proof.answer), limit)]
 
 
 def of_attack(run: RunDocuments, found: Attack) -> Section:
