@@ -152,3 +152,18 @@ def test_the_induction_heads_of_ten_seeds() -> None:
     assert row_with("share that the best single patch", " | ".join(share(row["patched"]["effect"]) for row in rows))
     cost = (f"{row['train_seconds']:.0f}, {row['heads_seconds']:.0f}" for row in rows)
     assert row_with("training, analysis, seconds", " | ".join(cost))
+
+
+def test_the_speed_of_attached_models_on_a_cpu() -> None:
+    page = (DOCS / "any-model.md").read_text()
+    rows = json.loads((DOCS.parent / "benchmarks/results/any-model-amd-epyc-2-cores.json").read_text())["rows"]
+    for row in rows:
+        sides = (row[key] for key in ("seconds", "hook_seconds", "bridge_seconds"))
+        seconds = " | ".join(f"{statistics.median(side):.2f} s" for side in sides)
+        one, other = (
+            f"{row[f'{name}ratio']:.2f} ({row[f'{name}ratios'][0]:.2f} to {row[f'{name}ratios'][-1]:.2f})"
+            for name in ("", "bridge_")
+        )
+        size = f"{row['n_layer']} x {row['n_head']}, {row['n_embd']}"
+        assert f"| {size} | {seconds} | {one} | {row['by_operations']:.2f} | {other} |" in page, size
+        assert max(row["apart"], row["bridge_apart"]) <= 1.75e-8
