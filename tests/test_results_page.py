@@ -166,3 +166,56 @@ def test_the_induction_heads_of_ten_seeds() -> None:
     assert row_with("share that the best single patch", " | ".join(share(row["patched"]["effect"]) for row in rows))
     cost = (f"{row['train_seconds']:.0f}, {row['heads_seconds']:.0f}" for row in rows)
     assert row_with("training, analysis, seconds", " | ".join(cost))
+
+
+def test_the_speed_of_attached_models_on_a_cpu() -> None:
+    page = (DOCS / "any-model.md").read_text()
+    rows = json.loads((DOCS.parent / "benchmarks/results/any-model-amd-epyc-2-cores.json").read_text())["rows"]
+    for row in rows:
+        sides = (row[key] for key in ("seconds", "hook_seconds", "bridge_seconds"))
+        seconds = " | ".join(f"{statistics.median(side):.2f} s" for side in sides)
+        one, other = (
+            f"{row[f'{name}ratio']:.2f} ({row[f'{name}ratios'][0]:.2f} to {row[f'{name}ratios'][-1]:.2f})"
+            for name in ("", "bridge_")
+        )
+        size = f"{row['n_layer']} x {row['n_head']}, {row['n_embd']}"
+        assert f"| {size} | {seconds} | {one} | {row['by_operations']:.2f} | {other} |" in page, size
+        assert max(row["apart"], row["bridge_apart"]) <= 1.75e-8
+    wide = json.loads((DOCS.parent / "benchmarks/results/any-model-amd-epyc-2-cores-wide.json").read_text())["rows"][0]
+    seconds = " | ".join(f"{statistics.median(wide[key]):.2f} s" for key in ("seconds", "hook_seconds"))
+    ratio = f"{wide['ratio']:.2f} ({wide['ratios'][0]:.2f} to {wide['ratios'][-1]:.2f})"
+    assert f"| 12 x 4, 128 | {seconds} | | {ratio} | {wide['by_operations']:.2f} |" in page and wide["ratio"] > 1.65
+
+
+def test_the_classifier_of_languages() -> None:
+    found = committed("language-bert")
+    rows, data = found["rows"], found["data"]
+
+    def percent(value: float) -> str:
+        return f"{100 * value:.1f}"
+
+    assert row_with(f"right of {data['held_out']:,} held-out texts")
+    assert row_with("one answer to everything", f"| {percent(found['one_answer'])} |")
+    assert row_with("logistic regression on counts of word", f"| {percent(found['counts_of_pieces'])} |")
+    if (nothing := found.get("labels_shuffled_in_training")) is not None:
+        assert row_with("the model, labels shuffled", f"| {percent(nothing)} |")
+    for start, key in (
+        ("**the model**", "accuracy"),
+        ("the same, right family", "family_accuracy"),
+        ("the same, word pieces", "pieces_shuffled"),
+        ("the same, all eight heads", "without_attention"),
+        ("the same, on the texts", "accuracy_on_training_texts"),
+    ):
+        assert row_with(start, f"| {', '.join(percent(row[key]) for row in rows)} |"), start
+    largest = [max(row["drops"].values()) for row in rows]
+    together = [row["removable"][0]["those_together"] for row in rows]
+    assert row_with("largest drop of a single head", ", ".join(f"{drop:.1f}" for drop in largest))
+    assert row_with("those together cost, points", ", ".join(f"{drop:.1f}" for drop in together))
+    assert f"No head costs more than {max(largest):.1f} points" in PAGE
+    removed = [row["removable"][1] for row in rows]
+    assert row_with("heads that elimination removed", *(f"{len(one['heads'])}: {one['drop']:.1f} (" for one in removed))
+    values = [row["shapley"].values() for row in rows]
+    assert row_with("Shapley values, sm", ", ".join(f"{min(some):.1f} to {max(some):.1f}" for some in values))
+    seconds = [row["cpu_seconds"] for row in rows]
+    assert row_with("seconds of one", ", ".join(f"{s['train']:.0f} + {s['heads_and_doctor']:.0f}" for s in seconds))
+    assert all(not row["doubts"] and set(row["doctor"].values()) == {"fine"} for row in rows)
