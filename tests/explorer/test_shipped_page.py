@@ -90,6 +90,15 @@ def test_a_newcomer_sees_the_accuracy_fall_in_one_action(tab: Any) -> None:
     assert state(tab)["off"] == [] and tab.text_content("#said") == before[0]
 
 
+@pytest.mark.parametrize("width", [390, 1280, 1366])
+def test_no_number_of_a_head_is_cut_off(tab: Any, width: int) -> None:
+    tab.set_viewport_size({"width": width, "height": 800})
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    assert "−50" in tab.locator("#grid .found").all_text_contents()
+    assert tab.locator("#grid .found").evaluate_all(cut) == []
+    tab.set_viewport_size(SIZE)
+
+
 def test_harmless_heads_are_removed_until_the_accuracy_breaks(tab: Any) -> None:
     order = tab.evaluate("explorerPage.run.analysis.elimination")
     cliff = next(index for index, step in enumerate(order) if step["drop"] >= 10)

@@ -55,6 +55,7 @@ const PageTraining = (() => {
       this.stop();
       this.steps = earlier(run);
       this.element.hidden = !this.steps.length;
+      document.getElementById("steps").style.setProperty("--rows", this.steps.length ? Math.ceil(run.task.longest_answer / 2) : 0);
       if (this.element.hidden) return;
       this.slider.max = String(this.steps.length);
       const { followed, subject } = run.over_training;
