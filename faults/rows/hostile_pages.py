@@ -10,7 +10,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -273,8 +273,8 @@ def chromium() -> Iterator[Any]:
         started.close()
 
 
-def prepare(folder: Path) -> None:
-    """The laboratory with every analysis of two runs, and an analysed model of another program."""
+def prepare(folder: Path, lines: Sequence[str] = PREPARE) -> None:
+    """The laboratory with the analyses that `lines` make, and the code and weights of another program's model."""
     import torch
     from safetensors.torch import save_file
     from torch import nn
@@ -287,7 +287,7 @@ def prepare(folder: Path) -> None:
         torch.manual_seed(0)
         made: nn.Module = names["build"]()
         save_file(made.state_dict(), "w.safetensors")
-        for line in PREPARE:
+        for line in lines:
             answer = answer_to([*line.split(), "--quiet"])
             must(answer.code in (0, 1), f"{line}: {answer.err} {answer.raised!r}")
 
