@@ -191,6 +191,8 @@ def judge(command: tuple[str, ...], expected: Answer, answer: Answer, same: bool
             return "noticed, the same numbers"
         must(same or command[0] != "verify", f"verify noticed nothing: {shown}")
         return "harmless: the file says the same" if same else "harmless: what is printed is the same"
+    if command[0] == "verify" and '"no checksum' in answer.out:
+        return "noticed, the checksum is missing"
     if command[0] == "compare" and answer.code == 0 and _finished(answer) < _finished(expected):
         return "noticed, shown as unfinished"
     unreadable = command[0] == "runs" and '"state": "unreadable"' in answer.out
@@ -227,7 +229,8 @@ def attempts(seed: int, folder: Path) -> Iterator[Attempt]:
             harm = damaged(bench.whole[path], draw)
             path.write_bytes(harm.content)
             try:
-                answer = answer_to([*command, "--json", "--quiet"])
+                with inside(folder):
+                    answer = answer_to([*command, "--json", "--quiet"])
                 same = means_the_same(path.name, bench.whole[path], harm.content)
                 where = f"{path.relative_to(folder)}, {harm.what}"
                 return f"{kind}: {named(where, lambda: judge(command, expected, answer, same))}"

@@ -69,7 +69,7 @@ def show(
         return
     document = result.to_json() if isinstance(result, Document) else result
     try:
-        text = json.dumps(document, indent=1, allow_nan=False) if as_json else "\n".join(lines)
+        text = json.dumps(document, indent=1, allow_nan=False) if as_json else escaped("\n".join(lines))
     except ValueError:
         raise RunStopped("--json: the result contains a non-finite number, which JSON cannot represent") from None
     print(text)
@@ -78,9 +78,16 @@ def show(
 def say(text: str) -> None:
     """Print a line on stderr; a closed stderr is ignored."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(escaped(text), file=sys.stderr, flush=True)
     except BrokenPipeError:
         discard(sys.stderr)
+
+
+def escaped(text: str) -> str:
+    """A text whose control characters are written out, so that a name from a file cannot steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
 
 
 def discard(stream: TextIO) -> None:

@@ -17,6 +17,13 @@ def stored_document(model: ModelDirectory) -> JsonObject:
     record, found = model.record(), model.read_result(HeadAnalysis, "heads")
     if found is None or not record.examples or len(record.examples) != len(found.capture.examples):
         raise InputError(f"{model.path} has no stored examples to show; headway heads ... --out makes them")
+    for one, stored in zip(found.capture.examples, record.examples, strict=True):
+        for head in found.verdicts:
+            if head not in stored.without or not any(one.weights.get(head, ())):
+                raise InputError(
+                    f"{model.path}: head {head} of heads.json has no stored answer or no attention; "
+                    "headway heads ... --out makes them again"
+                )
     examples: list[JsonObject] = [
         {
             "source": list(one.source),
