@@ -22,6 +22,7 @@ from headway.config import (
     options_of,
     parse_assignments,
     read_toml,
+    stackable,
     to_table,
     with_options,
 )
@@ -310,6 +311,13 @@ def test_differences_list_the_settings_that_differ_and_no_others(recipe):
     other = load_recipe(recipe, ["train.lr=0.5", "model.encoding.table_size=32"])
     assert differences(one, other) == ["model.encoding.table_size: 16 and 32", "train.lr: 1.0 and 0.5"]
     assert differences(one, one) == []
+
+
+def test_runs_of_a_stack_differ_in_seed_and_rate_alone(recipe):
+    own = load_recipe(recipe)
+    assert stackable(dataclasses.replace(own, seed=7, train=dataclasses.replace(own.train, lr=0.5))) == stackable(own)
+    for other in ({"batch_size": own.train.batch_size + 1}, {"weight_decay": 0.25}, {"clip": 0.5}):
+        assert stackable(dataclasses.replace(own, train=dataclasses.replace(own.train, **other))) != stackable(own)
 
 
 def test_limits_are_told_in_words():

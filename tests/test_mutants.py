@@ -1,5 +1,6 @@
 """Every planted bug still fits the sources, and the script that plants them sees which are noticed."""
 
+import json
 import marshal
 import shutil
 import subprocess
@@ -10,7 +11,19 @@ import pytest
 
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant, read_catalogue, read_file
 from tests.mutants.copies import Copy, Outcome
-from tests.mutants.judging import NOT_JUDGED, NOTICED, SURVIVED, TIME_LIMIT, Baselines, Verdict, judge, verdict_of
+from tests.mutants.judging import (
+    NOT_JUDGED,
+    NOTICED,
+    SURVIVED,
+    TIME_LIMIT,
+    Baselines,
+    Verdict,
+    append,
+    judge,
+    read_verdicts,
+    survived_at_first,
+    verdict_of,
+)
 from tests.mutants.rings import NEIGHBOURS, ring_of
 from tests.mutants.table import as_document, as_page, read_committed, write_page
 
@@ -158,11 +171,29 @@ def test_the_page_counts_what_was_noticed_and_lists_the_rest(tmp_path: Path) -> 
         (WRONG, Verdict("one-too-few", WRONG.digest, NOTICED, "wider", "tests/test_small.py::test_a", 1.0)),
         (other, Verdict("other", other.digest, SURVIVED, "", "", 1.0)),
     ]
-    document, page = as_document(judged, 3), as_page(judged, 3)
+    document, page = as_document(judged, 3, ["other"]), as_page(judged, 3, ["other"])
     assert [document[key] for key in ("planted", "judged", "noticed", "noticed_by_mirrored_tests")] == [3, 2, 1, 0]
     assert "1 more are planted and not judged yet" in page
     assert "1 of 2 bugs are noticed (50 %), 0 (0 %) by the tests" in page
     assert "- `other` in `tasks/base.py`: Means are too large. It cannot happen." in page
+    assert "1 survived when they were planted first" in page
     (tmp_path / "results").mkdir()
-    write_page(judged, 3, tmp_path)
+    for at_first in (["other", "gone"], ["one-too-few"]):
+        write_page(judged, 3, at_first, tmp_path)
     assert list(read_committed(tmp_path).values()) == [verdict for _, verdict in judged]
+    kept = json.loads((tmp_path / "results" / "mutants.json").read_text())["survived_at_first"]
+    assert kept == ["one-too-few", "other"], "what survived in earlier runs stays known"
+
+
+def test_what_survived_at_first_is_known_after_it_was_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    for name, verdict, ring in [
+        ("late", SURVIVED, ""),
+        ("soon", NOT_JUDGED, ""),
+        ("soon", NOTICED, "mirrored"),
+        ("late", NOTICED, "mirrored"),
+        ("far", NOTICED, "wider"),
+    ]:
+        append(path, Verdict(name, "0", verdict, ring, "", 1.0))
+    assert sorted(survived_at_first(path)) == ["far", "late"]
+    assert read_verdicts(path)["late", "0"].seen

@@ -131,16 +131,17 @@ def test_content_is_parsed_once_until_it_changes(analysed: list[RunDirectory], t
 
 
 def test_the_digest_of_files_holds_their_names_and_their_ends(tmp_path: Path) -> None:
-    """The same bytes under exchanged names, or divided otherwise between two files, are other data."""
+    """The same bytes under another name, or divided otherwise between two files, are other data."""
     found = []
-    for number, (first, second) in enumerate([("ab", "c"), ("c", "ab"), ("a", "bc"), ("ab", "c")]):
+    contents = [{"test": "a", "train": "bc"}, {"test": "ab", "train": "c"}, {"test": "abc"}, {"train": "abc"}]
+    for number, files in enumerate([*contents, contents[0]]):
         folder = tmp_path / str(number)
         folder.mkdir()
-        (folder / "train.json").write_text(first)
-        (folder / "test.json").write_text(second)
+        for name, content in files.items():
+            (folder / f"{name}.json").write_text(content)
         found.append(digest_of_files(folder))
-    assert len(set(found)) == 3
-    assert found[0] == found[3]
+    assert len(set(found)) == 4
+    assert found[0] == found[4]
 
 
 def test_every_part_of_a_document_is_of_this_run(analysed: list[RunDirectory], tmp_path: Path) -> None:

@@ -40,14 +40,16 @@ def test_a_run_as_it_was_written_is_whole(place: Path, capsys: pytest.CaptureFix
 
 
 def test_every_changed_bit_of_a_checkpoint_is_found(place: Path) -> None:
-    step = max(RunDirectory(place).checkpoint_steps())
+    *_, before, step = RunDirectory(place).checkpoint_steps()
     for path in sorted((place / "checkpoints" / f"step-{step:06d}").iterdir()):
         content = path.read_bytes()
         chance = random.Random(path.name)
         for _ in range(5):
             where, bit = chance.randrange(len(content)), 1 << chance.randrange(8)
             path.write_bytes(content[:where] + bytes([content[where] ^ bit]) + content[where + 1 :])
-            fault = hw.verify(place).faults[0]  # analyses of this checkpoint may follow
+            found = hw.verify(place)
+            assert found.usable_step == before, "the newest one that is whole"
+            fault = found.faults[0]  # analyses of this checkpoint may follow
             assert (fault.state, fault.step) == ("damaged", step), f"bit {bit} of byte {where} of {path.name}"
         path.write_bytes(content)
 

@@ -140,6 +140,16 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     ]
 
 
+def test_heads_whose_instruments_failed_their_checks_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    names, run, warnings = ["enc0.self.h0", "enc0.self.h1"], RunDirectory(tmp_path), list[str]()
+    document = heads_document(names, step=4)
+    document["checks"]["misplaced"] = ["sweep enc0.self.h1"]
+    run.replace_analysis("heads", document)
+    assert head_findings(run, 4, names, warnings.append) is None
+    assert len(warnings) == 1
+    assert "its self-checks failed: instruments affect another head than they name: sweep enc0.self.h1" in warnings[0]
+
+
 @pytest.mark.parametrize("content", [{"step": 4}, {"step": 4, "heads": 7}, {"form": 1}])
 def test_findings_that_no_command_wrote_are_refused(tmp_path: Path, content: Any) -> None:
     run = RunDirectory(tmp_path)

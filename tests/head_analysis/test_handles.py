@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,8 +12,9 @@ from headway.batches import make_batch
 from headway.cli.main import run
 from headway.errors import InputError, InstrumentError
 from headway.evaluation import decode
-from headway.head_analysis.handles import attention_at, intervene
+from headway.head_analysis.handles import attention_at, edits_of, intervene
 from headway.head_analysis.partial_forward import PartialForward, head_outputs
+from headway.head_analysis.variants import heads_of
 from headway.model.blocks import Block
 from headway.model.transformer import Transformer
 from headway.training import train
@@ -180,3 +182,19 @@ def test_two_at_once_each_undo_their_own() -> None:
         with intervene(model, {"decoder.1.self": torch.zeros_like}):
             assert not torch.equal(model(inputs), outer)
         assert torch.equal(model(inputs), outer)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_edit_is_at_the_site_of_the_masked_head(shape: str) -> None:
+    """Whichever head is masked, its own output is replaced and no other."""
+    trained = untrained(SHAPES[shape])
+    batch = make_batch(trained.task, trained.model, trained.examples("test").take(slice(0, 3)), trained.device)
+    nothing = {site.name: torch.zeros(()) for site in trained.model.sites}
+    heads = heads_of(trained)
+    for row, head in zip(np.eye(len(heads), dtype=np.int64), heads, strict=True):
+        edits = edits_of(trained.model, row, [nothing])
+        assert list(edits) == [head.site]
+        own = head_outputs(PartialForward(trained.model, batch.inputs))[head.site]
+        zeroed = (edits[head.site](own) == 0).flatten(3).all(-1).all(1).all(0)
+        beside = [one for one in heads if one.site == head.site]
+        assert zeroed.nonzero().flatten().tolist() == [beside.index(head)]

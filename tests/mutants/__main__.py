@@ -20,7 +20,16 @@ from threading import Lock
 
 from tests.mutants.catalogue import ROOT, Mutant, read_catalogue
 from tests.mutants.copies import Copy
-from tests.mutants.judging import NOT_IMPORTED, NOT_JUDGED, Baselines, Verdict, append, judge, read_verdicts
+from tests.mutants.judging import (
+    NOT_IMPORTED,
+    NOT_JUDGED,
+    Baselines,
+    Verdict,
+    append,
+    judge,
+    read_verdicts,
+    survived_at_first,
+)
 from tests.mutants.rings import ring_of, whole_suite
 from tests.mutants.table import read_committed, share_noticed, write_page
 
@@ -114,7 +123,7 @@ def report(known: dict[tuple[str, str], Verdict], write: bool) -> int:
     for mutant in bad:
         print(f"  {mutant.id}: {mutant.file}: {mutant.seen}")
     if write:
-        write_page(judged, len(catalogue), ROOT / "docs")
+        write_page(judged, len(catalogue), survived_at_first(RESULTS / "verdicts.jsonl"), ROOT / "docs")
     return 1 if bad or len(judged) < len(catalogue) else 0
 
 

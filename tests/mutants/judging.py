@@ -112,6 +112,14 @@ def read_verdicts(path: Path) -> dict[tuple[str, str], Verdict]:
     return {(verdict.id, verdict.digest): verdict for verdict in found}
 
 
+def survived_at_first(path: Path) -> list[str]:
+    """The bugs that the mirrored tests did not notice the first time, before tests were written for them."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [Verdict(**json.loads(line)) for line in lines]
+    first = {verdict.id: verdict for verdict in reversed(found) if verdict.seen or verdict.verdict == SURVIVED}
+    return [name for name, verdict in first.items() if verdict.ring != "mirrored"]
+
+
 def append(path: Path, verdict: Verdict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

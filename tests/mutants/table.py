@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 from headway.narration.numbers import percent
 from tests.mutants.catalogue import Mutant
@@ -20,8 +21,7 @@ forgotten correction. It changes what some user sees; none is a crash on import.
 suite checks that every bug still fits the sources, so that the list cannot rot.
 
 A bug is noticed when a test fails, or when the tests do not end within six times their usual time plus two minutes.
-Test files that fail without any bug are left out, and a bug whose mirrored tests fail without it is not judged. Many
-bugs survived at first; they got tests, and were run again.
+Test files that fail without any bug are left out, and a bug whose mirrored tests fail without it is not judged.
 """
 
 
@@ -30,23 +30,29 @@ def share_noticed(judged: Sequence[Judged]) -> tuple[int, int]:
     return sum(verdict.seen for _, verdict in judged), len(judged)
 
 
-def write_page(judged: Sequence[Judged], planted: int, docs: Path) -> None:
-    """docs/results/mutants.json, and docs/mutants.md from it."""
-    document = as_document(judged, planted)
+def write_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str], docs: Path) -> None:
+    """docs/results/mutants.json, and docs/mutants.md from it; `at_first` are bugs that survived at first."""
+    known = {mutant.id for mutant, _ in judged}
+    survived = sorted(known & {*at_first, *_committed(docs).get("survived_at_first", ())})
+    document = as_document(judged, planted, survived)
     (docs / "results" / "mutants.json").write_text(json.dumps(document, indent=1) + "\n")
-    (docs / "mutants.md").write_text(as_page(judged, planted))
+    (docs / "mutants.md").write_text(as_page(judged, planted, survived))
+
+
+def _committed(docs: Path) -> dict[str, Any]:
+    path = docs / "results" / "mutants.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def read_committed(docs: Path) -> dict[tuple[str, str], Verdict]:
     """The verdicts of docs/results/mutants.json, by name and digest of the bug."""
-    path = docs / "results" / "mutants.json"
-    rows = json.loads(path.read_text())["bugs"] if path.exists() else []
+    rows = _committed(docs).get("bugs", ())
     names = [one.name for one in fields(Verdict)]
     found = [Verdict(**{name: row[name] for name in names}) for row in rows]
     return {(verdict.id, verdict.digest): verdict for verdict in found}
 
 
-def as_document(judged: Sequence[Judged], planted: int) -> dict[str, object]:
+def as_document(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> dict[str, object]:
     noticed, total = share_noticed(judged)
     return {
         "generator": "headway",
@@ -54,6 +60,7 @@ def as_document(judged: Sequence[Judged], planted: int) -> dict[str, object]:
         "judged": total,
         "noticed": noticed,
         "noticed_by_mirrored_tests": len(by_mirrored(judged)),
+        "survived_at_first": list(at_first),
         "bugs": [
             {"room": mutant.room, "file": mutant.file, "a_user_sees": mutant.seen, **asdict(verdict)}
             for mutant, verdict in judged
@@ -65,7 +72,7 @@ def by_mirrored(judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one[1].seen and one[1].ring == "mirrored"]
 
 
-def as_page(judged: Sequence[Judged], planted: int) -> str:
+def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> str:
     noticed, total = share_noticed(judged)
     direct = len(by_mirrored(judged))
     slow = sum(verdict.verdict == TIME_LIMIT for _, verdict in judged)
@@ -74,7 +81,8 @@ def as_page(judged: Sequence[Judged], planted: int) -> str:
     shares = f"{noticed} of {total} bugs are noticed ({percent(noticed / total)}), {direct} ({percent(direct / total)})"
     parts = [
         BEGIN,
-        f"{shares} by the tests that mirror the changed file.{late} The verdicts are in "
+        f"{shares} by the tests that mirror the changed file.{late} "
+        f"{len(at_first)} survived when they were planted first; tests were written for them. The verdicts are in "
         f"`docs/results/mutants.json`.{left if planted > total else ''}\n",
         "## By room\n\n" + rooms_table(judged),
         "## Earlier survivors\n\n" + earlier_lines(judged),

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import headway
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
-from headway.proofs.sortedness import check, margins, prove
-from headway.proofs.sortedness_bounds import close_descents
+from headway.proofs.sortedness import check, contexts_of, margins, prove
+from headway.proofs.sortedness_bounds import close_descents, sorted_triples
 from headway.proofs.sortedness_table import tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Proof
@@ -137,3 +138,23 @@ def test_a_context_is_open_unless_its_margin_is_beyond_what_is_needed(tmp_path: 
     sure, unsure = (close_descents(table, -need) for need in (0.0, 1e6))
     assert sure.n_open == 0
     assert unsure.n_open == unsure.contexts == sure.contexts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_of_descents_is_above_every_sequence_with_one(seed: int, tmp_path: Path) -> None:
+    """Random weights, where both neighbours of a pair show something: no margin of `sorted` exceeds the bound."""
+    trained = planted(tmp_path)
+    perturb(trained, 0.3, seed)
+    table = tabulate(trained.model, VALUES)
+    rows = np.array([row for row in product(range(VALUES), repeat=4) if row[1] > row[2]])
+    bound = close_descents(table, np.inf).highest
+    assert bound >= float(table.of_sequences(torch.from_numpy(rows)).max()) - 1e-9  # float64 sums of 14 numbers
+
+
+def test_triples_of_sorted_sequences_may_have_ties() -> None:
+    """As many as `contexts_of` counts: inside a sequence, first and last; index 4 is no neighbour."""
+    found = {tuple(one) for one in sorted_triples(VALUES).nonzero().tolist()}
+    counted = contexts_of(VALUES)
+    assert len(found) == counted["sorted triples"] + counted["first or last"]
+    assert {(1, 1, 1), (0, 2, 2), (VALUES, 3, 3), (2, 2, VALUES)} <= found
+    assert not {(2, 1, 3), (1, 3, 2), (VALUES, 2, VALUES)} & found

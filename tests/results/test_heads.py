@@ -69,6 +69,7 @@ WRONG: dict[str, Callable[[Any], None]] = {
     "attribution is 3; an object needed": lambda d: d.update(attribution=3),
     "baseline.exact_match is 7.5; a number from 0 to 1 needed": lambda d: d["baseline"].update(exact_match=7.5),
     "baseline.n is -5; a number of at least 0 needed": lambda d: d["baseline"].update(n=-5),
+    "baseline.n is true; a whole number needed": lambda d: d["baseline"].update(n=True),
     "heads[1].ablation.zero.p_holm is -0.1; a number from 0 to 1 needed": lambda d: d["heads"][1]["ablation"][
         "zero"
     ].update(p_holm=-0.1),
