@@ -141,7 +141,7 @@ def handling_signals(note: Callable[[], None]) -> Iterator[None]:
         note()
 
     try:
-        heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+        heard = [one for one in ENDING if signal.getsignal(one) is not signal.SIG_IGN]
         before = {number: signal.signal(number, take) for number in heard}
     except ValueError:  # not the main thread: signals cannot be handled here
         yield

@@ -33,4 +33,5 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     with directory.appearing() as new, new.lock():
         new.create(start.config, circumstances, files)
         new.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
+        new.sync_metrics()
         new.write_checkpoint(Checkpoint(0, model, {}, state.record()))
