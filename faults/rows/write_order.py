@@ -63,9 +63,8 @@ class Order:
         if target.parent.name in ("checkpoints", "kept") and (not inside or inside[-1].name != "MANIFEST"):
             self.wrong.append(f"the manifest of {target.name} is not its last file")
         if target.parent.name == "checkpoints":
-            self.wrong += [
-                f"{path.name} is behind {target.name}" for path in self.dirty if path.name == "metrics.jsonl"
-            ]
+            metrics = target.parent.parent / "metrics.jsonl"
+            self.wrong += [f"{metrics.name} is not synced before {target.name}"] * (metrics in self.dirty)
         self.placed.add(target)
         self.waiting.add(target.parent)
 
@@ -94,12 +93,11 @@ class WriteOrder:
         for trace in sorted(set(self.traces.iterdir()) - seen):
             for line in trace.read_text(errors="replace").splitlines():
                 order.take(line)
-        order.placed |= {
-            path for path, changed in before.items() if path.is_file() and path.stat().st_mtime_ns == changed
-        }
-        files = order.finish(place / victim.out)
+        written = len(order.placed)
+        must(written > 0, f"{victim.name}: strace saw no file take its place")
+        order.placed |= {path for path, changed in before.items() if path.stat().st_mtime_ns == changed}
+        order.finish(place / victim.out)
         must(not order.wrong, f"{victim.name}: {'; '.join(order.wrong[:5])}")
-        must(len(order.placed) > len(before) or files > 0, f"{victim.name}: strace saw nothing")
         shutil.rmtree(place)
         return f"{victim.name}: {written} files and folders in order"
 
