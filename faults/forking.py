@@ -68,12 +68,12 @@ class Commands:
 
 
 @contextmanager
-def forking() -> Iterator[Commands]:
-    """A process that has imported headway, and forks a child for each command."""
+def forking(*under: str) -> Iterator[Commands]:
+    """A process that has imported headway, and forks a child for each command; `under` may be strace."""
     paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with subprocess.Popen(
-        [sys.executable, "-m", "faults.forking_server"],
+        [*under, sys.executable, "-m", "faults.forking_server"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -101,7 +101,7 @@ class FullDisk:
     def judged(self, victim: Victim, ended: Ended, told: str) -> str:
         """How the command ended: one line that names a file, or as if there was room."""
         lines = [line for line in ended.printed.splitlines() if line.startswith("headway: ")]
-        if ended.code == self.stage.expected(victim).code and not any("No space" in line for line in lines):
+        if ended.code == self.stage.expected(victim).code and not any("[Errno" in line for line in lines):
             return "there was room"
         must(ended.code == 1, told)
         must("Traceback" not in ended.printed and len(lines) == 1, told)

@@ -30,7 +30,8 @@ def write_start(place: Path, origin: Trained, start: Trained, *, command: list[s
     circumstances |= {"made_from": str(origin.directory.path), "made_from_step": origin.step}
     files = sorted(origin.directory.data.glob("*.json")) if origin.config.data.files else []
     check_place(directory, resume=False)
-    with directory.appearing() as new:
+    with directory.appearing() as new, new.lock():
         new.create(start.config, circumstances, files)
         new.append_metrics({"step": 0, "validation": {"loss": found.loss, "accuracy": found.accuracy}})
+        new.sync_metrics()
         new.write_checkpoint(Checkpoint(0, model, {}, state.record()))
