@@ -195,9 +195,13 @@ def rounding_bounds_hold(draw: random.Random) -> str:
         layer.weight.mul_(10 ** draw.uniform(-2, 2))
         norm.weight.mul_(draw.uniform(0.1, 4))
         exact = rounding.exact(x)
+        try:
+            normed = rounding.layer_norm(exact, norm)
+        except ValueError:  # rows of nearly equal numbers: the proof claims no bound
+            return "rounding bounds: none claimed, the variance is lost in rounding"
         pairs = (
             ("linear", layer(x), rounding.linear(exact, layer)),
-            ("layer_norm", norm(x), rounding.layer_norm(exact, norm)),
+            ("layer_norm", norm(x), normed),
             ("gelu", nn.functional.gelu(x), rounding.gelu(exact)),
             ("relu of linear", layer(x).relu(), rounding.relu(rounding.linear(exact, layer))),
             ("add", x + x.flip(0), rounding.add(exact, rounding.exact(x.flip(0)))),

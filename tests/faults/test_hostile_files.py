@@ -113,3 +113,6 @@ def test_a_text_with_too_many_rows_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n" * 500_001)
     with pytest.raises(InputError, match=r"a.csv has 500,001 lines; at most 500,000 are read"):
         read_text(tmp_path / "a.csv")
+    (tmp_path / "a.txt").write_text("1 " * 2_000_001)
+    with pytest.raises(InputError, match=r"a.txt has 2,000,001 spaces; at most 2,000,000 are read"):
+        read_text(tmp_path / "a.txt")

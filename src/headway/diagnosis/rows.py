@@ -45,8 +45,8 @@ HOLDERS = ("data", "examples", "samples", "rows", "dataset", "items", "records",
 """Keys that hold a file's rows and do not name a split."""
 MOST_ROWS = 500_000
 """Rows of a file, and lines of a text; a row takes half a kilobyte of memory and a few microseconds."""
-MOST_CELLS = 5_000_000
-"""Cells of a table in text."""
+MOST_CELLS = 2_000_000
+"""Cells or words of a text; each takes about 230 bytes of memory."""
 ARRAYS = (".npy", ".npz")
 TEXTS = (".txt", ".log", ".out")
 MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
@@ -180,7 +180,12 @@ def _check_rows(path: Path, text: str) -> None:
     """Raise for a text with too many lines or cells; those of JSON are counted when it is parsed."""
     if path.suffix.lower() == ".json":
         return
-    for mark, most, what in (("\n", MOST_ROWS, "lines"), (",", MOST_CELLS, "commas"), ("\t", MOST_CELLS, "tabs")):
+    for mark, most, what in (
+        ("\n", MOST_ROWS, "lines"),
+        (",", MOST_CELLS, "commas"),
+        ("\t", MOST_CELLS, "tabs"),
+        (" ", MOST_CELLS, "spaces"),
+    ):
         if (count := text.count(mark)) > most:
             raise InputError(f"{path.name} has {count:,} {what}; at most {most:,} are read")
 
