@@ -24,7 +24,7 @@ from tests.mutants.judging import (
     survived_at_first,
     verdict_of,
 )
-from tests.mutants.rings import NEIGHBOURS, ring_of
+from tests.mutants.rings import NEIGHBOURS, ring_of, whole_suite
 from tests.mutants.table import as_document, as_page, read_committed, write_page
 
 CATALOGUE = read_catalogue()
@@ -100,6 +100,9 @@ def test_every_bug_names_tests_that_there_are_and_says_what_a_user_sees() -> Non
         assert all((ROOT / name.split("::")[0]).exists() for name in mutant.tests), mutant.id
         assert mutant.seen.endswith(".") and len(mutant.seen) > 20, mutant.id
         assert ring_of(mutant), mutant.id
+    whole = whole_suite(CATALOGUE[0])
+    assert len(whole) > 150
+    assert "tests/test_mutants.py" not in whole, "it would notice every bug, because the old text is gone"
     assert sum(mutant.earlier for mutant in CATALOGUE) == 12
     assert len(CATALOGUE) >= 150 + 12
     assert {mutant.room for mutant in CATALOGUE} == set(NEIGHBOURS)

@@ -474,3 +474,20 @@ def test_two_hundred_inputs_of_every_encoding_and_pooling(browser: Any, tmp_path
         offs: list[dict[str, str]] = [{}, *(random_off(trained, random) for _ in range(3))]
         assert largest_gap(opened, index, trained, document, examples, offs) < TOLERANCE
     opened.close()
+
+
+def test_weights_in_half_precision_are_read_to_the_last_bit(browser: Any, tmp_path: Path) -> None:
+    """Numbers below 2^-14 have fewer bits in half precision, and are no zeros."""
+    trained = untrained("sortedness")
+    numbers = [2.0**-24, -3 * 2.0**-24, 2.0**-15, 1.5 * 2.0**-14, 0.0, 1.0, -65_504.0, 0.333251953125]
+    with torch.no_grad():
+        trained.model.embedding.weight[0, :8] = torch.tensor(numbers)
+    tab = browser.new_page()
+    tab.goto(write_harness([export(trained, precision="fp16")], tmp_path / "half.html").as_uri())
+    read = "Array.from(Headway.open(runsOf()[0]).tensors['embedding.weight'].values.slice(0, 8))"
+    assert tab.evaluate(read) == numbers
+    tab.close()
+
+
+def test_of_equal_logits_the_first_is_chosen_as_in_pytorch(tab: Any) -> None:
+    assert tab.evaluate("[[1, 3, 3], [2, 2], [0, -1]].map(Headway.arithmetic.largest)") == [1, 0, 0]

@@ -176,7 +176,7 @@ def test_right_and_wrong_are_told_by_a_mark_and_in_words(tab: Any, right: bool) 
 
 @pytest.mark.parametrize(
     ("text", "carries"),
-    [("57 + 68", ["1", "1", ""]), ("12 + 34", ["", "", ""]), ("91 + 20", ["1", "", ""])],
+    [("57 + 68", ["1", "1", ""]), ("12 + 34", ["", "", ""]), ("91 + 20", ["1", "", ""]), ("55 + 65", ["1", "1", ""])],
 )
 def test_carries_stand_above_the_columns_as_on_paper(tab: Any, text: str, carries: list[str]) -> None:
     ask(tab, text)

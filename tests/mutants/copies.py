@@ -43,6 +43,13 @@ class Outcome:
         return lines[0].split(" ", 1)[1].split(" - ")[0] if lines else ""
 
 
+def files_in(root: Path) -> list[str]:
+    """The tracked and new files of a work tree, by their paths in it."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
+    return [name for name in sorted(names) if (root / name).is_file()]
+
+
 class Copy:
     """The tracked and new files of a work tree in a temporary folder; the work tree itself is never changed."""
 
@@ -50,12 +57,9 @@ class Copy:
         self.packages = packages
         self.folder = tempfile.TemporaryDirectory(prefix="headway-mutants-", ignore_cleanup_errors=True)
         self.path = Path(self.folder.name)
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
-        for name in filter(None, names):
-            if (root / name).is_file():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, self.path / name)
+        for name in files_in(root):
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, self.path / name)
         self._written = 0
         self._server: subprocess.Popen[str] | None = None
 

@@ -165,6 +165,10 @@ def test_numbers_are_those_of_the_documents(handed_in: tuple[Path, Path]) -> Non
     assert steps == [0, 8, 16, 24]
     assert training["jump_between"] == [0, 8]
     assert training["log"][1]["train_loss"] == pytest.approx(sum(3.5 / step for step in range(1, 9)) / 8)
+    assert training["log"][2]["train_loss"] == pytest.approx(sum(3.5 / step for step in range(9, 17)) / 8)
+    together = [(row["limit"], row["accuracy_drop"]) for row in one["together"]]
+    assert together == [(row["limit"], row["drop"]) for row in heads["joint"]["removable"]]
+    assert together != [(row["limit"], row["sum_of_single_drops"]) for row in heads["joint"]["removable"]]
 
 
 def test_figures_have_the_names_of_the_reports(handed_in: tuple[Path, Path]) -> None:

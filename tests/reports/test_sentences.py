@@ -8,7 +8,7 @@ import pytest
 
 from headway.length_analysis.seed_summary import together
 from headway.narration.head_sets import control_table, going, moves
-from headway.narration.heads import costliest
+from headway.narration.heads import costliest, says_little
 from headway.narration.tables import Table
 from headway.reports import page, writing
 from headway.reports.answer import answer, asked
@@ -145,6 +145,18 @@ def test_no_head_matters_most_where_intervals_overlap(second: list[float], said:
         for name, (drop, interval) in drops.items()
     ]
     assert str(costliest(typed({"heads": heads}))).startswith(said)
+
+
+def test_a_drop_that_may_be_0_is_no_finding_and_its_head_fills_no_row() -> None:
+    """Heads with half a point to three points: more than nothing may be lost, and nothing is certain."""
+
+    def head(low: float) -> dict[str, Any]:
+        drop = {"drop": 1.5, "interval": [low, 3.0]}
+        return {"head": "a", "verdict": "undecided", "ablation": {"zero": drop}}
+
+    nothing = typed({"heads": [head(-0.5)]})
+    assert str(costliest(nothing)) == "No single head has a drop that differs significantly from 0 (zero ablation)."
+    assert [says_little(typed({"heads": [head(low)]}).heads[0]) for low in (0.5, 1.25)] == [True, False]
 
 
 def test_the_answer_names_the_head_that_surely_costs_most(tmp_path: Path) -> None:
