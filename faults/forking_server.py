@@ -10,6 +10,8 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
 - `terminal`: the child has a terminal of its own, whose Ctrl-C is pressed instead of sending SIGINT;
 - `environment`: variables for it and for the processes that it starts;
 - `largest`: no file may become larger than so many bytes (RLIMIT_FSIZE);
+- `user`: it runs as this user, by number;
+- `delete`: this folder is deleted after `delete_after` seconds;
 - `delay`: it begins so many seconds later;
 - `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
@@ -28,6 +30,7 @@ import os
 import pathlib
 import pkgutil
 import resource
+import shutil
 import signal
 import sys
 import termios
@@ -97,6 +100,9 @@ def work(request: dict[str, Any]) -> None:
         sys.path.insert(0, str(PLANTED))
     if "largest" in request:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"], request["largest"]))
+    if "user" in request:
+        os.setgid(request["user"])
+        os.setuid(request["user"])
     if "interrupt_at" in request:
         linger(request["interrupt_at"])
     code = named(request["call"])(*request["arguments"]) if "call" in request else command_line(request["arguments"])
@@ -201,6 +207,9 @@ def attend(child: int, terminal: Terminal | None, request: dict[str, Any], start
             terminal.press(number, child)
         elif code is None:
             os.kill(child, number)
+    if "delete" in request:
+        code = wait(child, seconds=request["delete_after"])
+        shutil.rmtree(request["delete"], ignore_errors=True)
     code = wait(child, seconds=LONGEST) if code is None else code
     if code is None:
         os.kill(child, signal.SIGKILL)
