@@ -181,7 +181,7 @@ class Stage:
 
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
-        words = victim.words(folder, progress="terminal" in fault)
+        words = victim.words(folder, progress=fault.get("terminal") is True)
         log = fault.pop("log", folder)
         return self.commands.run(log, *words, cwd=str(folder), **victim.options(), **fault)
 
