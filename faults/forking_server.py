@@ -24,6 +24,7 @@ A list of requests is served at once: the children start together.
 
 import contextlib
 import importlib
+import importlib.readers  # before another user's process needs it
 import io
 import json
 import os
@@ -36,6 +37,7 @@ import sys
 import termios
 import threading
 import time
+import traceback
 from typing import Any
 
 import safetensors.torch  # noqa: F401  imported here, so that no child has to
@@ -188,6 +190,8 @@ def start(request: dict[str, Any], gate: int) -> tuple[int, Terminal | None]:
                 os.login_tty(terminal.theirs)
             os.read(gate, 1)
             work(request)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(70)
     if terminal is not None:
