@@ -206,7 +206,8 @@ UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")
 """Files that differ from one undisturbed run to the next: they hold times (a manifest: the digest of one that does)."""
 TIMES = ("seconds", "time", "took")
 SHOWN_TIMES = re.compile(
-    rb"""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|<data value="[0-9.]+" data-at="[^"]*seconds">[^<]*|(in|and) [\d.]+ m?s\b| --quiet"""
+    rb"""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|<data value="[0-9.]+" data-at="[^"]*seconds">[^<]*"""
+    rb"""|(in|and) [\d.]+ m?s\b| --quiet"""
 )
 """What differs on a page: the clock, how long something took, and whether the command was to print its progress."""
 
