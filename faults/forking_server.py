@@ -10,6 +10,8 @@ with them), the folder `cwd`, the `log` for what the child prints, and at most o
 - `terminal`: the child has a terminal of its own, whose Ctrl-C is pressed instead of sending SIGINT;
 - `environment`: variables for it and for the processes that it starts;
 - `largest`: no file may become larger than so many bytes (RLIMIT_FSIZE);
+- `user`: it runs as this user, by number;
+- `delete`: this folder is deleted after `delete_after` seconds;
 - `delay`: it begins so many seconds later;
 - `worker_fuse`: the same for the first process that the child starts which gets there ("POINT:FILE that notes it");
 - `interrupt_at`: SIGINT from outside once metrics.jsonl of the run `watched` has so many lines, sent `times` times.
@@ -22,17 +24,20 @@ A list of requests is served at once: the children start together.
 
 import contextlib
 import importlib
+import importlib.readers  # before another user's process needs it
 import io
 import json
 import os
 import pathlib
 import pkgutil
 import resource
+import shutil
 import signal
 import sys
 import termios
 import threading
 import time
+import traceback
 from typing import Any
 
 import safetensors.torch  # noqa: F401  imported here, so that no child has to
@@ -97,6 +102,9 @@ def work(request: dict[str, Any]) -> None:
         sys.path.insert(0, str(PLANTED))
     if "largest" in request:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"], request["largest"]))
+    if "user" in request:
+        os.setgid(request["user"])
+        os.setuid(request["user"])
     if "interrupt_at" in request:
         linger(request["interrupt_at"])
     code = named(request["call"])(*request["arguments"]) if "call" in request else command_line(request["arguments"])
@@ -182,6 +190,8 @@ def start(request: dict[str, Any], gate: int) -> tuple[int, Terminal | None]:
                 os.login_tty(terminal.theirs)
             os.read(gate, 1)
             work(request)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(70)
     if terminal is not None:
@@ -201,6 +211,9 @@ def attend(child: int, terminal: Terminal | None, request: dict[str, Any], start
             terminal.press(number, child)
         elif code is None:
             os.kill(child, number)
+    if "delete" in request:
+        code = wait(child, seconds=request["delete_after"])
+        shutil.rmtree(request["delete"], ignore_errors=True)
     code = wait(child, seconds=LONGEST) if code is None else code
     if code is None:
         os.kill(child, signal.SIGKILL)

@@ -44,7 +44,8 @@ def _table(rows: Sequence[Row], results: Mapping[str, RowResult]) -> str:
     for row in rows:
         found = results.get(row.name)
         counts = ("not run", "") if found is None else (f"{found.tried:,}", f"{len(found.failures):,}")
-        lines.append(f"| [{row.name}](#{row.name}) | {row.attack} | {row.bar} | {counts[0]} | {counts[1]} |")
+        name = row.name if found is None else f"[{row.name}](#{row.name})"
+        lines.append(f"| {name} | {row.attack} | {row.bar} | {counts[0]} | {counts[1]} |")
     return "\n".join(lines) + "\n"
 
 

@@ -181,7 +181,7 @@ class Stage:
 
     def do(self, victim: Victim, folder: Path, **fault: Any) -> Ended:
         """The command, or its continuation, with at most one fault."""
-        words = victim.words(folder, progress="terminal" in fault)
+        words = victim.words(folder, progress=fault.get("terminal") is True)
         log = fault.pop("log", folder)
         return self.commands.run(log, *words, cwd=str(folder), **victim.options(), **fault)
 
@@ -207,9 +207,10 @@ UNEQUAL = ("lock", "provenance.json", "MANIFEST", "log.txt")
 TIMES = ("seconds", "time", "took", "sha256")
 """Fields with times, and the checksum of a document, which covers them."""
 SHOWN_TIMES = re.compile(
-    rb"""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|<data value="[0-9.]+" data-at="[^"]*seconds">[^<]*|(in|and) [\d.]+ m?s\b"""
+    rb"""\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|<data value="[0-9.]+" data-at="[^"]*seconds">[^<]*"""
+    rb"""|(in|and) [\d.]+ m?s\b| --quiet"""
 )
-"""Times on a page: the clock, and how long something took."""
+"""What differs on a page: the clock, how long something took, and whether the command was to print its progress."""
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

@@ -260,6 +260,13 @@ def test_a_lock_left_by_a_killed_process_is_taken_over_and_names_nobody(run: Run
     assert (run.path / "lock").read_text() == ""
 
 
+def test_a_lock_on_a_full_disk_holds_without_a_name(run: RunDirectory) -> None:
+    (run.path / "lock").unlink(missing_ok=True)
+    (run.path / "lock").symlink_to("/dev/full")
+    with run.lock():
+        pass
+
+
 HOLDER = """
 import sys, time
 from headway.runs import RunDirectory

@@ -51,7 +51,7 @@ NAMED_WITHIN = 1.0
 @contextmanager
 def held_for_writing(folder: Path) -> Iterator[None]:
     """Hold the folder's lock file until the block or the process ends; it names this process to others."""
-    with (folder / "lock").open("a+") as handle:
+    with (folder / "lock").open("ab", buffering=0) as handle:  # a buffer would meet a full disk again at its end
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -61,8 +61,7 @@ def held_for_writing(folder: Path) -> Iterator[None]:
             raise InputError(told) from None
         with suppress(OSError):  # without room for the name, the lock still holds
             handle.truncate(0)
-            handle.write(f"{os.getpid()} {platform.node()}")
-            handle.flush()
+            handle.write(f"{os.getpid()} {platform.node()}".encode())
         try:
             yield
         finally:

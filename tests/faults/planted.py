@@ -39,3 +39,13 @@ def deaf_processes() -> None:
     import signal
 
     signal.signal = lambda number, handler: None  # type: ignore[assignment,misc]
+
+
+def unhandled_errors() -> None:
+    """Errors of a path that end in a traceback."""
+    from headway.cli import main
+
+    def fail(error: object, code: int) -> int:
+        raise RuntimeError(str(error))
+
+    main._fail = fail

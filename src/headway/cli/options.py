@@ -76,10 +76,10 @@ def show(
 
 
 def say(text: str) -> None:
-    """Print a line on stderr; a closed stderr is ignored."""
+    """Print a line on stderr; a stderr that is closed, or a file on a full disk, is ignored."""
     try:
         print(escaped(text), file=sys.stderr, flush=True)
-    except BrokenPipeError:
+    except OSError:
         discard(sys.stderr)
 
 
