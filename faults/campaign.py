@@ -7,6 +7,7 @@ exception counts as a failure, too.
 """
 
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -95,7 +96,7 @@ def run(row: Row, count: int, seed: int, *, only: int | None = None, told: Calla
 def _seen(problem: Exception) -> str:
     """What a failure says: the bar that broke, or the last lines of an unexpected exception."""
     text = str(problem) if isinstance(problem, BarBroken) else "".join(traceback.format_exception(problem)[-3:])
-    text = " ".join(text.split())
+    text = " ".join(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).split())  # without the codes of a terminal
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 

@@ -60,6 +60,6 @@ def _section(row: Row, found: RowResult) -> str:
         f"`python -m faults {row.name} --count {found.tried} --seed {found.seed}`: {found.seconds:,.0f} s; {at}.",
         "",
     ]
-    lines += [f"- Not fixed: case {one.case}: {one.seen} (`{one.reproduce}`)" for one in found.failures]
+    lines += [f"- Failed: case {one.case}: {one.seen} (`{one.reproduce}`)" for one in found.failures]
     lines += [f"- {limit}" for limit in row.limits]
     return "\n".join(lines) + ("\n" if lines[-1] else "")

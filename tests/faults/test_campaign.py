@@ -60,7 +60,7 @@ def test_the_program_keeps_long_versions_only_and_its_exit_code_tells_of_failure
     assert stored["thirds"].circumstances["command"][-1] == "3"
     text = (tmp_path / "faults.md").read_text()
     assert "| [thirds](#thirds) | counting | no case divides | 6 | 3 |" in text
-    assert "- Not fixed: case 2: case 2 of seed 3 was lost (`python -m faults thirds --seed 3 --only 2`)" in text
+    assert "- Failed: case 2: case 2 of seed 3 was lost (`python -m faults thirds --seed 3 --only 2`)" in text
     assert "- Nothing above six." in text
 
 
