@@ -79,11 +79,13 @@ def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> 
     late = f" {slow} of them only by the time limit." if slow else ""
     left = f" {planted - total} more are planted and not judged yet: `python -m tests.mutants --missing` judges them."
     shares = f"{noticed} of {total} bugs are noticed ({percent(noticed / total)}), {direct} ({percent(direct / total)})"
+    first = total - len(at_first)
     parts = [
         BEGIN,
-        f"{shares} by the tests that mirror the changed file.{late} "
-        f"{len(at_first)} survived when they were planted first; tests were written for them. The verdicts are in "
-        f"`docs/results/mutants.json`.{left if planted > total else ''}\n",
+        f"{shares} by the tests that mirror the changed file.{late} The verdicts are in `docs/results/mutants.json`."
+        f"{left if planted > total else ''}\n",
+        f"When they were planted first, the mirrored tests noticed {first} of {total} ({percent(first / total)}). "
+        "Tests were then written for the others: this share, not the one above, says what to expect of a new bug.\n",
         "## By room\n\n" + rooms_table(judged),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
@@ -92,7 +94,7 @@ def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> 
 
 
 def rooms_table(judged: Sequence[Judged]) -> str:
-    lines = ["| room | planted | noticed | by mirrored tests |", "|---|---|---|---|"]
+    lines = ["| room | judged | noticed | by mirrored tests |", "|---|---|---|---|"]
     for room in sorted({mutant.room for mutant, _ in judged}):
         own = [one for one in judged if one[0].room == room]
         lines.append(f"| `{room}` | {len(own)} | {share_noticed(own)[0]} | {len(by_mirrored(own))} |")

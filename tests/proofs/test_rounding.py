@@ -124,3 +124,32 @@ def test_a_layer_norm_with_large_errors_stays_within_its_bound(x: Tensor, moved:
         assume(False)
     apart = norm(x + size * moved) - found.value[0]
     assert float(rounding.length(apart.detach())) <= float(found.error)
+
+
+def test_errors_of_the_same_direction_add_up() -> None:
+    """Random errors nearly cancel; these do not, and the bound must hold for them."""
+    one = Bounded(torch.tensor([[3.0, 4.0]]).double(), torch.tensor([0.25]).double())
+    other = Bounded(torch.tensor([[3.0, 4.0]]).double(), torch.tensor([0.5]).double())
+    found = rounding.add(one, other)
+    furthest = torch.tensor([[3.0, 4.0]]).double() * (1 + 0.25 / 5) + torch.tensor([[3.0, 4.0]]).double() * (
+        1 + 0.5 / 5
+    )
+    assert float(found.error) >= float(rounding.length(furthest - found.value)) - 1e-12  # float64 sums of two numbers
+
+
+@pytest.mark.parametrize("wrong", ["query", "key"])
+def test_a_score_is_off_by_the_error_of_its_query_and_of_its_key(wrong: str) -> None:
+    """One of the two is too long by a tenth; 3 . 3 / sqrt 1 is then 0.9 larger."""
+    right = exact(torch.tensor([[3.0]]))
+    off = Bounded(right.value, torch.tensor([0.3]).double())
+    query, key = (off, right) if wrong == "query" else (right, off)
+    found = float(rounding.score_error(query, key, torch.zeros(1)))
+    assert 0.9 <= found < 0.9001
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 1_000])
+def test_gamma_counts_every_rounding(n: int) -> None:
+    """(1 + u)^n - 1, which as many roundings in the same direction make, is at most gamma_n and nearly it."""
+    most = (1 + rounding.UNIT) ** n - 1
+    assert most <= rounding.gamma(n) * (1 + 1e-12)
+    assert rounding.gamma(n) <= most * (1 + 1e-3)
