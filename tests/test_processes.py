@@ -7,6 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from headway.processes import exit_code, handling_signals, interrupt, received
+
 SCRIPT = """
 import multiprocessing, os, signal, sys, time
 from headway.processes import end_with_parent
@@ -44,3 +48,21 @@ def test_a_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
     if is_alive(child):
         os.kill(child, signal.SIGKILL)
         raise AssertionError("the child went on")
+
+
+def test_an_interrupt_that_a_deletion_swallows_comes_again() -> None:
+    class Deleted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def wait() -> None:
+        with handling_signals(interrupt):
+            Deleted()
+            time.sleep(30)
+
+    before = len(received)
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    assert received[before:] == [signal.SIGTERM] * 2
+    assert exit_code() == 143
+    del received[before:]

@@ -133,12 +133,22 @@ def exit_code() -> int:
 def handling_signals(note: Callable[[], None]) -> Iterator[None]:
     """Call `note` at SIGINT (Ctrl-C) and SIGTERM, in place of what happened before; only in the main thread.
 
-    A signal that is ignored, as SIGINT is in a script's background jobs, stays ignored.
+    A signal that is ignored, as SIGINT is in a script's background jobs, stays ignored. An exception that `note` raises
+    while an object is deleted is lost; the signal comes again a moment later.
     """
+    unraisable = sys.unraisablehook
 
     def take(number: int, frame: FrameType | None) -> None:
         received.append(number)
         note()
+
+    def lost(what: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(what.exc_type, KeyboardInterrupt) or not received:
+            unraisable(what)
+            return
+        again = threading.Timer(POLL_SECONDS, os.kill, (os.getpid(), received[-1]))
+        again.daemon = True
+        again.start()
 
     try:
         heard = [ending for ending in ENDING if signal.getsignal(ending) is not signal.SIG_IGN]
@@ -146,9 +156,11 @@ def handling_signals(note: Callable[[], None]) -> Iterator[None]:
     except ValueError:  # not the main thread: signals cannot be handled here
         yield
         return
+    sys.unraisablehook = lost
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable
         for ending, handler in before.items():
             signal.signal(ending, handler)
 

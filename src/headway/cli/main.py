@@ -111,6 +111,8 @@ def run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], standalone_mode=False)
         if code == 130:
             return _fail("interrupted", exit_code())
+        if received and not code:
+            return _fail("interrupted when all was done", exit_code())
         return code if isinstance(code, int) else 0
     except InputError as error:
         return _fail(error, 2)
