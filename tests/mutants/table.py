@@ -85,7 +85,8 @@ def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> 
         f"{shares} by the tests that mirror the changed file.{late} The verdicts are in `docs/results/mutants.json`."
         f"{left if planted > total else ''}\n",
         f"When they were planted first, the mirrored tests noticed {first} of {total} ({percent(first / total)}). "
-        "Tests were then written for the others: this share, not the one above, says what to expect of a new bug.\n",
+        "Tests were then written for the others: this share, not the one above, says what to expect of a new bug. It "
+        "is a little too high, because ten tests were written from reading the code before their bug was planted.\n",
         "## By room\n\n" + rooms_table(judged),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
