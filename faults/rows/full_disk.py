@@ -134,8 +134,5 @@ ROW = Row(
     "undisturbed one leaves, and no other file",
     count=100,
     attempts=attempts,
-    limits=(
-        "The small disk is mounted, which needs root.",
-        "The failed case of the stored run was a lock file on a disk without a byte; it is fixed, and case 66 passes.",
-    ),
+    limits=("The small disk is mounted, which needs root.",),
 )

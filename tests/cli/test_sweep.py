@@ -70,7 +70,8 @@ def test_a_sweep_is_run_once_and_then_only_read(capsys: pytest.CaptureFixture[st
     assert {path: path.stat().st_mtime_ns for path in Path("sweeps/tiny/trials").rglob("*")} == before
     found = hw.sweep("tiny.toml", vary={"train.lr": [0.01, 0.02]}, seeds=[0, 1], set={"train.steps": 1}, device="cpu")
     assert found.finished == 4
-    assert run([*command, "--seeds", "0-2"]) == 2
+    other = ["0-2" if word == "0-1" else word for word in command]
+    assert run(other) == 2
     assert capsys.readouterr().err == "headway: sweeps/tiny holds another sweep; choose another --out\n"
 
 

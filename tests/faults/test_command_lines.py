@@ -10,7 +10,7 @@ from faults.rows import command_lines
 from faults.rows.command_lines import ROW, WorkBegan, fault_of, stopped_at_work
 from faults.wrong_lines import Line
 
-from headway.cli import main
+from headway.cli import main, options
 
 LINE = Line(("train", "x"), "a kind", names=("train.lr",))
 
@@ -23,6 +23,7 @@ def test_wrong_lines_are_refused_in_one_line() -> None:
 
 def test_a_long_message_and_one_with_control_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "one_line", str)
+    monkeypatch.setattr(options, "escaped", str)
     seen = " ".join(failure.seen for failure in run(ROW, 60, seed=0).failures)
     assert "characters: headway: " in seen
     assert "unprintable: " in seen

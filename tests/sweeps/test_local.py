@@ -296,12 +296,12 @@ class Nothing:
 
 
 def test_no_room_for_a_result_stops_the_sweep_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
-    """Beside the plan there is room for one page of results; the trials train nothing."""
+    """Beside the plan there is room for the lock and one page of results; the trials train nothing."""
     plan = plan_grid(write_recipe(tmp_path), [], [], range(40))
     directory = SweepDirectory(small_disk / "sweep")
     directory.begin(plan.to_json())
     filler = small_disk / "filler"
-    filler.write_bytes(b"x" * (os.statvfs(small_disk).f_bavail - 1) * resource.getpagesize())
+    filler.write_bytes(b"x" * (os.statvfs(small_disk).f_bavail - 2) * resource.getpagesize())
     with pytest.raises(DiskFull) as full:
         run_sweep(plan, directory, Nothing())
     assert str(full.value).startswith(f"no room to write {directory.results_path}")

@@ -39,15 +39,17 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
 
 
 def printable(value: Any) -> Any:
-    """The value with dates and times as texts, since no setting is one and JSON has none.
-
-    Raises `ValueError` for an integer so long that Python cannot print it in an error.
-    """
+    """Return the value; raises `ValueError` for an integer so long that Python cannot print it in an error."""
     str(value)
+    return value
+
+
+def without_dates(value: Any) -> Any:
+    """The value with dates and times as texts, since no setting is one and JSON has none."""
     if isinstance(value, dict):
-        return {key: printable(item) for key, item in value.items()}
+        return {key: without_dates(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [printable(item) for item in value]
+        return [without_dates(item) for item in value]
     return value.isoformat() if isinstance(value, date | time) else value
 
 
@@ -74,7 +76,7 @@ def assign(table: dict[str, Any], assignments: Iterable[Assignment]) -> dict[str
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a recipe file; a file that is missing or not TOML raises `InputError`."""
     try:
-        tables: dict[str, Any] = printable(tomllib.loads(_text_of(path)))
+        tables: dict[str, Any] = without_dates(printable(tomllib.loads(_text_of(path))))
         return tables
     except FileNotFoundError:
         raise InputError(f"no recipe at {path}") from None

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from headway.narration.numbers import minus
 from headway.results.heads import HeadAnalysis
@@ -92,11 +94,28 @@ METADATA: dict[str, dict[str, str | None]] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Apply matplotlib's defaults and the style above inside the block, independent of the user's settings."""
+    """Apply matplotlib's defaults and the style above inside the block, independent of the user's settings.
+
+    Control characters and lone surrogates of a text, for which matplotlib warns or fails, are written out.
+    """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
-        yield
+        Text.set_text = _set_drawable  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            Text.set_text = _set_text  # type: ignore[method-assign]
+
+
+_set_text = Text.set_text
+
+
+def _set_drawable(text: Text, content: object) -> None:
+    shown = None if content is None else str(content)
+    if shown is not None and not shown.isprintable():
+        shown = "".join(one if category(one) not in ("Cc", "Cs") or one == "\n" else repr(one)[1:-1] for one in shown)
+    _set_text(text, shown)
 
 
 NamedFigures = Iterator[tuple[str, Callable[[], Figure]]]

@@ -256,7 +256,9 @@
       const { failing } = this.run;
       this.failed = ((this.failed ?? -1) + 1) % failing.length;
       const { input, family, tried } = failing[this.failed];
-      this.go({ input: PageTasks.read(this.run, input).text, step: null, off: [], from: "" });
+      const read = PageTasks.read(this.run, input);
+      if (read.problem) return this.complain(read.problem);
+      this.go({ input: read.text, step: null, off: [], from: "" });
       this.say(`headway attack found this input (${family}) among ${tried.toLocaleString("en")}: the whole model gets it wrong.`);
     }
 
