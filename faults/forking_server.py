@@ -190,6 +190,9 @@ def start(request: dict[str, Any], gate: int) -> tuple[int, Terminal | None]:
                 os.login_tty(terminal.theirs)
             os.read(gate, 1)
             work(request)
+        except KeyboardInterrupt:  # before headway handles signals: Python ends so, too
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -90,8 +90,11 @@ def everything(
 
 def main() -> None:
     """Run the command; exit codes: 0 done, 1 an error was found, 2 wrong input, 130 Ctrl-C, 143 SIGTERM."""
-    with handling_signals(interrupt):
-        code = run(sys.argv[1:])
+    try:
+        with handling_signals(interrupt):
+            code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before or after the command
+        code = _fail("interrupted", exit_code())
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # all is done, and the exit code is known
     try:
