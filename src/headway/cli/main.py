@@ -37,6 +37,8 @@ LONGEST = 300
 """Characters of an error message."""
 LONGEST_WORD = 100
 """Characters of one word of a message that is too long."""
+SHOW_CURSOR = "\x1b[?25h"
+"""Written where a signal may have come between a progress bar's hiding the cursor and its end."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a disk, in contrast to those of a wrong path; one without a file is that of standard output."""
 
@@ -95,6 +97,8 @@ def main() -> None:
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # before or after the command
         code = _fail("interrupted", exit_code())
+    if received and sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(SHOW_CURSOR)
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # all is done, and the exit code is known
     try:
