@@ -17,7 +17,7 @@ GONE_WITHIN = 10.0
 """Seconds in which the processes of an ended command must be gone."""
 MARK = "HEADWAY_FAULT_CASE"
 
-EARLY = 0.03
+EARLY = 0.02
 """Seconds after the start in which a forked command may not handle signals yet."""
 
 

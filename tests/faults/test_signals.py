@@ -9,8 +9,8 @@ from faults.rows.signals import COMMANDS, ROW, Signals
 from faults.victims import Stage
 
 ENDED = "the command had ended"
-SIGTERM_OF_TRAIN = 0
-"""A case that sends SIGTERM to a training."""
+SIGTERM_OF_TRAIN = 84
+"""A case that sends SIGTERM to a training, after a sixth of its time."""
 
 
 def test_a_signal_ends_a_command_with_its_exit_code(stage: Stage, tmp_path: Path) -> None:
