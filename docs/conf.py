@@ -9,7 +9,7 @@ version = release = installed_version("headway")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["results/**", "tools/**", "figures/**"]
+exclude_patterns = ["results/figures/**", "results/proofs/**", "tools/**", "figures/**"]
 root_doc = "index"
 
 myst_heading_anchors = 4

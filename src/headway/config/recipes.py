@@ -32,7 +32,7 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
         if not equals or not all(path):
             raise InputError(f"--set {text!r}: write it as key.key=value, for example train.lr=0.001")
         try:
-            parsed.append((path, printable(tomllib.loads(f"value = {value}")["value"])))
+            parsed.append((path, without_dates(printable(tomllib.loads(f"value = {value}")["value"]))))
         except (ValueError, RecursionError):
             parsed.append((path, value.strip()))
     return sorted(parsed, key=lambda one: one[0][-1] != "name")
