@@ -217,6 +217,16 @@ def test_an_unfinished_or_unreadable_run_does_not_hide_the_others(shell: Shell) 
     assert states == {"bad": "unreadable", "good": "finished"}
 
 
+@pytest.mark.parametrize("line", ['{"step": 1}', '{"step": 1, "train_loss": NaN}', "{}", "[]", "a text"])
+def test_a_run_whose_metrics_lack_a_number_does_not_hide_the_others(shell: Shell, line: str) -> None:
+    shell("train addition.toml --out runs/good")
+    shutil.copytree("runs/good", "runs/bad")
+    Path("runs/bad/metrics.jsonl").write_text(f"{line}\n")
+    rows = {row["run"]: row for row in shell.json("runs")["runs"]}
+    assert rows["good"]["state"] == "finished"
+    assert rows.keys() == {"bad", "good"}
+
+
 NOT_FINITE = ListedRun(run="mine", task="addition", state="unfinished", steps=5, accuracy=float("nan"))
 
 

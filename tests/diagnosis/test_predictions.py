@@ -217,7 +217,7 @@ def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: 
 @pytest.mark.parametrize(
     ("task", "line", "message"),
     [
-        ("addition", "nonsense", "p.jsonl line 2 is not JSON"),
+        ("addition", "nonsense", "p.jsonl line 2 cannot be read as JSON"),
         ("addition", "[1]", r"p.jsonl line 2: needs an object, got \[1\]"),
         ("addition", '{"target": [1], "prediction": [1]}', "line 2: key 'input' or 'sequence' or 'example' is missing"),
         (
@@ -266,7 +266,7 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "test.json is not JSON"),
+        ("{", "test.json cannot be read as JSON"),
         ("[]", r"test.json: needs a list with at least one example, got \[\]"),
         (
             '[{"input": [1, 10, 2], "target": [3]}, {"input": [1, 2, 10, 3, 4], "target": [4, 6]}]',
