@@ -122,14 +122,16 @@ def test_damaged_findings_are_left_out_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("line", "checksums"),
+    ("line", "said", "checksums"),
     [
-        *[(line, True) for line in ('{"step": 41, "loss": NaN}', '{"step": "forty"}', "a text")],
-        *[(line, False) for line in ('{"step": 41, "loss": NaN}', '{"step": "forty"}', '{"step": 41, "loss": "a"}')],
+        *[(line, "line 47", True) for line in ('{"step": 41, "loss": NaN}', '{"step": "forty"}', "a text")],
+        ('{"step": 41, "loss": NaN}', "loss at step 41 is nan; a number needed", False),
+        ('{"step": "forty"}', "step is 'forty'; a number needed", False),
+        ('{"step": 41, "loss": "a"}', "loss at step 41 is 'a'; a number needed", False),
     ],
 )
 def test_metrics_that_are_no_numbers_are_refused_in_one_line(
-    line: str, checksums: bool, runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    line: str, said: str, checksums: bool, runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(runs[0], tmp_path / "run")
     metrics = tmp_path / "run" / "metrics.jsonl"
@@ -138,7 +140,7 @@ def test_metrics_that_are_no_numbers_are_refused_in_one_line(
     metrics.write_text("\n".join([*whole, line, whole[-1], ""]))
     assert headway(["doctor", str(tmp_path / "run"), "--quiet", "--device", "cpu"]) == 2
     printed = capsys.readouterr()
-    assert f"metrics.jsonl: line {len(rows) + 1}" in printed.err
+    assert f"metrics.jsonl: {said}" in printed.err
     assert printed.err.count("\n") == 1
 
 
