@@ -1,6 +1,7 @@
 """Proofs of sums: contexts, tables and the check, against brute force and with planted faults."""
 
 import dataclasses
+import math
 import shutil
 from collections.abc import Iterator
 from itertools import product
@@ -13,12 +14,13 @@ from torch import nn
 
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.proofs import sum_rounding
+from headway.proofs import sum_rounding, sums
 from headway.proofs.prove import check, prove
 from headway.proofs.sum_check import covering
 from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
 from headway.proofs.sum_tables import Tables
 from headway.proofs.sums import margin_at, margins_of, reach_of, sums_of, teacher_forced
+from headway.results.proof import Proof, Rounding
 from headway.storage import write_json
 
 CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed0"
@@ -136,7 +138,6 @@ def test_the_committed_certificate_is_accepted() -> None:
 )
 def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -> None:
     from headway.proofs.sum_check import _objections
-    from headway.results.proof import Proof
     from headway.results.schema import read
     from headway.storage import read_document
 
@@ -149,9 +150,35 @@ def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -
     assert list(_objections(right, 619_391, 12.0266)) == []
 
 
+def test_a_smaller_allowance_than_the_bound_is_rejected(certified: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = places(LOCAL)[0]  # the bound of every context takes half a minute
+    monkeypatch.setattr(sums, "places", lambda reach: [first])
+    margins = sums.Margins(certified, *reach_of(certified))
+    for group in groups(first):
+        margins.bound(group, lambda done: None)
+    needed = margins.allowance
+    assert 0.1 < needed < 1
+    claimed = Proof(
+        task="addition",
+        run="run",
+        seed=0,
+        answer="proved",
+        scope="",
+        method="",
+        contexts=1,
+        seconds=0.0,
+        smallest_margin=9.5,
+    )
+    for allowed, rejected in ((needed, False), (9.0, False), (0.9999 * needed, True), (0.0, True), (math.nan, True)):
+        rounding = Rounding(allowance=allowed, measured=0.0, inputs=1, strength="rigorous")
+        reason = sums.allowance_too_small(certified, dataclasses.replace(claimed, rounding=rounding), lambda done: None)
+        assert (reason is not None) == rejected
+        assert reason is None or reason.endswith(f"logits for rounding; at least {needed:.6g} are needed")
+    assert sums.allowance_too_small(certified, claimed, lambda done: None) is not None
+
+
 def test_a_first_order_allowance_is_called_that() -> None:
     from headway.narration.proof import proved
-    from headway.results.proof import Proof
     from headway.results.schema import read
     from headway.storage import read_document
 
