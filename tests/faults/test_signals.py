@@ -32,7 +32,7 @@ def test_work_that_is_said_to_be_done_and_is_not_is_counted(stage: Stage, tmp_pa
     signals = Signals(stage.broken_by("tests.faults.planted:done_too_early"), 0, tmp_path)
     found = run(replace(ROW, attempts=lambda seed, folder: nullcontext(signals.attempt)), 1, 0, only=SIGTERM_OF_TRAIN)
     assert found.outcomes == {"FAILED": 1}
-    assert "continued: " in found.failures[0].seen
+    assert "; but " in found.failures[0].seen
 
 
 def test_a_bar_that_was_interrupted_as_it_began_leaves_the_cursor_visible(stage: Stage, tmp_path: Path) -> None:
