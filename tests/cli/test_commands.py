@@ -85,6 +85,18 @@ def test_train_then_evaluate_then_runs(shell: Shell, task: str) -> None:
     assert (row["run"], row["task"], row["state"], row["steps"]) == (f"{task}-seed3", task, "finished", 4)
 
 
+def test_runs_lists_the_accuracy_of_the_last_validation(shell: Shell) -> None:
+    shell("train addition.toml --out runs/mine")
+    made = RunDirectory("runs/mine")
+    rows = made.metrics()
+    first, last = rows[0], rows[-1]
+    assert "validation" in first and "validation" in last
+    first["validation"]["accuracy"], last["validation"]["accuracy"] = 0.125, 0.75
+    (made.path / "metrics.jsonl").unlink()
+    made.append_metrics(*rows)
+    assert shell.json("runs")["runs"][0]["accuracy"] == 0.75
+
+
 @pytest.mark.parametrize("split", ["train", "validation", "test", "all"])
 def test_evaluate_measures_the_split_that_was_asked_for(shell: Shell, split: str) -> None:
     few = "--set data.train=30 --set data.validation=4 --set data.test=4"

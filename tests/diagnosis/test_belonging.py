@@ -153,6 +153,8 @@ def test_symbols_given_for_each_other_are_named() -> None:
     assert finding.level == "error"
     assert sorted(finding.numbers["symbols"]) == ["3", "7"]
     assert finding.numbers["lost"] == 0
+    # None worse: one half to the power of those that are better, for each of the 10 * 9 / 2 pairs.
+    assert finding.numbers["by_chance"] == pytest.approx(45 * 0.5 ** finding.numbers["gained"], rel=1e-9)
 
 
 def test_validation_that_was_measured_on_training_examples_is_an_error() -> None:

@@ -12,6 +12,7 @@ from headway.config import Choice
 from headway.diagnosis.foreign import read_data
 from headway.diagnosis.predicted import read_predictions
 from headway.diagnosis.predictions import examine_predictions
+from headway.diagnosis.rows import split_named
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from headway.tasks import make_task
@@ -123,6 +124,31 @@ def test_operands_of_unequal_length_are_read_with_their_zeros(tmp_path: Path) ->
     given = read_predictions(tmp_path / "p.jsonl", read_data(tmp_path))
     assert given.examples.source.tolist() == [[0, 7, 10, 1, 5]]
     assert given.answers[0, :3].tolist() == given.examples.target[0, :3].tolist() == [0, 2, 2]
+
+
+def test_guesses_about_unbalanced_classes_are_not_exchanged_classes(tmp_path: Path, data: dict[str, Path]) -> None:
+    """Four in five are sorted, and half of all answers are wrong; exchanged answers are all wrong."""
+    rows = rows_of(data["sortedness"])
+    by_class = [[row for row in rows if row["is_sorted"] == label] for label in (0, 1)]
+    rewrite(tmp_path, "test.json", by_class[0][:40] + by_class[1][:160])
+    number = {json.dumps(row): index for index, row in enumerate(rows_of(tmp_path))}
+    guessed = diagnose(tmp_path, tmp_path, lambda row: number[json.dumps(row)] % 2)
+    assert "answers-permuted" not in {one.check for one in guessed.findings}
+    assert first_error(diagnose(tmp_path, tmp_path, lambda row: 1 - row["is_sorted"])) == "answers-permuted"
+
+
+@pytest.mark.parametrize(
+    "words", [("unsorted", "sorted"), ("Not sorted", "Sorted"), ("false", "true"), ("no", "yes"), ("0.0", "1.0")]
+)
+def test_a_class_may_be_written_as_a_word(tmp_path: Path, data: dict[str, Path], words: tuple[str, str]) -> None:
+    found = diagnose(tmp_path, data["sortedness"], lambda row: words[row["is_sorted"]], "test_20.json")
+    assert found.errors == []
+
+
+def test_a_split_is_named_by_whole_words() -> None:
+    named = {"my_train_data.json": "train", "dev.json": "validation", "extrap/tests_32.json": "test"}
+    others = dict.fromkeys(("transcripts.json", "devices.json", "testimony.json"))
+    assert {name: split_named(name) for name in (*named, *others)} == {**named, **others}
 
 
 @pytest.mark.parametrize("task", ["addition", "addition-text"])
