@@ -16,11 +16,12 @@ from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.proofs import sum_rounding, sums
 from headway.proofs.prove import check, prove
-from headway.proofs.sum_check import covering
+from headway.proofs.sum_check import Sums, _margins, covering
 from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
 from headway.proofs.sum_tables import Tables
-from headway.proofs.sums import margin_at, margins_of, reach_of, sums_of, teacher_forced
+from headway.proofs.sums import Margins, _judged, margin_at, margins_of, reach_of, sums_of, teacher_forced
 from headway.results.proof import Proof, Rounding
+from headway.results.schema import blank
 from headway.storage import write_json
 
 CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed0"
@@ -81,6 +82,36 @@ def test_margins_of_the_tables_are_those_of_the_model_on_every_sum_of_small_numb
         for at, (context, written) in enumerate(contexts_of(tables.reach, a, b)):
             own = float(margins_of(logits[row, at][None].double(), target[row, at][None]))
             assert margin_at(tables, context, written, target[row, at]) == pytest.approx(own, abs=1e-3)
+
+
+def test_a_margin_is_the_lead_over_the_best_other_token() -> None:
+    logits = torch.tensor([[3.0, 5.0, 1.0], [3.0, 5.0, 1.0], [-4.0, -4.0, 9.0]])
+    assert margins_of(logits, torch.tensor([0, 1, 2])).tolist() == [-2, 2, 13]
+
+
+def test_the_check_runs_every_sum_that_has_a_token_at_its_column(certified: Trained) -> None:
+    """7 and 1 have no token at the third column; 10 and 50 end there, and 111 has its last digit."""
+    first = np.array([[3, -1], [9, -1], [5, 4], [0, -1], [2, 1]])
+    second = np.array([[4, -1], [1, -1], [5, -1], [1, -1], [9, 9]])
+    margins = _margins(certified, Sums(first, second, column=3))
+    expected = []
+    for a, b in zip(first, second, strict=True):
+        logits, target = teacher_forced(certified, sums_of(certified, [(a[a >= 0].tolist(), b[b >= 0].tolist())]))
+        if target.shape[1] >= 3:
+            expected.append(float(margins_of(logits[0, 2][None], target[0, 2][None])))
+    assert len(expected) == 3
+    assert margins.tolist() == pytest.approx(expected, abs=1e-4)  # single precision, in another batch
+
+
+def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_was_measured(certified: Trained) -> None:
+    task, reach = reach_of(certified)
+    for allowance, answer, left in ((0.5, "proved", 0), (1.5, "undecided", 1), (9.0, "undecided", 2)):
+        margins = Margins(certified, task, reach)
+        margins.smallest, margins.allowance, margins.low = 1.0, allowance, [torch.tensor([1.0, 3.0])]
+        claimed = blank(Proof, answer="undecided", contexts=2)
+        found = _judged(certified, margins, claimed, [], lambda done: None)
+        assert found.rounding is not None and found.rounding.measured < 0.5
+        assert (found.answer, found.open_contexts or 0) == (answer, left)
 
 
 @pytest.fixture(scope="module")
