@@ -302,6 +302,20 @@ def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path
     assert min(losses, key=losses.__getitem__) == result.metrics["best_step"]
 
 
+def test_the_best_checkpoint_is_kept_however_long_ago_it_was(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    seed_run = SeedRun(config(ADDITION), run, torch.device("cpu"), lambda event: None)
+    kept = []
+    for step, loss in ((0, 0.9), (4, 0.5), (8, 0.2), (12, 0.6), (16, 0.7), (20, 0.1), (24, 0.3), (28, 0.4)):
+        seed_run.state.step = step
+        seed_run.note_validation(loss, 0.5)
+        seed_run.save({"weight": torch.tensor([float(step)])}, {})
+        kept.append(run.checkpoint_steps())
+    assert kept[3:] == [[0, 8, 12], [0, 8, 12, 16], [0, 16, 20], [0, 20, 24], [0, 20, 24, 28]]
+    assert float(run.read_checkpoint(20).model["weight"]) == 20
+
+
 def test_another_number_of_threads_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(Stop):
         train(config(ADDITION), tmp_path / "run", device="cpu", on_event=stop_at(10))
