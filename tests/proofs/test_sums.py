@@ -103,11 +103,14 @@ def test_the_check_runs_every_sum_that_has_a_token_at_its_column(certified: Trai
     assert margins.tolist() == pytest.approx(expected, abs=1e-4)  # single precision, in another batch
 
 
-def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_was_measured(certified: Trained) -> None:
-    task, reach = reach_of(certified)
+def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_was_measured(
+    certified: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sums, "MEASURED", 4)
+    margins = Margins(certified, *reach_of(certified))
+    margins.smallest, margins.low = 1.0, [torch.tensor([1.0, 3.0])]
     for allowance, answer, left in ((0.5, "proved", 0), (1.5, "undecided", 1), (9.0, "undecided", 2)):
-        margins = Margins(certified, task, reach)
-        margins.smallest, margins.allowance, margins.low = 1.0, allowance, [torch.tensor([1.0, 3.0])]
+        margins.allowance = allowance
         claimed = blank(Proof, answer="undecided", contexts=2)
         found = _judged(certified, margins, claimed, [], lambda done: None)
         assert found.rounding is not None and found.rounding.measured < 0.5

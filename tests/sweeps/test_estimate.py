@@ -1,6 +1,5 @@
 """The estimated time of a sweep, from hand-counted parts."""
 
-
 from headway.sweeps.estimate import Pace, _evaluated, _pace
 from headway.sweeps.plan import Trial
 from tests.tiny import ADDITION, config
