@@ -183,6 +183,7 @@ def test_the_page_counts_what_was_noticed_and_lists_the_rest(tmp_path: Path) -> 
     assert "1 of 2 bugs are noticed (50 %), 0 (0 %) by the tests" in page
     assert "- `other` in `tasks/base.py`: Means are too large. It cannot happen." in page
     assert "planted first, the mirrored tests noticed 1 of 2 (50 %)" in page
+    assert "| `small` | 1 | 1 | 0 | 1 |" in page and "| `tasks` | 1 | 0 | 0 | 0 |" in page
     (tmp_path / "results").mkdir()
     for at_first in (["other", "gone"], ["one-too-few"]):
         write_page(judged, 3, at_first, tmp_path)
