@@ -14,10 +14,11 @@ import headway
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
+from headway.proofs.rounding import Bounded
 from headway.proofs.sortedness import Evidence, _conclude, check, contexts_of, margins, prove
 from headway.proofs.sortedness_bounds import close_chains, close_descents, sorted_triples
 from headway.proofs.sortedness_search import Found
-from headway.proofs.sortedness_table import tabulate
+from headway.proofs.sortedness_table import _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Proof
 from tests.proofs.planted import VALUES, empty, perturb, planted
@@ -210,6 +211,18 @@ def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(
     found = check_file(tmp_path / "run" / "analysis" / "proof.json")
     assert (found.holds, found.contexts, found.method) == (False, 0, "none")
     assert "weights than this run's" in found.reasons[0]
+
+
+def test_errors_of_all_detectors_add_in_their_sum(tmp_path: Path) -> None:
+    """Three detectors with the same weights of length 5: an input that moves by 0.1 moves their sum by 1.5."""
+    trained = planted(tmp_path, pooling={"name": "detector", "detectors": 3, "readout": "sum"})
+    detect: Any = trained.model.pooling.detect  # type: ignore[union-attr]
+    with torch.no_grad():
+        detect.weight.zero_()
+        detect.weight[:, :2] = torch.tensor([3.0, 4.0])
+    hidden = Bounded(torch.zeros(1, 1, detect.in_features).double(), torch.full((1, 1), 0.1).double())
+    _, error = _read(trained.model, hidden)
+    assert 1.5 <= float(error) < 1.501  # and the roundings of fp32
 
 
 def test_triples_of_sorted_sequences_may_have_ties() -> None:
