@@ -51,7 +51,11 @@ class RayCluster:
 
     def _hear(self) -> None:
         assert self.owner.stdout is not None
-        told = json.loads(self.owner.stdout.readline())
+        line = self.owner.stdout.readline()
+        if not line:
+            self.end()
+            raise RuntimeError("the Ray cluster did not start")
+        told = json.loads(line)
         self.address: str = told["address"]
         self.head: list[int] = told["head"]
         """The processes of the head, its raylet last."""

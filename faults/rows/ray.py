@@ -84,7 +84,10 @@ class RaySweeps:
                 case.sweep.follow()
                 seconds = case.sweep.seconds
                 must(case.sweep.code == 0, f"{where}, undisturbed: {case.sweep.printed}")
-                self.undisturbed[where] = Undisturbed(seconds, fingerprint(case.out))
+                found = Undisturbed(seconds, fingerprint(case.out))
+                for elsewhere, other in self.undisturbed.items():
+                    must(found.left == other.left, f"undisturbed, {where} and {elsewhere} differ")
+                self.undisturbed[where] = found
             finally:
                 case.end()
         return self.undisturbed[where]
@@ -215,10 +218,10 @@ ROW = Row(
     count=30,
     attempts=attempts,
     limits=(
-        "All nodes are processes of one machine. A network that fails between machines, and a machine that stops without "
-        "closing its connections, are not tried.",
+        "All nodes are processes of one machine. A network that fails between machines, and a machine that stops "
+        "without closing its connections, are not tried.",
         "Each sweep is hit once; a node is one raylet with all processes that it started.",
-        "Ray takes a minute to notice that a worker died while it started, or that the head is gone; the sweep waits for "
-        "it.",
+        "Ray takes a minute to notice that a worker died while it started, or that the head is gone; the sweep waits "
+        "for it.",
     ),
 )

@@ -539,6 +539,31 @@ def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
         unpack(content.getvalue(), [tmp_path / "home"])
 
 
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_a_kill_while_a_run_arrives_leaves_the_old_or_the_new_one(tmp_path: Path, renames: int) -> None:
+    """Killed before, between or after the renames; the next sweep mends it."""
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / "old").write_text("")
+    child = os.fork()
+    if not child:
+        moved, rename = count(), os.rename
+
+        def die_instead(here: Path, there: Path) -> None:
+            if next(moved) == renames:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(here, there)
+
+        os.rename = die_instead  # type: ignore[assignment]
+        with run.arriving() as folder:
+            (folder / "new").write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    run.mend_arrival()
+    found = [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))]
+    assert found == ["run", "run/new" if renames == 2 else "run/old"]
+
+
 def test_a_run_that_did_not_arrive_whole_is_not_there(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()

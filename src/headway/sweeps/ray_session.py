@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from headway.errors import InputError, RunStopped
 from headway.processes import parent_pipe
+from headway.runs import RunDirectory
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.ray_processes import children_of, end_session, process_state
 from headway.sweeps.ray_task import Ended, run_in_ray
@@ -108,10 +109,15 @@ class Shift:
             number = self.waiting.popleft()
             job = self.request.jobs[number]
             folder = None if self.request.address is None else f"headway-{self.request.mark}-{number}"
-            packed = b"" if folder is None else pack(job.places)
+            packed = b"" if folder is None else self._packed(job)
             ended, content = self.task.remote(job, folder, packed)
             self.running[ended] = (number, content)
             self.say("started", number)
+
+    def _packed(self, job: Job) -> bytes:
+        for place in job.places:
+            RunDirectory(place).mend_arrival()  # the session before this one may have been killed
+        return pack(job.places)
 
     def _collect(self) -> None:
         """Take one finished job, if any; the next is submitted before its runs are fetched."""
