@@ -41,7 +41,11 @@ class RayCluster:
             env={**os.environ, **self.environment, **folders},
             start_new_session=True,
         )
-        self._hear()
+        try:
+            self._hear()
+        except BaseException:
+            self.end()
+            raise
 
     def add_node(self) -> None:
         assert self.owner.stdin is not None
@@ -53,8 +57,7 @@ class RayCluster:
         assert self.owner.stdout is not None
         line = self.owner.stdout.readline()
         if not line:
-            self.end()
-            raise RuntimeError("the Ray cluster did not start")
+            raise RuntimeError("the Ray cluster has ended")
         told = json.loads(line)
         self.address: str = told["address"]
         self.head: list[int] = told["head"]

@@ -62,8 +62,8 @@ class RaySweeps:
         draw, expected = chance(self.seed, "ray", number), self.expected(where)
         for _ in range(MOST_TRIES):
             case = Case(self, where, f"case-{number}")
+            case.begin()
             try:
-                case.begin()
                 sent = signal.SIGTERM if victim in ASKED and draw.random() < 1 / 3 else signal.SIGKILL
                 if case.hit(victim, sent, draw.uniform(0, expected.seconds), draw):
                     how = case.judge(victim)
@@ -79,8 +79,8 @@ class RaySweeps:
         """What a sweep leaves if nothing happens to it, and how long it takes; it is run once."""
         if where not in self.undisturbed:
             case = Case(self, where, "undisturbed")
+            case.begin()
             try:
-                case.begin()
                 case.sweep.follow()
                 seconds = case.sweep.seconds
                 must(case.sweep.code == 0, f"{where}, undisturbed: {case.sweep.printed}")
@@ -210,8 +210,8 @@ def attempts(seed: int, folder: Path) -> Iterator[Attempt]:
 ROW = Row(
     name="ray",
     position=14,
-    attack="SIGKILL, or SIGTERM, to a worker, a raylet or a node, and SIGKILL to the head, the driver or its connected "
-    "process, at a random moment of a sweep, on a cluster of three nodes and on the Ray that a sweep starts itself",
+    attack="SIGKILL or SIGTERM to a worker, a raylet or a node, SIGKILL to the head, the driver or its session (the "
+    "process that is connected to Ray), at a random moment of a sweep on a cluster of three nodes or on a Ray of its own",
     bar="every trial is recorded exactly once, and the sweep leaves the same SHA-256 of weights, optimiser, metrics "
     "and results (times apart) as an undisturbed one; if it stops, one line says so and the same command continues; "
     "nothing still runs",
