@@ -16,6 +16,7 @@ from faults.forking import ROOT
 from faults.ray_cluster import RayCluster
 from headway.sweeps.ray_processes import children_of, in_session
 
+PLANTED = Path(__file__).parent / "planted"
 POLL_SECONDS = 0.02
 LONGEST = 150.0
 """Seconds after which a sweep counts as hanging; Ray looks for a lost head for 60."""
@@ -63,7 +64,7 @@ class SweepProcess:
         self.results, self.log, self.began = results, folder / "log.txt", time.monotonic()
         self.session: int | None = None
         """The process that is connected to Ray; it is replaced when Ray is lost."""
-        paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+        paths = [str(ROOT), str(ROOT / "src"), str(PLANTED), os.environ.get("PYTHONPATH", "")]
         whole = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **environment}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -43,10 +43,11 @@ class Undisturbed:
 
 
 class RaySweeps:
-    """The cases, which share a cluster."""
+    """The cases, which share a cluster. `plant` names a function "module:function" that breaks headway in each."""
 
-    def __init__(self, seed: int, folder: Path):
+    def __init__(self, seed: int, folder: Path, plant: str = ""):
         self.seed, self.folder = seed, folder
+        self.environment = {"OMP_NUM_THREADS": "1", **({"HEADWAY_FAULT_PLANT": plant} if plant else {})}
         self.cluster: RayCluster | None = None
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
@@ -118,7 +119,8 @@ class Case:
         """Start the sweep, or continue it with the same command."""
         self.cluster = self.row.whole_cluster() if self.where == "cluster" else None
         address = [] if self.cluster is None else ["--address", self.cluster.address]
-        environment = {MARK: self.mark, "OMP_NUM_THREADS": "1", **(self.cluster.environment if self.cluster else {})}
+        join = {} if self.cluster is None else self.cluster.environment
+        environment = {**self.row.environment, MARK: self.mark, **join}
         self.sweep = SweepProcess([*SWEEP, *address], self.folder, self.results, environment)
 
     def hit(self, victim: str, sent: signal.Signals, after: float, draw: random.Random) -> bool:
@@ -211,7 +213,8 @@ ROW = Row(
     name="ray",
     position=14,
     attack="SIGKILL or SIGTERM to a worker, a raylet or a node, SIGKILL to the head, the driver or its session (the "
-    "process that is connected to Ray), at a random moment of a sweep on a cluster of three nodes or on a Ray of its own",
+    "process that is connected to Ray), at a random moment of a sweep on a cluster of three nodes or on a Ray of its "
+    "own",
     bar="every trial is recorded exactly once, and the sweep leaves the same SHA-256 of weights, optimiser, metrics "
     "and results (times apart) as an undisturbed one; if it stops, one line says so and the same command continues; "
     "nothing still runs",

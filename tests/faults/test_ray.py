@@ -3,12 +3,14 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from faults.campaign import BarBroken
-from faults.rows.ray import SETTINGS, VARIED, Case, RaySweeps
+from faults.campaign import BarBroken, run
+from faults.rows.ray import ROW, SETTINGS, VARIED, Case, RaySweeps
 
 from headway.api import plan_sweep
 from headway.results.comparison import Outcome
@@ -17,6 +19,9 @@ from headway.sweeps.plan import SweepPlan
 
 if find_spec("ray") is None and not os.environ.get("CI"):
     pytest.skip("ray is not installed: pip install 'headway[ray]'", allow_module_level=True)
+
+DRIVER_OF_CLUSTER = 26
+"""A case that kills the driver after 87 % of a sweep on a cluster."""
 
 
 @pytest.fixture
@@ -76,6 +81,18 @@ def test_a_process_of_a_killed_sweep_that_still_runs_beside_the_next_one_is_coun
     assert case.sweep.code == 0, case.sweep.printed
     case.end()
     assert not case.folder.exists()
+
+
+@pytest.mark.long
+def test_a_session_that_outlives_its_driver_is_counted(tmp_path: Path) -> None:
+    sweeps = RaySweeps(0, tmp_path, plant="tests.faults.planted:outliving_sessions")
+    planted = replace(ROW, attempts=lambda seed, folder: nullcontext(sweeps.attempt))
+    try:
+        found = run(planted, 1, 0, only=DRIVER_OF_CLUSTER)
+    finally:
+        sweeps.end()
+    assert found.outcomes == {"FAILED": 1}
+    assert "the next one begins while the processes" in found.failures[0].seen
 
 
 @pytest.mark.long
