@@ -3,7 +3,6 @@
 import io
 import os
 import random
-import secrets
 import shutil
 import signal
 import subprocess
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.ray_cluster import ray_cluster
+from faults.ray_sweeps import TRIAL
 
 from headway.cli.main import run
 from headway.errors import InputError, Interrupted, RunStopped
@@ -29,7 +30,7 @@ from headway.sweeps.executors import make_executor
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.plan import SweepPlan, plan_grid
 from headway.sweeps.ray import RayExecutor
-from headway.sweeps.ray_processes import children_of, end_session, in_session, process_state
+from headway.sweeps.ray_processes import children_of, in_session, process_state
 from headway.sweeps.ray_session import MOST_DEATHS, describe_refusal, describe_shortage, reason_to_give_up, slots_of
 from headway.sweeps.trial import DiskFull, JobOptions
 from headway.training import train
@@ -70,17 +71,10 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(temporary: Path) -> Iterator[str]:
     """A cluster of a head without cores and two nodes with one."""
-    command = [sys.executable, str(Path(__file__).with_name("ray_cluster.py"))]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        folders = {"TMPDIR": str(temporary), "RAY_TMPDIR": "/tmp"}  # Ray's own must be short, for its sockets
-        environment = {**os.environ, **folders}
-        with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes) as process:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-            end_session(process.pid)
+    with pytest.MonkeyPatch.context() as patch, ray_cluster(temporary) as cluster:
+        for name, value in cluster.environment.items():
+            patch.setenv(name, value)
+        yield cluster.address
 
 
 @pytest.fixture
@@ -157,7 +151,7 @@ def warnings_in(events: Sequence[Mapping[str, Any]], word: str) -> list[Mapping[
 # A local cluster
 
 
-def test_a_killed_worker_and_a_killed_node_change_nothing_and_a_trial_that_fails_is_named(
+def test_a_killed_worker_one_told_to_end_and_a_killed_node_change_nothing_and_a_trial_that_fails_is_named(
     recipe: Path, tmp_path: Path
 ) -> None:
     """Every trial is equal to the one that is run here; with the larger rate the loss is soon not finite."""
@@ -169,8 +163,12 @@ def test_a_killed_worker_and_a_killed_node_change_nothing_and_a_trial_that_fails
     def harm() -> None:
         sessions.append(session_of(os.getpid()))
         run = directory.trial("lr=0.001,seed=0").path
-        while not warnings_in(events, "its Ray worker is gone"):
-            wait_until(lambda: has_begun(run) or warnings_in(events, "its Ray worker is gone"), "a trial runs")
+        wait_until(lambda: has_begun(run), "a trial runs")
+        holder = holder_of(run)
+        assert holder is not None
+        kill(holder, signal.SIGTERM)
+        wait_until(lambda: warnings_in(events, "its Ray worker is gone (Interrupted); it is tried again"), "it saves")
+        while not warnings_in(events, "its Ray worker is gone (WorkerCrashedError)"):
             holder = holder_of(run)
             if holder is not None and process_state(holder).session == sessions[0]:
                 kill(holder)
@@ -247,7 +245,7 @@ def test_twenty_kills_of_workers_two_of_the_driver_and_one_of_the_node_change_no
     recipe: Path, expected: SweepDirectory, tmp_path: Path
 ) -> None:
     chance = random.Random(0)
-    targets = ["ray::run_away"] * 20 + ["driver"] * 2 + ["raylet"]
+    targets = [TRIAL] * 20 + ["driver"] * 2 + ["raylet"]
     chance.shuffle(targets)
     sessions = set()
     for attempt in count():
@@ -396,6 +394,29 @@ def test_a_ray_that_does_not_start_in_time_stops_the_sweep(
         run_one(long_plan(recipe), tmp_path)
 
 
+def test_a_raylet_that_dies_while_ray_starts_is_noticed_at_once(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself waits a minute for it."""
+    monkeypatch.setattr(ray_module, "MOST_LOSSES", 1)
+    killed: list[float] = []
+
+    def harm() -> None:
+        session, raylets = session_of(os.getpid()), list[int]()
+        wait_until(
+            lambda: raylets.extend(one.pid for one in in_session(session) if one.name == "raylet") or raylets,
+            "a raylet starts",
+        )
+        kill(raylets[0])
+        killed.append(time.monotonic())
+
+    saboteur = Saboteur(harm)
+    with pytest.raises(RunStopped, match=r"^Ray was lost 1 times in a row without a finished trial \(its raylet has"):
+        run_one(long_plan(recipe), tmp_path)
+    saboteur.check()
+    assert time.monotonic() - killed[0] < 30
+
+
 def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"^--on ray needs the extra: pip install 'headway\[ray\]'$"):
@@ -516,6 +537,31 @@ def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
         archive.addfile(member)
     with pytest.raises(RunStopped, match="'0/out', which is not a plain file inside it"):
         unpack(content.getvalue(), [tmp_path / "home"])
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_a_kill_while_a_run_arrives_leaves_the_old_or_the_new_one(tmp_path: Path, renames: int) -> None:
+    """Killed before, between or after the renames; the next sweep mends it."""
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / "old").write_text("")
+    child = os.fork()
+    if not child:
+        moved, rename = count(), os.rename
+
+        def die_instead(here: Path, there: Path) -> None:
+            if next(moved) == renames:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(here, there)
+
+        os.rename = die_instead  # type: ignore[assignment]
+        with run.arriving() as folder:
+            (folder / "new").write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    run.mend_arrival()
+    found = [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))]
+    assert found == ["run", "run/new" if renames == 2 else "run/old"]
 
 
 def test_a_run_that_did_not_arrive_whole_is_not_there(tmp_path: Path) -> None:

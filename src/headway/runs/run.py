@@ -77,9 +77,12 @@ class RunDirectory(Analyses):
 
     @contextmanager
     def arriving(self) -> Iterator[Path]:
-        """An empty folder to fill; it replaces this run atomically when the block ends without an error."""
-        beside = self.path.parent / f".arriving-{self.name}"  # has no config.json, so it is not listed as a run
-        shutil.rmtree(beside, ignore_errors=True)
+        """An empty folder to fill; it replaces this run when the block ends without an error.
+
+        A kill between the two renames leaves no run in its place, until `mend_arrival` puts the old one back.
+        """
+        self.mend_arrival()
+        beside = self._arrival
         (beside / "new").mkdir(parents=True)
         try:
             yield beside / "new"
@@ -88,7 +91,17 @@ class RunDirectory(Analyses):
             os.rename(beside / "new", self.path)
             sync(self.path.parent)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            self.mend_arrival()
+
+    @property
+    def _arrival(self) -> Path:
+        return self.path.parent / f".arriving-{self.name}"  # has no config.json, so it is not listed as a run
+
+    def mend_arrival(self) -> None:
+        """Put this run back if it was being replaced when a process was killed, and remove what the kill left."""
+        if (self._arrival / "old").is_dir() and not self.path.exists():
+            os.rename(self._arrival / "old", self.path)
+        shutil.rmtree(self._arrival, ignore_errors=True)
 
     def check_data(self) -> None:
         """Raise if a file of the run's own data is not as it was when the run was made."""

@@ -107,7 +107,10 @@ def _run_stage(stage: Stage, directory: SweepDirectory, executor: Executor, on_e
     total, left = len(stage.trials), len(stage.left)
     planned: Event = {"event": "planned", "total": total, "finished": total - left}
     on_event({**planned, "stage": stage.name} if stage.name else planned)
-    places = [directory.trial(trial.name).path for trial in stage.left]
+    runs = [directory.trial(trial.name) for trial in stage.left]
+    for run in runs:
+        run.mend_arrival()
+    places = [run.path for run in runs]
     jobs = [replace(job, until=stage.until) for job in make_jobs(stage.left, places, stack)]
     before = directory.results() if stage.until else None
     if jobs:

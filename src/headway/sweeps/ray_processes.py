@@ -50,7 +50,7 @@ def end_session(session: int, sparing: int = 0, patience: float = 10.0) -> None:
 
 def children_of(pid: int) -> list[int]:
     """The children of a process."""
-    found = Path(f"/proc/{pid}/task").glob("*/children")
     with suppress(OSError):
+        found = list(Path(f"/proc/{pid}/task").glob("*/children"))  # an error while it is read would leave it open
         return [int(child) for path in found for child in path.read_text().split()]
     return []

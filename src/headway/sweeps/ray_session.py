@@ -21,10 +21,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from headway.errors import InputError, RunStopped
 from headway.processes import parent_pipe
+from headway.runs import RunDirectory
 from headway.sweeps.packing import pack, unpack
 from headway.sweeps.ray_processes import children_of, end_session, process_state
 from headway.sweeps.ray_task import Ended, run_in_ray
@@ -99,7 +100,7 @@ class Shift:
         if not self.counted and not fitting:
             raise InputError(describe_shortage(resources, cpus, gpus))
         if ray.get_runtime_context().get_node_id() not in [node["NodeID"] for node in nodes]:
-            os._exit(3)  # this machine's node is gone, and Ray would wait for ever
+            end_as_lost("the Ray node of this machine is gone")  # Ray would wait for ever
         self.slots, self.counted = max(1, fitting), time.monotonic()
 
     def _submit(self) -> None:
@@ -108,10 +109,15 @@ class Shift:
             number = self.waiting.popleft()
             job = self.request.jobs[number]
             folder = None if self.request.address is None else f"headway-{self.request.mark}-{number}"
-            packed = b"" if folder is None else pack(job.places)
+            packed = b"" if folder is None else self._packed(job)
             ended, content = self.task.remote(job, folder, packed)
             self.running[ended] = (number, content)
             self.say("started", number)
+
+    def _packed(self, job: Job) -> bytes:
+        for place in job.places:
+            RunDirectory(place).mend_arrival()  # the session before this one may have been killed
+        return pack(job.places)
 
     def _collect(self) -> None:
         """Take one finished job, if any; the next is submitted before its runs are fetched."""
@@ -126,7 +132,7 @@ class Shift:
             except ray.exceptions.RayTaskError as problem:
                 raise RunStopped(describe_refusal(problem)) from None
             except ray.exceptions.RayError as problem:
-                self._try_again(number, problem)
+                self._try_again(number, type(problem).__name__)
             else:
                 self._take(number, ended, packed)
 
@@ -139,14 +145,16 @@ class Shift:
             raise DiskFull(ended["disk_full"])
         if "outcomes" in ended:
             self.say("ended", (number, ended["outcomes"]))
+        else:  # somebody else's SIGTERM; if it is the sweep that stops, nothing is submitted again
+            self._try_again(number, "Interrupted")
 
-    def _try_again(self, number: int, problem: Exception) -> None:
+    def _try_again(self, number: int, death: str) -> None:
         """A worker or its node is gone: its job waits again, unless it was tried too often."""
-        self.deaths.setdefault(number, []).append(type(problem).__name__)
+        self.deaths.setdefault(number, []).append(death)
         error = reason_to_give_up(self.deaths[number])
         if error is None:
             self.waiting.appendleft(number)
-            self.say("warning", (number, f"its Ray worker is gone ({type(problem).__name__}); it is tried again"))
+            self.say("warning", (number, f"its Ray worker is gone ({death}); it is tried again"))
         else:
             self.say("ended", (number, self.request.jobs[number].failed(error)))
 
@@ -245,10 +253,18 @@ def check_address(address: str) -> None:
 
 
 def watch_own_ray() -> None:
-    """End this process when a vital process of the local Ray that it started ends."""
-    parts = [pid for pid in children_of(os.getpid()) if process_state(pid).name in ("raylet", "gcs_server")]
-    while not any(process_state(pid).ended for pid in parts):
+    """End this process when a vital process of its own Ray ends, while that starts, too: Ray would wait a minute."""
+    parts: dict[int, str] = {}
+    while not (ended := [name for pid, name in parts.items() if process_state(pid).ended]):
+        names = {pid: process_state(pid).name for pid in children_of(os.getpid())}
+        parts |= {pid: name for pid, name in names.items() if name in ("raylet", "gcs_server")}
         time.sleep(POLL_SECONDS)
+    end_as_lost(f"its {ended[0]} has ended")
+
+
+def end_as_lost(reason: str) -> NoReturn:
+    """End this process; the driver reads the reason as its last line, and replaces it."""
+    print(reason, flush=True)
     os._exit(3)
 
 
@@ -273,9 +289,9 @@ def main() -> None:
 def serve(request: Request, say: Say, stop: threading.Event) -> None:
     import ray
 
-    connect(request.address, request.cores)
     if request.address is None:
         threading.Thread(target=watch_own_ray, daemon=True).start()
+    connect(request.address, request.cores)
     shift = Shift(request, say)
     say("connected", None)
     try:
