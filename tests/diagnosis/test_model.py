@@ -236,6 +236,10 @@ def test_positions_past_a_table_whose_rows_were_all_trained_are_a_warning() -> N
     finding = found(replace(healthy, initial={**healthy.initial, name: healthy.initial[name] + 1}), "rows-untrained")
     assert (finding.level, finding.numbers["untrained"]) == ("warning", 0)
     assert "has 9 rows and inputs of length 32 need 32" in finding.evidence
+    trained = {**healthy.initial, name: healthy.initial[name] + 1}
+    for length, level in ((9, "fine"), (10, "warning")):
+        one = subject("sortedness", lengths=lengths(ON_VALIDATION, length=length), initial=trained)
+        assert found(one, "rows-untrained").level == level
 
 
 @pytest.mark.parametrize(("max_offset", "level"), [(0, "error"), (24, "error"), (26, "fine")])
