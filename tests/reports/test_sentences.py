@@ -188,7 +188,7 @@ def test_over_the_whole_domain_there_is_no_sampling_interval(tmp_path: Path) -> 
 
 def test_validation_is_told_where_runs_were_only_trained(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / name, analyses=()) for name in "ab"]
-    assert lines(told(*runs))[0] == "At their best steps the runs answer 83.3 % to 83.3 % of validation right."
+    assert lines(told(*runs))[0] == "At their best steps the runs answer 83.3 % of validation right."
 
 
 def test_a_flawless_analysis_of_one_of_several_runs_names_it(tmp_path: Path) -> None:

@@ -242,9 +242,9 @@ def too_few(found: Lengths) -> list[str]:
     """A note if even a model without errors could not hold a length."""
     from headway.length_analysis.held import fewest_examples
 
-    needed = fewest_examples(found.threshold)
-    if found.n >= needed:
+    if not narrated.too_few(found):
         return []
+    needed = fewest_examples(found.threshold)
     return [f"--n {found.n} is too few to show that any length is held: even without errors it takes {needed}"]
 
 

@@ -8,6 +8,7 @@ from headway.narration.tables import Column, Table, words
 from headway.narration.text import Aside, Code, Text, Words, code, join, listed, quote, text
 from headway.results.lengths import GIVEN, LengthRow, Lengths, RowOverSeeds, SeedSummary, SetOverSeeds
 from headway.results.study import StudyCell
+from headway.statistics import wilson_interval
 
 SETS = {
     "swaps": "random swaps",
@@ -134,6 +135,18 @@ def decoding(found: Lengths) -> Text | None:
     )
 
 
+def too_few(found: Lengths) -> bool:
+    """Whether even a model without errors could not be shown to hold a length."""
+    return wilson_interval(found.n, found.n)[0] < found.threshold
+
+
+def no_length(found: Lengths) -> Words:
+    """What is said of a model that holds at no length; of too few examples nothing follows."""
+    if too_few(found):
+        return text("is not shown to hold at any length, for which {} examples are too few", number(found.n))
+    return "holds at no length"
+
+
 def in_short(found: Lengths) -> Text:
     """The length held and the accuracy beyond it, in one sentence."""
     reached = [text("{} on {}", number(length), set_name(name)) for name, length in found.held.items() if length]
@@ -147,7 +160,7 @@ def in_short(found: Lengths) -> Text:
         number(found.training.shortest),
         number(found.training.longest),
         found.unit,
-        text("holds to {}", listed(reached)) if reached else "holds at no length",
+        text("holds to {}", listed(reached)) if reached else no_length(found),
         beyond,
     )
 

@@ -196,6 +196,12 @@ def ratio(above: float, below: float) -> Number:
     return computed(above / below, "ratio", [above, below])
 
 
+def spread(values: Sequence[float], form: Form) -> Text:
+    """From the lowest to the highest, or the one value that all have."""
+    low, high = lowest(values, form), highest(values, form)
+    return text("{}", low) if low.written == high.written else text("{} to {}", low, high)
+
+
 def computed(value: float, how: str, of: Sequence[object], form: Form = whole) -> Number:
     """A number computed from others; its place names the computation and their places."""
     places = [place_of(one) for one in of]

@@ -11,7 +11,7 @@ from headway.narration.heads import leading, ranked
 from headway.narration.heads import tally as verdict_tally
 from headway.narration.lengths import STRICTEST
 from headway.narration.method import METHOD
-from headway.narration.numbers import highest, lowest, number, percent, points, size, whole
+from headway.narration.numbers import highest, lowest, number, percent, points, size, spread, whole
 from headway.narration.text import Number, Text, Words, code, join, listed, quote, text, told
 from headway.reports.documents import Documents, RunDocuments
 from headway.reports.failed import failures
@@ -162,8 +162,7 @@ def all_trained(documents: Documents) -> Text | None:
     best = [run.training["best"]["accuracy"] for run in documents.runs if run.training.get("best")]
     if not best or any(run.evaluation or run.lengths for run in documents.runs):
         return None
-    ends = lowest(best, percent), highest(best, percent)
-    return text("At their best steps the runs answer {} to {} of validation right.", *ends)
+    return text("At their best steps the runs answer {} of validation right.", spread(best, percent))
 
 
 def all_heads(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> Text | None:
@@ -176,12 +175,11 @@ def all_heads(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> Text | N
     rows = [found.joint.removable[0] for _, found in learned]
     drops = [row.alone_under_limit.drop for row in rows]
     return text(
-        "Heads were analysed in {}: {}all those that cost less than {} point alone cost {} to {} points together.",
+        "Heads were analysed in {}: {}all those that cost less than {} point alone cost {} points together.",
         listed([code(run.name) for run, _ in learned]) if len(learned) <= MOST_NAMED else "several of them",
         costliest_of_each(learned),
         number(rows[0].limit),
-        lowest(drops, points),
-        highest(drops, points),
+        spread(drops, points),
     )
 
 
@@ -196,8 +194,7 @@ def costliest_of_each(analysed: Sequence[tuple[RunDocuments, HeadAnalysis]]) -> 
     drops = [head.ablation[kind].drop for head, kind, _ in first]
     if not drops:
         return Text()
-    ends = lowest(drops, points), highest(drops, points)
-    return text("the largest drop of a single head is {} to {} points; ", *ends)
+    return text("the largest drop of a single head is {} points; ", spread(drops, points))
 
 
 def all_lengths(documents: Documents) -> Text:
@@ -214,6 +211,9 @@ def of_unit(found: Sequence[Lengths], unit: str, everyone: bool) -> Text:
     if len(set(reached)) == 1:
         how_far = text("hold to {}", lowest(reached)) if reached[0] else text("hold at no length")
     longest = highest(one.training.longest for one in found)
+    if not any(reached) and all(map(lengths.too_few, found)):
+        none = "Trained on up to {} {}, none is shown to hold at any length, for which {} examples are too few."
+        return text(none, longest, unit, number(found[0].n))
     who = "all" if everyone else "those measured against length"
     return text("Trained on up to {} {}, {} {} on all sets together.", longest, unit, who, how_far)
 

@@ -7,7 +7,18 @@ from headway.narration import lengths
 from headway.narration.accuracy import SPLITS, WHOLE
 from headway.narration.heads import ranked
 from headway.narration.lengths import set_name
-from headway.narration.numbers import count, counted, decimal, duration, highest, lowest, number, percent, points, size
+from headway.narration.numbers import (
+    count,
+    counted,
+    decimal,
+    duration,
+    highest,
+    number,
+    percent,
+    points,
+    size,
+    spread,
+)
 from headway.narration.text import Text, Words, code, listed, quote, text
 from headway.reports.blocks import Figure, Tile
 from headway.reports.documents import Documents, RunDocuments
@@ -112,6 +123,9 @@ def length_held(run: RunDocuments) -> Tile | None:
     held = found.length_held
     state = "error" if held < found.training.longest else "fine" if held > found.training.longest else ""
     remark = text("{}; trained on {} to {}", found.unit, *ends)
+    if not held and lengths.too_few(found):
+        few = text("{} examples of a length are too few", number(found.n))
+        return Tile("Length held", "not known", few, "lengths", "warning")
     return Tile("Length held", number(held), remark, "lengths", state)
 
 
@@ -158,12 +172,6 @@ def accuracies(documents: Documents) -> Tile | None:
     return Tile("Accuracy", value, text("{}, every run", SPLITS[found[0].split]), "accuracy")
 
 
-def spread(values: Sequence[float], form: Callable[[float], str]) -> Text:
-    """From the lowest to the highest, or the one value that all have."""
-    low, high = lowest(values, form), highest(values, form)
-    return text("{}", low) if low.written == high.written else text("{} to {}", low, high)
-
-
 def learned(documents: Documents) -> list[tuple[RunDocuments, HeadAnalysis]]:
     return [(run, found) for run, found in documents.with_heads if not nothing_said(run, found)]
 
@@ -190,6 +198,9 @@ def lengths_held(documents: Documents) -> Tile | None:
         return None
     longest = highest(one.training.longest for one in found)
     remark = text("{}; trained on up to {}", found[0].unit, longest)
+    if all(not one.length_held and lengths.too_few(one) for one in found):
+        few = text("{} examples of a length are too few", number(found[0].n))
+        return Tile("Length held", "not known", few, "lengths", "warning")
     return Tile("Length held", spread([one.length_held for one in found], lambda one: f"{one:,.0f}"), remark, "lengths")
 
 
@@ -277,7 +288,7 @@ def of_lengths(documents: Documents) -> Text | None:
     ends = number(found.training.shortest), number(found.training.longest)
     everywhere = len(set(found.held.values())) == 1
     where = "on every set" if everywhere else text("on {}, its weakest set", set_name(lengths.weakest_set(found)))
-    held = text("holds to {} {}", number(found.length_held), where) if found.length_held else "holds at no length"
+    held = text("holds to {} {}", number(found.length_held), where) if found.length_held else lengths.no_length(found)
     broken = "; an attack found inputs that it gets wrong" if run.attack is not None and run.attack.broken else ""
     return text("Trained on {} to {} {}, it {}{}.", *ends, found.unit, held, broken)
 
