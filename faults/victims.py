@@ -78,7 +78,8 @@ STUDY = Study(
 class Victim:
     """A command that writes: `starts_from` a trained run or nothing, and leaves its files in `out`.
 
-    `call` replaces the command line by a Python function, where there is no command.
+    `call` replaces the command line by a Python function, where there is no command. `once`: the command refuses a
+    directory that is there.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Victim:
     starts_from: str = ""
     call: str = ""
     resume: bool = False
+    once: bool = False
 
     def words(self, folder: Path, *, progress: bool = False) -> tuple[str, ...]:
         """The command line; continuing a training needs --resume."""
@@ -116,9 +118,11 @@ VICTIMS = {
         Victim("doctor", ("doctor", "run", "--quiet"), "run", "addition"),
         Victim("explore", ("explore", "run", "--out", "pages/page.html", "--quiet"), "pages", "addition"),
         Victim("prune", ("prune", "run", "--keep", "enc0.self.h1", "--out", "pruned", "--quiet"), "pruned", "addition"),
-        Victim("data", ("data", "sortedness", "--set", "data.train=300", "--out", "data", "--quiet"), "data"),
-        Victim("new", ("new", "task", "package", "--quiet"), "package"),
-        Victim("exercise", ("exercise", "exercise", "--quiet"), "exercise"),
+        Victim(
+            "data", ("data", "sortedness", "--set", "data.train=300", "--out", "data", "--quiet"), "data", once=True
+        ),
+        Victim("new", ("new", "task", "package", "--quiet"), "package", once=True),
+        Victim("exercise", ("exercise", "exercise", "--quiet"), "exercise", once=True),
     )
 }
 """Commands by name; docs/commands describes them."""

@@ -28,8 +28,13 @@ settings.register_profile("headway", derandomize=True, deadline=None, max_exampl
 settings.load_profile("headway")
 
 
+SEED = int(os.environ.get("HEADWAY_TEST_SEED", "0"))
+"""Of what tests draw without a seed of their own; no test may need a particular one."""
+
+
 def pytest_runtest_setup() -> None:
     test_number[0] += 1
+    torch.manual_seed(SEED)  # a test alone draws what it draws after others
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headway import bounded_files
 from headway.bounded_files import DEEPEST, LONGEST_KEY, lines_of, parse_json, read_bytes
+from headway.diagnosis import published_results
 from headway.diagnosis.published_results import read_results
 from headway.errors import InputError
 
@@ -72,3 +73,14 @@ def test_results_beyond_a_limit_are_refused_in_one_line(tmp_path: Path, name: st
     with pytest.raises(InputError, match=message) as caught:
         read_results(tmp_path / name, (32, 64))
     assert len(str(caught.value)) < 300
+
+
+def test_results_with_more_numbers_than_a_table_has_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_results, "MOST_NUMBERS", 3)
+    (tmp_path / "a.json").write_text('{"accuracy": {"32": 0.5, "64": 0.25, "128": 0.125}}')
+    assert len(read_results(tmp_path / "a.json").series[0].points) == 3
+    (tmp_path / "a.json").write_text('{"accuracy": {"32": 0.5, "64": 0.25, "128": 0.125, "256": 0.1}}')
+    with pytest.raises(InputError, match=r"--results a\.json: more than 3 numbers; give a table of accuracies"):
+        read_results(tmp_path / "a.json")

@@ -4,11 +4,14 @@ import json
 import marshal
 import shutil
 import subprocess
+from argparse import Namespace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.mutants import __main__ as campaign
 from tests.mutants.catalogue import PACKAGE, ROOT, Mutant, read_catalogue, read_file
 from tests.mutants.copies import Copy, Outcome
 from tests.mutants.judging import (
@@ -180,12 +183,32 @@ def test_the_page_counts_what_was_noticed_and_lists_the_rest(tmp_path: Path) -> 
     assert "1 of 2 bugs are noticed (50 %), 0 (0 %) by the tests" in page
     assert "- `other` in `tasks/base.py`: Means are too large. It cannot happen." in page
     assert "planted first, the mirrored tests noticed 1 of 2 (50 %)" in page
+    assert "| `small` | 1 | 1 | 0 | 1 |" in page and "| `tasks` | 1 | 0 | 0 | 0 |" in page
     (tmp_path / "results").mkdir()
     for at_first in (["other", "gone"], ["one-too-few"]):
         write_page(judged, 3, at_first, tmp_path)
     assert list(read_committed(tmp_path).values()) == [verdict for _, verdict in judged]
     kept = json.loads((tmp_path / "results" / "mutants.json").read_text())["survived_at_first"]
     assert kept == ["one-too-few", "other"], "what survived in earlier runs stays known"
+
+
+def test_a_page_written_anew_keeps_the_verdicts_of_bugs_that_were_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three are committed; one of them was run again, and one was planted otherwise since."""
+    monkeypatch.setattr(campaign, "ROOT", tmp_path)
+    monkeypatch.setattr(campaign, "RESULTS", tmp_path / "build")
+    (tmp_path / "docs" / "results").mkdir(parents=True)
+    judged = [(replace(WRONG, id=name), Verdict(name, "old", NOTICED, "mirrored", "", 1.0)) for name in "abc"]
+    write_page(judged, 3, [], tmp_path / "docs")
+    append(tmp_path / "build" / "verdicts.jsonl", Verdict("b", "old", SURVIVED, "", "", 2.0))
+    append(tmp_path / "build" / "verdicts.jsonl", Verdict("c", "new", SURVIVED, "", "", 2.0))
+    seen = {("a", "old"): True, ("b", "old"): False, ("c", "old"): True, ("c", "new"): False}
+    for missing, write in ((False, True), (True, False)):
+        known = campaign.verdicts(Namespace(missing=missing, write=write))
+        assert {key: verdict.seen for key, verdict in known.items()} == seen
+    own = campaign.verdicts(Namespace(missing=False, write=False))
+    assert own.keys() == {("b", "old"), ("c", "new")}
 
 
 def test_what_survived_at_first_is_known_after_it_was_noticed(tmp_path: Path) -> None:

@@ -326,6 +326,7 @@ def test_what_was_found_is_kept_where_the_file_before_cannot_be_read(run: RunDir
     assert aside == path.with_name("evaluation.json.damaged")
     assert aside.read_text() == damage
     assert run.add_to_analysis("evaluation", {"all": {"n": 5}}) is None
+    assert run.read_analysis("evaluation") == {"test": {"n": 3}, "all": {"n": 5}}, "one split beside the other"
 
 
 def test_a_file_that_cannot_be_opened_is_not_taken_for_damaged(run: RunDirectory) -> None:

@@ -229,7 +229,7 @@ ROW = Row(
         "Each sweep is hit once; a node is one raylet with all processes that it started.",
         "Ray takes a minute to notice that a worker died while it started, or that the head is gone; the sweep waits "
         "for it.",
-        "When the driver is killed, Ray ends the workers of a cluster; one that is not training then may leave the "
-        "folder of its trial in its machine's temporary directory. No later sweep uses it.",
+        "When the driver is killed, Ray ends its workers on a cluster; they may leave the folder of a trial in the "
+        "temporary directory of their machine. No later sweep uses it.",
     ),
 )

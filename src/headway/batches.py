@@ -25,8 +25,7 @@ class Batch:
 def make_batch(task: Task, model: Transformer, examples: Examples, device: torch.device, *, cut: bool = True) -> Batch:
     """Examples as tensors; columns that are padding in every row are cut.
 
-    Training does not cut them, so that the shape of a step, and with it the index of every random number, stays the
-    same.
+    Training does not cut them, so that all steps have one shape. Random numbers do not depend on it.
     """
     pad = task.vocabulary.pad
     source, target = examples.source, examples.target

@@ -85,6 +85,18 @@ def test_train_then_evaluate_then_runs(shell: Shell, task: str) -> None:
     assert (row["run"], row["task"], row["state"], row["steps"]) == (f"{task}-seed3", task, "finished", 4)
 
 
+def test_runs_lists_the_accuracy_of_the_last_validation(shell: Shell) -> None:
+    shell("train addition.toml --out runs/mine")
+    made = RunDirectory("runs/mine")
+    rows = made.metrics()
+    first, last = rows[0], rows[-1]
+    assert "validation" in first and "validation" in last
+    first["validation"]["accuracy"], last["validation"]["accuracy"] = 0.125, 0.75
+    (made.path / "metrics.jsonl").unlink()
+    made.append_metrics(*rows)
+    assert shell.json("runs")["runs"][0]["accuracy"] == 0.75
+
+
 @pytest.mark.parametrize("split", ["train", "validation", "test", "all"])
 def test_evaluate_measures_the_split_that_was_asked_for(shell: Shell, split: str) -> None:
     few = "--set data.train=30 --set data.validation=4 --set data.test=4"
@@ -215,6 +227,16 @@ def test_an_unfinished_or_unreadable_run_does_not_hide_the_others(shell: Shell) 
     Path("runs/bad/config.json").write_text("{")
     states = {row["run"]: row["state"] for row in shell.json("runs")["runs"]}
     assert states == {"bad": "unreadable", "good": "finished"}
+
+
+@pytest.mark.parametrize("line", ['{"step": 1}', '{"step": 1, "train_loss": NaN}', "{}", "[]", "a text"])
+def test_a_run_whose_metrics_lack_a_number_does_not_hide_the_others(shell: Shell, line: str) -> None:
+    shell("train addition.toml --out runs/good")
+    shutil.copytree("runs/good", "runs/bad")
+    Path("runs/bad/metrics.jsonl").write_text(f"{line}\n")
+    rows = {row["run"]: row for row in shell.json("runs")["runs"]}
+    assert rows["good"]["state"] == "finished"
+    assert rows.keys() == {"bad", "good"}
 
 
 NOT_FINITE = ListedRun(run="mine", task="addition", state="unfinished", steps=5, accuracy=float("nan"))

@@ -1,6 +1,7 @@
 """`headway doctor`: exit codes, the table, the document, and what is written into the run."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,21 +95,53 @@ def test_what_is_missing_is_said_in_one_line(
     assert message in capsys.readouterr().err
 
 
-def test_damaged_findings_are_left_out_with_a_warning(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(runs[1]) / "analysis" / "heads.json"
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("heads", "{", "heads.json cannot be read"),
+        ("heads", '{"form": 1}', "heads.json: run is missing; a text needed"),
+        ("heads", '{"form": 1000000}', "heads.json: form is 1000000; this version reads 1"),
+        ("lengths", '{"run": "a", "rows": [{}]}', "lengths.json"),
+        ("lengths", '{"run": "a", "rows": [NaN]}', "lengths.json"),
+    ],
+)
+def test_damaged_findings_are_left_out_with_a_warning(
+    name: str, content: str, said: str, runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(runs[1]) / "analysis" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    for content, said in (
-        ("{", "heads.json cannot be read"),
-        ('{"form": 1}', "heads.json: run is missing; a text needed"),
-    ):
-        path.write_text(content)
-        assert headway(["doctor", runs[1], "--quiet", "--device", "cpu"]) == 0
-        printed = capsys.readouterr()
-        assert printed.err.startswith("headway: warning: ")
-        assert f"{said}" in printed.err
-        assert "it is left out" in printed.err
-        assert " nothing wrong" in printed.out and "  error " not in printed.out
+    path.write_text(content)
+    assert headway(["doctor", runs[1], "--quiet", "--device", "cpu"]) == 0
     path.unlink()
+    printed = capsys.readouterr()
+    assert printed.err.startswith("headway: warning: ")
+    assert said in printed.err
+    assert "it is left out" in printed.err
+    assert printed.err.count("\n") == 1
+    assert " nothing wrong" in printed.out and "  error " not in printed.out
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "checksums"),
+    [
+        *[(line, "line 47", True) for line in ('{"step": 41, "loss": NaN}', '{"step": "forty"}', "a text")],
+        ('{"step": 41, "loss": NaN}', "loss at step 41 is nan; a number needed", False),
+        ('{"step": "forty"}', "step is 'forty'; a number needed", False),
+        ('{"step": 41, "loss": "a"}', "loss at step 41 is 'a'; a number needed", False),
+    ],
+)
+def test_metrics_that_are_no_numbers_are_refused_in_one_line(
+    line: str, said: str, checksums: bool, runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs[0], tmp_path / "run")
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    rows = [json.loads(row) for row in metrics.read_text().splitlines()]
+    whole = [json.dumps({key: value for key, value in row.items() if checksums or key != "sha256"}) for row in rows]
+    metrics.write_text("\n".join([*whole, line, whole[-1], ""]))
+    assert headway(["doctor", str(tmp_path / "run"), "--quiet", "--device", "cpu"]) == 2
+    printed = capsys.readouterr()
+    assert f"metrics.jsonl: {said}" in printed.err
+    assert printed.err.count("\n") == 1
 
 
 def test_runs_inside_a_directory_are_named(

@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from headway.cli import head_lines
 from headway.cli import heads as heads_command
 from headway.cli.main import run
 from headway.head_analysis import analysis, capture, checks, joint_ablation, verdicts
@@ -19,6 +21,7 @@ from headway.narration.text import Missing
 from headway.origin import without_origins
 from headway.reports import figures
 from headway.results.checks import Checks
+from headway.results.error_analysis import Answered
 from headway.results.heads import Baseline, Drop, HeadAnalysis
 from headway.results.heads_study import ContrastOverSeeds, ControlOverSeeds, ControlsOverSeeds, RatesOverSeeds
 from headway.results.patching import Contrast
@@ -403,6 +406,14 @@ def test_runs_that_were_analysed_alone_are_not_done_again_together(
     forbid(monkeypatch)
     assert len(after.json("heads one zero --no-figures")["runs"]) == 2
     assert after.err.count("already analysed") == 2
+
+
+def test_only_wrong_answers_are_listed_as_wrong(analysed: Path) -> None:
+    found = HeadAnalysis.from_json(read_json(analysed / "zero" / "analysis" / "heads.json"))
+    worst = [Answered(example=f"[{one}] -> 1", answered="0", right=one % 2 == 0, loss=9.0 - one) for one in range(9)]
+    changed = replace(found, error_analysis=replace(found.error_analysis, worst=tuple(worst)))
+    told = [str(line) for line in head_lines.findings(changed) if "answered" in str(line)]
+    assert told == [f"  wrong: [{one}] -> 1, answered 0" for one in (1, 3, 5)]
 
 
 # What goes wrong

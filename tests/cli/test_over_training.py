@@ -10,8 +10,11 @@ from typer.testing import CliRunner
 
 import headway as hw
 from headway.cli.main import app
+from headway.head_analysis.over_training import _Patched
 from headway.narration.over_training import over_training, rows
 from headway.reports.over_training_figure import over_training as draw
+from headway.tasks import Examples
+from headway.tasks.examples import Contrast
 from headway.training import train
 from tests.results.over_training import made_up
 from tests.tiny import ADDITION, config
@@ -34,6 +37,24 @@ def test_the_command_measures_stores_and_draws_every_kept_step(tmp_path: Path) -
     assert "Heads over training" in Path(hw.report(run, out=tmp_path / "report").page).read_text()
     assert "over_training.json" in str(hw.verify(run).files)
     assert hw.verify(run).faults == []
+
+
+def test_a_step_is_measured_on_the_pairs_that_do_not_choose_the_head() -> None:
+    """Pairs 0, 1, 4 and 5 choose; of the others pair 3 is not usable. Head 0 flips those, head 1 these."""
+    rows = Examples(np.zeros((8, 5), dtype=np.int64), np.zeros((8, 4), dtype=np.int64))
+    chooses = np.array([True, True, False, False] * 2)
+    patched = _Patched(
+        contrast=Contrast("carry", "the carry", 1, rows, rows),
+        usable=np.arange(8) != 3,
+        flipped=np.stack([chooses, ~chooses]),
+        moved=np.stack([np.where(chooses, 4.0, 1.0), np.where(chooses, 1.0, 6.0)]).astype(np.float32),
+        whole=np.where(chooses, 10.0, 8.0).astype(np.float32),
+    )
+    chosen = patched.choosing_rates()
+    assert chosen is not None and chosen.tolist() == [1.0, 0.0]
+    found = patched.at_step()
+    assert (found.n, found.usable, found.flips) == (4, 3, (0, 3))
+    assert (found.moved, found.difference) == ((1.0, 6.0), 8.0)
 
 
 def test_sentences_and_rows_tell_the_steps() -> None:

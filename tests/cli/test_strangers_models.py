@@ -242,7 +242,7 @@ def test_wrong_uses_have_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ("--weights net.pth --data orders", "net.pth: a .safetensors file needed; headway convert net.pth writes one"),
         ("--weights net.safetensors --data none.json", "none.json: the list is empty"),
-        ("--weights net.safetensors --data nothing.json", "nothing.json is not JSON"),
+        ("--weights net.safetensors --data nothing.json", "nothing.json cannot be read as JSON"),
         ("--weights net.safetensors --data late.json", "may be too short for tokens 0 to 9 in rows of up to 4"),
     ):
         assert message in refused(f"heads net.py:build {arguments}", capsys), arguments

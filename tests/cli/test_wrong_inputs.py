@@ -123,7 +123,7 @@ CASES = {
     "setting with a line break": (f"{TRAIN} 'train.lr=0.1\ntrain.steps=2'", "a line break"),
     "missing data directory": ("train tiny.toml --out new --data nowhere", "no data directory at nowhere"),
     "data directory without files": ("train tiny.toml --out new --data empty", "train.json: no such file"),
-    "data that is not JSON": ("train tiny.toml --out new --data broken-data", "val.json is not JSON"),
+    "data that is not JSON": ("train tiny.toml --out new --data broken-data", "val.json cannot be read as JSON"),
     "data with a wrong sum": ("train tiny.toml --out new --data wrong-data", "test.json[3]: target"),
     "data of another task": ("train sort.toml --out new --data data", "train.json[0]: key 'sequence' is missing"),
     "data with an overlap": ("train tiny.toml --out new --data overlapping-data", "--allow-overlap accepts it"),

@@ -9,7 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import headway as hw
+from headway.attached_analysis.examples import read_data
+from headway.attached_analysis.metrics import find_metric
 from headway.attachment.attached import attach
+from headway.diagnosis.attached_model import AttachedExamination
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from tests.attachment.small_models import ARCHITECTURES, VOCABULARY, decoder_only, made
@@ -183,6 +186,17 @@ def test_scoring_shifted_by_one_token_is_named() -> None:
     assert first_error(counter(), {"input_ids": ids, "labels": ids}) == "answers-shifted"
     late = F.pad(ids[:, 2:], (0, 2), value=-100)
     assert first_error(counter(), {"input_ids": ids, "labels": late}) == "answers-shifted"
+
+
+def test_no_padding_token_is_a_next_token() -> None:
+    """Rows of 9, 5 and 2 real tokens, padded on the right and on the left, have 8, 4 and 1 next tokens."""
+    ids, mask = counting(999, 3), (torch.arange(WIDTH) < torch.tensor([[9], [5], [2]])).long()
+    for real in (mask, mask.flip(1)):
+        examples = read_data({"input_ids": ids, "attention_mask": real})
+        target = AttachedExamination(attach(counter()), examples, find_metric("next_token_accuracy")).targets
+        assert target is not None
+        rows = zip(ids, real.bool(), strict=True)
+        assert [row[row != -100].tolist() for row in target] == [row[shown][1:].tolist() for row, shown in rows]
 
 
 def test_a_language_model_trained_on_labels_that_are_not_shifted_is_named() -> None:

@@ -104,6 +104,50 @@ def test_an_analysis_of_another_checkpoint_of_the_run_is_a_warning() -> None:
     assert "lengths.json is of seed 77" in of_analysis(lengths=replace(curve, checkpoint=asked, seed=77)).evidence
 
 
+def test_a_baseline_on_few_examples_may_be_far_from_validation_by_chance() -> None:
+    """40 points: five standard errors of 40 fair coins, 40 points, are added to the 15 that are allowed."""
+    healthy = subject("addition")
+    rows = [row for row in healthy.metrics if "validation" in row and row["step"] == healthy.step]
+    told = rows[-1]["validation"]["accuracy"]
+    share = told + 0.4 if told < 0.5 else told - 0.4
+    levels = [
+        of_analysis(heads=document(split="test", baseline={"exact_match": share}, n=n)).level for n in (40, 5_000)
+    ]
+    assert levels == ["fine", "error"]
+
+
+def test_one_table_of_large_numbers_does_not_decide_where_weights_come_from() -> None:
+    """All weights are of another seed, except for one table of at most a twentieth of the numbers, times 1,000."""
+    healthy = subject("addition")
+    assert healthy.initialised is not None and healthy.initial is not None and healthy.weights is not None
+    name, other = "readout.weight", healthy.initialised(3)
+    sizes = {key: table.numel() for key, table in healthy.weights.items() if table.ndim > 1}
+    assert sizes[name] < 0.05 * sum(sizes.values())
+    large = 1_000 * healthy.initial[name]
+    weights = {**{key: other[key] for key in healthy.weights}, name: large}
+    initial = {**healthy.initial, name: large}
+    assert found(replace(healthy, weights=weights, initial=initial), "weights-of-another-run").level == "error"
+
+
+def test_metrics_that_fit_training_are_not_doubted_where_training_is_no_better() -> None:
+    """No answer is right anywhere; on known examples the model is only surer of the wrong one."""
+    healthy = subject("addition")
+    train = healthy.splits["train"]
+    known = {row.tobytes() for row in train.source}
+
+    def forward(examples: Examples) -> torch.Tensor:
+        sure = torch.tensor([20.0 if row.tobytes() in known else 10.0 for row in examples.source])
+        return sure[:, None, None] * torch.nn.functional.one_hot(torch.full(examples.target.shape, 10), 14)
+
+    loss = torch.nn.functional.cross_entropy(forward(train).flatten(0, -2), torch.from_numpy(train.target).flatten())
+    told = {"loss": float(loss), "accuracy": 0.0}
+    rows = [{**row, "validation": told} if "validation" in row else row for row in healthy.metrics]
+    finding = found(replace(healthy, forward=forward, metrics=rows), "measured-on-training")
+    assert finding.numbers["train_loss"] == pytest.approx(told["loss"])
+    assert finding.numbers["validation_loss"] < 0.6 * told["loss"]
+    assert finding.level == "fine"
+
+
 def test_heads_with_the_same_weights_are_named_within_a_site_and_across() -> None:
     healthy = subject("addition")
     assert healthy.weights is not None
@@ -153,6 +197,8 @@ def test_symbols_given_for_each_other_are_named() -> None:
     assert finding.level == "error"
     assert sorted(finding.numbers["symbols"]) == ["3", "7"]
     assert finding.numbers["lost"] == 0
+    # None worse: one half to the power of those that are better, for each of the 10 * 9 / 2 pairs.
+    assert finding.numbers["by_chance"] == pytest.approx(45 * 0.5 ** finding.numbers["gained"], rel=1e-9)
 
 
 def test_validation_that_was_measured_on_training_examples_is_an_error() -> None:

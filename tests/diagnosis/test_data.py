@@ -117,3 +117,34 @@ def test_tokens_and_positions_that_training_lacks_are_a_warning() -> None:
     finding = found(replace(healthy, splits={**healthy.splits, "train": short}), "unseen-in-training")
     assert finding.level == "warning"
     assert "1 tokens (11) and positions 5 to 6" in finding.evidence
+    shown = [row[row != healthy.vocabulary.pad].tolist() for row in healthy.splits["test"].source]
+    assert finding.numbers["rows"] == sum(len(row) > 4 or 11 in row for row in shown) < len(shown)
+
+
+def test_padding_is_no_token_that_training_lacks() -> None:
+    """All training sequences have six elements, those of test three to six."""
+    healthy = subject(SORTEDNESS, data={"train": 400})
+    train, pad = healthy.splits["train"], healthy.vocabulary.pad
+    longest = train.take((train.source != pad).all(1))
+    finding = found(replace(healthy, splits={**healthy.splits, "train": longest}), "unseen-in-training")
+    assert pad in healthy.splits["test"].source and pad not in longest.source
+    assert (finding.level, finding.numbers["tokens"]) == ("fine", [])
+
+
+def test_a_split_in_order_of_length_is_sorted() -> None:
+    healthy = subject(SORTEDNESS, data={"train": 400})
+    train, pad = healthy.splits["train"], healthy.vocabulary.pad
+    keys = [((row != pad).sum(), *row[row != pad]) for row in train.source]
+    by_length = train.take(sorted(range(len(keys)), key=keys.__getitem__))
+    finding = found(replace(healthy, splits={**healthy.splits, "train": by_length}), "sorted-sample")
+    assert (finding.level, finding.numbers["train_in_order"]) == ("warning", 1.0)
+
+
+def test_repeats_in_a_small_split_are_not_hidden_by_a_large_one() -> None:
+    """Four repeats of 44 are 9 %; of all examples they are 3 %."""
+    healthy = subject(ADDITION)
+    test = healthy.splits["test"]
+    repeated = test.take([*range(len(test)), 0, 1, 2, 3])
+    finding = found(replace(healthy, splits={**healthy.splits, "test": repeated}), "duplicate-examples")
+    assert sum(len(some) for some in healthy.splits.values()) > 4 / 0.05
+    assert (finding.level, finding.numbers["test"]) == ("error", 4)

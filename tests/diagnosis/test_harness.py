@@ -167,6 +167,19 @@ def test_a_checkpoint_that_the_metrics_do_not_speak_of_is_caught(task: str) -> N
     assert "say 0.9 and 10 %" in finding.evidence
 
 
+@pytest.mark.parametrize(("examples", "level"), [(2, "fine"), (3, "error")])
+def test_two_near_ties_may_fall_otherwise_on_another_device(examples: int, level: str) -> None:
+    healthy = subject("addition")
+    assert len(healthy.splits["validation"]) == 40
+    told = [
+        {**row, "validation": {**row["validation"], "accuracy": row["validation"]["accuracy"] + examples / 40}}
+        if "validation" in row
+        else row
+        for row in healthy.metrics
+    ]
+    assert found(replace(healthy, metrics=told), "checkpoint-mismatch").level == level
+
+
 def test_a_step_without_a_validation_is_a_warning() -> None:
     finding = found(subject("addition", step=7), "checkpoint-mismatch")
     assert (finding.level, finding.numbers) == ("warning", {"step": 7})

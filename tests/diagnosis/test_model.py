@@ -104,6 +104,21 @@ def test_a_token_never_written_is_an_error_where_the_rest_is_right() -> None:
     assert never_right.level == "warning"
 
 
+def test_what_stands_after_the_end_of_an_answer_does_not_make_it_wrong() -> None:
+    """Targets are padded by a column, in which the decoder goes on writing."""
+    healthy = subject("addition")
+    test = healthy.splits["test"]
+    padded = np.pad(test.target, ((0, 0), (0, 1)), constant_values=healthy.vocabulary.pad)
+    splits = {**healthy.splits, "test": replace(test, target=padded)}
+
+    def decode(examples: Examples) -> np.ndarray:
+        written = np.where(examples.target == 1, 2, examples.target)
+        return np.concatenate([written[:, :4], np.full((len(written), 1), 7)], axis=1)
+
+    finding = found(replace(healthy, splits=splits, decode=writing(decode)), "never-emits")
+    assert (finding.level, finding.numbers["right_elsewhere"]) == ("error", 1.0)
+
+
 def test_sums_without_carries_are_recognised() -> None:
     def decode(examples: Examples) -> np.ndarray:
         a, b = operands(examples.source, 10)
@@ -160,6 +175,21 @@ def test_a_training_set_known_by_heart_is_a_warning(share: float, level: str) ->
     assert found(replace(healthy, forward=forward), "memorised").level == level
 
 
+def test_a_difference_that_20_examples_give_by_chance_is_not_memorised() -> None:
+    """14 of 20 against 7 of 20: the intervals reach from 48 to 85 % and from 18 to 57 %."""
+    healthy = subject("addition")
+    splits = {**healthy.splits, **{name: healthy.splits[name].take(slice(0, 20)) for name in ("train", "validation")}}
+
+    def forward(examples: Examples) -> torch.Tensor:
+        right = 14 if examples.source.tolist() == splits["train"].source.tolist() else 7
+        answer = np.where(np.arange(len(examples))[:, None] < right, examples.target, 3)
+        return torch.nn.functional.one_hot(torch.from_numpy(answer), 14).float()
+
+    finding = found(replace(healthy, splits=splits, forward=forward), "memorised")
+    assert (finding.numbers["train"], finding.numbers["validation"]) == (0.7, 0.35)
+    assert finding.level == "fine"
+
+
 def test_weights_that_did_not_move_are_named() -> None:
     healthy = subject("sortedness")
     assert healthy.weights is not None and healthy.initial is not None
@@ -206,6 +236,10 @@ def test_positions_past_a_table_whose_rows_were_all_trained_are_a_warning() -> N
     finding = found(replace(healthy, initial={**healthy.initial, name: healthy.initial[name] + 1}), "rows-untrained")
     assert (finding.level, finding.numbers["untrained"]) == ("warning", 0)
     assert "has 9 rows and inputs of length 32 need 32" in finding.evidence
+    trained = {**healthy.initial, name: healthy.initial[name] + 1}
+    for length, level in ((9, "fine"), (10, "warning")):
+        one = subject("sortedness", lengths=lengths(ON_VALIDATION, length=length), initial=trained)
+        assert found(one, "rows-untrained").level == level
 
 
 @pytest.mark.parametrize(("max_offset", "level"), [(0, "error"), (24, "error"), (26, "fine")])
@@ -270,6 +304,15 @@ def test_heads_that_look_at_all_or_at_one_place_are_a_warning() -> None:
     )
     assert finding.level == "warning"
     assert (finding.numbers["uniform"], finding.numbers["fixed"]) == (["enc0.self.h0"], ["enc0.self.h1"])
+
+
+def test_a_causal_head_that_attends_evenly_to_what_it_sees_is_found() -> None:
+    """Four queries see 1, 2, 3 and 4 keys."""
+    seen = torch.ones(4, 4).tril()
+    even, drawn = (table.expand(5, 4, 4) for table in (seen / seen.sum(1, keepdim=True), torch.eye(4)))
+    heads = {"dec0.self.h0": even, "dec0.self.h1": drawn}
+    finding = found(subject("addition", attention=lambda examples: heads), "idle-heads")
+    assert (finding.level, finding.numbers["uniform"]) == ("warning", ["dec0.self.h0"])
 
 
 INSTRUMENTS: list[tuple[str, dict[str, Any]]] = [

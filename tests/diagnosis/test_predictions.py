@@ -12,6 +12,7 @@ from headway.config import Choice
 from headway.diagnosis.foreign import read_data
 from headway.diagnosis.predicted import read_predictions
 from headway.diagnosis.predictions import examine_predictions
+from headway.diagnosis.rows import split_named
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from headway.tasks import make_task
@@ -125,6 +126,31 @@ def test_operands_of_unequal_length_are_read_with_their_zeros(tmp_path: Path) ->
     assert given.answers[0, :3].tolist() == given.examples.target[0, :3].tolist() == [0, 2, 2]
 
 
+def test_guesses_about_unbalanced_classes_are_not_exchanged_classes(tmp_path: Path, data: dict[str, Path]) -> None:
+    """Four in five are sorted, and half of all answers are wrong; exchanged answers are all wrong."""
+    rows = rows_of(data["sortedness"])
+    by_class = [[row for row in rows if row["is_sorted"] == label] for label in (0, 1)]
+    rewrite(tmp_path, "test.json", by_class[0][:40] + by_class[1][:160])
+    number = {json.dumps(row): index for index, row in enumerate(rows_of(tmp_path))}
+    guessed = diagnose(tmp_path, tmp_path, lambda row: number[json.dumps(row)] % 2)
+    assert "answers-permuted" not in {one.check for one in guessed.findings}
+    assert first_error(diagnose(tmp_path, tmp_path, lambda row: 1 - row["is_sorted"])) == "answers-permuted"
+
+
+@pytest.mark.parametrize(
+    "words", [("unsorted", "sorted"), ("Not sorted", "Sorted"), ("false", "true"), ("no", "yes"), ("0.0", "1.0")]
+)
+def test_a_class_may_be_written_as_a_word(tmp_path: Path, data: dict[str, Path], words: tuple[str, str]) -> None:
+    found = diagnose(tmp_path, data["sortedness"], lambda row: words[row["is_sorted"]], "test_20.json")
+    assert found.errors == []
+
+
+def test_a_split_is_named_by_whole_words() -> None:
+    named = {"my_train_data.json": "train", "dev.json": "validation", "extrap/tests_32.json": "test"}
+    others = dict.fromkeys(("transcripts.json", "devices.json", "testimony.json"))
+    assert {name: split_named(name) for name in (*named, *others)} == {**named, **others}
+
+
 @pytest.mark.parametrize("task", ["addition", "addition-text"])
 def test_empty_predictions_are_said_to_be_empty(tmp_path: Path, data: dict[str, Path], task: str) -> None:
     found = diagnose(tmp_path, data[task], lambda row: [] if task == "addition" else "")
@@ -217,7 +243,7 @@ def test_targets_beside_the_predictions_must_be_the_datas(tmp_path: Path, data: 
 @pytest.mark.parametrize(
     ("task", "line", "message"),
     [
-        ("addition", "nonsense", "p.jsonl line 2 is not JSON"),
+        ("addition", "nonsense", "p.jsonl line 2 cannot be read as JSON"),
         ("addition", "[1]", r"p.jsonl line 2: needs an object, got \[1\]"),
         ("addition", '{"target": [1], "prediction": [1]}', "line 2: key 'input' or 'sequence' or 'example' is missing"),
         (
@@ -266,7 +292,7 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "test.json is not JSON"),
+        ("{", "test.json cannot be read as JSON"),
         ("[]", r"test.json: needs a list with at least one example, got \[\]"),
         (
             '[{"input": [1, 10, 2], "target": [3]}, {"input": [1, 2, 10, 3, 4], "target": [4, 6]}]',

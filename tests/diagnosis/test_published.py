@@ -267,7 +267,7 @@ def _json(directory: Path, table: Any) -> Path:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", "{", "--results a.json is not JSON"),
+        ("a.json", "{", "--results a.json cannot be read as JSON"),
         ("a.json", '{"epochs": 50, "seed": 1}', "no accuracy found; lengths such as 32"),
         ("a.json", '{"32": 0.5, "64": 120}', "120 is above 1 and 0.5 is not; write shares, or all as per"),
         ("a.json", '{"32": 50, "64": 120}', "120 % is not an accuracy; needs a share or per cent"),

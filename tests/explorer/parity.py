@@ -70,6 +70,7 @@ def untrained(task: str, seed: int = 0, name: str = "made", **model: Any) -> Tra
     }
     config = build(RunConfig, tables, "")
     made = make_task(config.task)
+    torch.manual_seed(seed)
     transformer = make_model(made, config.model).eval()
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():

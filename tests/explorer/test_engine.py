@@ -71,6 +71,7 @@ def sum_models() -> dict[str, tuple[str, dict[str, Any]]]:
         "pruned": ("addition", {"encoding": "t5", "kept_heads": ("dec0.cross.h1", "dec1.self.h2", "enc0.self.h0")}),
         "text": ("addition-text", {"encoding": "rotary"}),
         "text coupled": ("addition-text", {"encoding": "coupled"}),
+        "text decoder": ("addition-text", {**decoder, "encoding": "rotary"}),
         "text abacus decoder": ("addition-text", {**decoder, "encoding": "abacus"}),
         "units first coupled": ("addition-text-units-first", {"encoding": "coupled"}),
         "units first abacus": ("addition-text-units-first", {"encoding": "abacus"}),

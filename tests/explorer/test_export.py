@@ -140,6 +140,20 @@ def test_findings_are_taken_over_where_they_are_of_this_checkpoint(tmp_path: Pat
     ]
 
 
+def test_each_kind_of_ablation_has_its_own_drop(tmp_path: Path) -> None:
+    names, run = ["enc0.self.h0"], RunDirectory(tmp_path)
+    document = heads_document(names, step=4)
+    ablation = document["heads"][0]["ablation"]
+    ablation["mean"] = {**ablation["zero"], "drop": 0.25, "interval": [-0.5, 1.0], "verdict": "redundant"}
+    run.replace_analysis("heads", document)
+    found: Any = write(head_findings(run, 4, names))
+    drops = found["heads"]["enc0.self.h0"]["drops"]
+    assert {kind: (one["drop"], one["interval"], one["verdict"]) for kind, one in drops.items()} == {
+        "zero": (1.5, [0.5, 2.5], "important"),
+        "mean": (0.25, [-0.5, 1.0], "redundant"),
+    }
+
+
 def test_heads_whose_instruments_failed_their_checks_are_left_out_with_the_reason(tmp_path: Path) -> None:
     names, run, warnings = ["enc0.self.h0", "enc0.self.h1"], RunDirectory(tmp_path), list[str]()
     document = heads_document(names, step=4)

@@ -626,6 +626,13 @@ def test_a_sequence_is_lengthened_past_training_and_back(tab: Any, address: str)
     assert state(tab)["input"] == "1 5 3 9"
 
 
+def test_new_elements_of_a_longer_sequence_stand_between_their_neighbours(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1&input=1+3+5+9")
+    lengthened = tab.evaluate("[5, 6, 7, 70].map(length => PageSequence.lengthened([1, 3, 5, 9], length))")
+    assert lengthened[:3] == [[1, 3, 5, 7, 9], [1, 2, 3, 5, 7, 9], [1, 2, 3, 4, 5, 7, 9]]
+    assert lengthened[3] == sorted(lengthened[3]) and set(lengthened[3]) >= {1, 3, 5, 9}
+
+
 def test_the_length_follows_the_slider_while_it_is_dragged(tab: Any, address: str) -> None:
     show(tab, address, "#run=1&input=1+5+3+9")
     box = tab.locator("#length").bounding_box()

@@ -59,3 +59,27 @@ def unhandled_errors() -> None:
         raise RuntimeError(str(error))
 
     main._fail = fail
+
+
+def done_too_early() -> None:
+    """A command that says its work was done whenever it is interrupted."""
+    from headway.cli import main
+
+    fail = main._fail
+    main._fail = lambda error, code: fail("interrupted when all was done", code)
+
+
+def interrupted_bar() -> None:
+    """Ctrl-C when a progress bar has hidden the cursor and is not yet there to show it again."""
+    import os
+    import signal
+
+    from rich.live import Live
+
+    start = Live.start
+
+    def started(self: Live, refresh: bool = False) -> None:
+        start(self, refresh)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Live.start = started  # type: ignore[method-assign]

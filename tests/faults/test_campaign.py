@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from faults import __main__ as program
 from faults.campaign import Attempt, Row, RowResult, chance, must, run
+from faults.found_first import FOUND_FIRST
 from faults.page import PAGE, page, read_results
 
 
@@ -82,3 +83,9 @@ def test_every_row_has_a_name_and_a_place_of_its_own() -> None:
 def test_the_page_is_that_of_the_stored_results() -> None:
     rows = [*program.known_rows().values()]
     assert PAGE.read_text(encoding="utf-8") == page(rows, read_results()), "run: python -m faults --write-page"
+
+
+@pytest.mark.parametrize("test", sorted({test for _, test in FOUND_FIRST}))
+def test_what_was_found_before_has_the_test_that_the_page_names(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert f"\ndef {name}(" in Path(__file__).parents[2].joinpath(file).read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from faults.campaign import run
 from faults.rows.signals import COMMANDS, ROW, Signals
-from faults.victims import Stage
+from faults.victims import VICTIMS, Stage
 
 ENDED = "the command had ended"
 SIGTERM_OF_TRAIN = 84
@@ -26,3 +26,17 @@ def test_a_process_that_no_signal_reaches_is_counted(stage: Stage, tmp_path: Pat
     found = run(replace(ROW, attempts=lambda seed, folder: nullcontext(signals.attempt)), 1, 0, only=SIGTERM_OF_TRAIN)
     assert found.outcomes == {"FAILED": 1}
     assert "exit -15" in found.failures[0].seen
+
+
+def test_work_that_is_said_to_be_done_and_is_not_is_counted(stage: Stage, tmp_path: Path) -> None:
+    signals = Signals(stage.broken_by("tests.faults.planted:done_too_early"), 0, tmp_path)
+    found = run(replace(ROW, attempts=lambda seed, folder: nullcontext(signals.attempt)), 1, 0, only=SIGTERM_OF_TRAIN)
+    assert found.outcomes == {"FAILED": 1}
+    assert "; but " in found.failures[0].seen
+
+
+def test_a_bar_that_was_interrupted_as_it_began_leaves_the_cursor_visible(stage: Stage, tmp_path: Path) -> None:
+    broken, train = stage.broken_by("tests.faults.planted:interrupted_bar"), VICTIMS["train"]
+    ended = broken.do(train, stage.place(train, tmp_path / "case"), terminal=True)
+    assert ended.code == 130
+    assert ended.restored

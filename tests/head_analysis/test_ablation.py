@@ -437,6 +437,13 @@ def test_the_share_of_heads_under_a_limit_has_an_interval() -> None:
     assert share_under(np.zeros(0), np.zeros(0), n, 1.0) == (0.0, 0.0)
 
 
+def test_heads_that_are_told_alone_are_not_all_told_among_three() -> None:
+    """12 of 2,000 lost is under a point with P(12 or fewer) = 3.8 %, 29 is above with P(29 or more) = 3.4 %."""
+    for lost, alone in ((12, (1.0, 1.0)), (29, (0.0, 0.0))):
+        assert share_under(np.array([lost]), np.zeros(1), 2_000, 1.0) == alone
+        assert share_under(np.array([lost] * 3), np.zeros(3), 2_000, 1.0) == (0.0, 1.0)
+
+
 def test_sets_of_heads_are_taken_away_as_a_whole() -> None:
     trained = half_trained("addition")
     examples, heads = trained.examples("test"), heads_of(trained)

@@ -12,7 +12,15 @@ import torch
 
 from headway.cli import head_lines
 from headway.evaluation import Trained
-from headway.head_analysis.attribution import CONSTANT, EMBEDDING, Attribution, Part, attribute, why_not_defined
+from headway.head_analysis.attribution import (
+    CONSTANT,
+    EMBEDDING,
+    Attribution,
+    Part,
+    _smallest_margin,
+    attribute,
+    why_not_defined,
+)
 from headway.head_analysis.variants import heads_of, run_variants, zero
 from headway.narration.places import placed
 from headway.reports import writing
@@ -49,6 +57,13 @@ def test_the_parts_sum_to_the_margin_that_ablations_use(base: dict[str, Any]) ->
     layers = len(trained.model.decoder)
     assert set(names) == {*decoder, *(f"dec{layer}.mlp" for layer in range(layers)), EMBEDDING, CONSTANT}
     assert set(found.not_defined) == {str(head) for head in heads_of(trained)} - set(decoder)
+
+
+def test_the_smallest_margin_is_never_that_of_padding() -> None:
+    """Tokens 3 and 1 are right by 4 - 1 and 2 - 0.5 logits; token 0 is padding, where another is far better."""
+    logits = torch.tensor([[[0.0, 1.0, 0.0, 4.0], [0.5, 2.0, 0.0, 0.0], [0.0, 0.0, 9.0, 0.0]]])
+    right, other, at, margin = _smallest_margin(logits, torch.tensor([[3, 1, 0]]), pad=0)
+    assert (right.tolist(), other.tolist(), at.tolist(), margin.tolist()) == ([1], [0], [1], [1.5])
 
 
 def test_a_head_that_alone_writes_the_answer_has_the_whole_margin() -> None:

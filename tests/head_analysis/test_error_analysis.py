@@ -16,10 +16,10 @@ from torch import Tensor
 from headway.batches import make_batch
 from headway.evaluation import Trained, decode
 from headway.head_analysis.ablation import ablate
-from headway.head_analysis.error_analysis import MOST_GROUPS, analyse_errors, answer_without, by_value
+from headway.head_analysis.error_analysis import MOST_GROUPS, _worst, analyse_errors, answer_without, by_value
 from headway.head_analysis.handles import attention_at
 from headway.head_analysis.head_runs import TrainedRuns
-from headway.head_analysis.variants import heads_of
+from headway.head_analysis.variants import Outcomes, heads_of
 from headway.model.sites import Head
 from headway.results.schema import write
 from headway.statistics import wilson_interval
@@ -152,6 +152,16 @@ def test_the_worst_are_wrong_first_then_by_loss_and_decoded_for_real(case: Any) 
     for row in worst:
         assert lines[row.example].endswith(f"-> {row.answered}")
         assert row.right == row.example.endswith(f"-> {row.answered}")
+
+
+def test_a_wrong_answer_comes_before_a_right_one_with_a_larger_loss() -> None:
+    trained = untrained(SORTEDNESS)
+    examples = trained.examples("test").take(slice(0, 5))
+    right = np.array([[True, False, True, False, False]])
+    loss = np.array([[0.9, 0.7, 3.0, 0.8, 2.0]], dtype=np.float32)
+    found = _worst(trained, examples, Outcomes(right, right[:, :, None], loss, np.ones((5, 1), dtype=bool)), ())
+    expected = [(False, 2.0), (False, 0.8), (False, 0.7), (True, 3.0), (True, 0.9)]
+    assert [(row.right, round(row.loss, 3)) for row in found] == expected
 
 
 def test_taking_heads_away_by_the_hook_and_in_the_sweep_is_the_same() -> None:

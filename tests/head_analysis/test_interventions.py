@@ -12,7 +12,7 @@ from headway.batches import make_batch
 from headway.evaluation import Trained
 from headway.head_analysis import interventions
 from headway.head_analysis.handles import intervene
-from headway.head_analysis.interventions import Groups, groups_of, intervene_on_contrasts, patching_flip_rates
+from headway.head_analysis.interventions import Groups, groups_of, intervene_on_contrasts, patching_flip_rates, reading
 from headway.head_analysis.variants import heads_of
 from headway.model.sites import Head
 from headway.statistics import paired_interval, wilson_interval
@@ -212,6 +212,13 @@ def test_the_same_pairs_are_drawn_every_time() -> None:
 
 def test_the_examples_in_docstrings_hold() -> None:
     assert doctest.testmod(interventions).failed == 0
+
+
+def test_undecided_digits_are_no_carry_alone() -> None:
+    moved, still, unknown = (0.9, 1.0), (0.0, 0.02), (0.01, 0.3)
+    assert reading(moved, still, unknown) == "undecided"
+    assert reading(moved, unknown, still) == "undecided"
+    assert reading(unknown, still, still) == "undecided"
 
 
 def count_controls(trained: Trained, contrast: Contrast, groups: Groups) -> dict[str, dict[int, tuple[bool, bool]]]:

@@ -344,6 +344,19 @@ def test_equal_accuracies_are_told_apart_by_the_loss() -> None:
     assert removed == ["enc0.self.h1", "enc0.self.h2", "enc0.self.h0"]
 
 
+def test_accuracy_comes_before_the_loss_in_the_order_of_removal() -> None:
+    """Head 0 costs an example and no loss, head 1 three examples and little loss, head 2 no example and most loss."""
+    costs, losses = np.array([1, 3, 0]), np.array([0.0, 0.5, 9.0])
+    owner = np.repeat(np.arange(3), costs)
+
+    def rule(there: np.ndarray) -> np.ndarray:
+        return np.append(there[owner], np.ones(6, dtype=bool))
+
+    game = Game(rule, named(3), 10, loss=lambda there: np.full(10, (losses * ~there).sum()))
+    found = eliminate(game, game, drops_of(game))
+    assert [step.removed for step in found.elimination.steps[1:]] == ["enc0.self.h2", "enc0.self.h0", "enc0.self.h1"]
+
+
 def test_the_order_is_found_on_some_examples_and_the_curve_reported_on_others() -> None:
     chosen_on, reported_on = additive([1, 2, 3], n=100), additive([9, 0, 5], n=50)
     found = eliminate(chosen_on, reported_on, {"enc0.self.h0": 7.0, "enc0.self.h1": 0.5, "enc0.self.h2": 0.1})

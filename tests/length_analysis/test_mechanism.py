@@ -27,6 +27,7 @@ from headway.length_analysis.repair import (
     equivalence_row,
     profiles_of,
     repaired,
+    repairs_and_shams,
     repairs_for,
     rise_row,
     shifted,
@@ -316,6 +317,8 @@ def test_what_sets_classes_apart_is_not_chance() -> None:
     assert (apart.mean, apart.n) == (0, 4)
     assert apart.error == pytest.approx(np.hypot(0.25, 0.25) / 2)
     assert sample_of(values).error > 2
+    unequal = sample_of(np.array([0.0, 0.0, 0.0, 0.0, 6.0, 8.0]), np.array([0, 0, 0, 0, 1, 1]))
+    assert (unequal.mean, unequal.error) == (3.5, pytest.approx(0.5)), "each group counts alike, however large it is"
     assert sample_of(np.full(3, 0.1)).error == 0
 
 
@@ -335,6 +338,21 @@ def test_the_reach_of_training_changes_nothing_at_that_length_and_something_past
             forward, state = batch_and_walk(trained, length)
             site = forward.sites[0]
             assert torch.equal(within_reach(5, forward, state, site), forward.head_outputs_at(state, site)) == alike
+
+
+def test_the_repair_and_its_sham_have_the_reach_of_the_training_length() -> None:
+    """Trained at 6 tokens, a query sees 5 to each side: of 8 in a row, token 7 first from place 2."""
+    trained = untrained(SORTEDNESS, task={"values": 40})
+    fitted = length_set(trained, trained.task.length_plan().sets[0], 6, 4)
+    with torch.inference_mode():
+        forward, state = batch_and_walk(trained, 8)
+        site, hidden = forward.sites[0], state.hidden.clone()
+        hidden[:, 7] += 1.0
+        repair, sham = repairs_and_shams(trained, fitted)["reach"]
+        moved = (repair(forward, State(hidden), site) - repair(forward, state, site)).abs().amax((0, 2, 3)) > 0
+        assert moved.tolist() == [False] * 2 + [True] * 6
+        assert torch.equal(sham(forward, state, site), at_random(5, forward, state, site))
+        assert not torch.equal(sham(forward, state, site), at_random(6, forward, state, site))
 
 
 def test_reach_hides_what_is_further_away() -> None:

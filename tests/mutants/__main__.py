@@ -49,8 +49,8 @@ def main() -> int:
 
 
 def verdicts(options: argparse.Namespace) -> dict[tuple[str, str], Verdict]:
-    """Those of earlier runs here; with --missing also the committed ones."""
-    committed = read_committed(ROOT / "docs") if options.missing else {}
+    """Those of earlier runs here; with --missing or --write also the committed ones, which stand until run again."""
+    committed = read_committed(ROOT / "docs") if options.missing or options.write else {}
     return committed | read_verdicts(RESULTS / "verdicts.jsonl")
 
 

@@ -87,18 +87,19 @@ def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> 
         f"When they were planted first, the mirrored tests noticed {first} of {total} ({percent(first / total)}). "
         "Tests were then written for the others: this share, not the one above, says what to expect of a new bug. It "
         "is a little too high, because ten tests were written from reading the code before their bug was planted.\n",
-        "## By room\n\n" + rooms_table(judged),
+        "## By room\n\n" + rooms_table(judged, at_first),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
     ]
     return "\n".join(parts)
 
 
-def rooms_table(judged: Sequence[Judged]) -> str:
-    lines = ["| room | judged | noticed | by mirrored tests |", "|---|---|---|---|"]
+def rooms_table(judged: Sequence[Judged], at_first: Sequence[str]) -> str:
+    lines = ["| room | judged | noticed | by mirrored tests | when planted first |", "|---|---|---|---|---|"]
     for room in sorted({mutant.room for mutant, _ in judged}):
         own = [one for one in judged if one[0].room == room]
-        lines.append(f"| `{room}` | {len(own)} | {share_noticed(own)[0]} | {len(by_mirrored(own))} |")
+        first = sum(mutant.id not in at_first for mutant, _ in own)
+        lines.append(f"| `{room}` | {len(own)} | {share_noticed(own)[0]} | {len(by_mirrored(own))} | {first} |")
     return "\n".join(lines) + "\n"
 
 

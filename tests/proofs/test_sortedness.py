@@ -1,8 +1,10 @@
 """Proofs of sortedness: planted truths, brute force, and a check that accepts nothing stronger than it finds."""
 
+import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ import headway
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
-from headway.proofs.sortedness import check, contexts_of, margins, prove
-from headway.proofs.sortedness_bounds import close_descents, sorted_triples
-from headway.proofs.sortedness_table import tabulate
+from headway.proofs.rounding import Bounded
+from headway.proofs.sortedness import Evidence, _conclude, check, contexts_of, margins, prove
+from headway.proofs.sortedness_bounds import close_chains, close_descents, sorted_triples
+from headway.proofs.sortedness_search import Found
+from headway.proofs.sortedness_table import _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Proof
 from tests.proofs.planted import VALUES, empty, perturb, planted
@@ -149,6 +153,76 @@ def test_the_bound_of_descents_is_above_every_sequence_with_one(seed: int, tmp_p
     rows = np.array([row for row in product(range(VALUES), repeat=4) if row[1] > row[2]])
     bound = close_descents(table, np.inf).highest
     assert bound >= float(table.of_sequences(torch.from_numpy(rows)).max()) - 1e-9  # float64 sums of 14 numbers
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_of_sorted_sequences_is_below_every_one(seed: int, tmp_path: Path) -> None:
+    trained = planted(tmp_path, pooling={"name": "detector", "detectors": 3, "readout": "sum"})
+    perturb(trained, 0.1 * seed, seed)
+    table = tabulate(trained.model, VALUES)
+    bound = close_chains(table).lowest
+    for length in range(1, 5):
+        rows = np.array([row for row in product(range(VALUES), repeat=length) if list(row) == sorted(row)])
+        assert bound <= float(table.of_sequences(torch.from_numpy(rows)).min()) + 1e-9  # float64 sums of 14 numbers
+
+
+def test_one_element_that_is_called_unsorted_is_below_all_sorted_sequences(tmp_path: Path) -> None:
+    """Element 2 alone gets half the margin of the others, or none."""
+    trained = planted(tmp_path, pooling={"name": "detector", "detectors": 3, "readout": "sum"})
+    table = tabulate(trained.model, VALUES)
+    lowest, opposes = close_chains(table).lowest, int(table.opposes[0])
+    assert lowest > 0
+    for wanted in (lowest / 2, -lowest / 2, -2 * lowest):
+        alone = table.alone.clone()
+        alone[2, opposes] += (wanted - table.margin(alone)[2]) / table.weight[opposes]
+        found = close_chains(replace(table, alone=alone))
+        assert (found.lowest, found.worst) == (pytest.approx(wanted), ((VALUES, 2, VALUES),))
+
+
+def evidence_of(place: Path, **facts: Any) -> Evidence:
+    """A right model of whose contexts the bounds close none, unless `facts` say more."""
+    trained = planted(place)
+    table = tabulate(trained.model, VALUES)
+    return replace(Evidence(trained, table, close_descents(table, -1e6), close_chains(table)), **facts)
+
+
+def test_a_side_is_open_until_its_margins_exceed_the_rounding_allowance(tmp_path: Path) -> None:
+    start = evidence_of(tmp_path)
+    closed = close_descents(start.table, 0.0)
+    for share, is_open in ((-1.0, True), (0.5, True), (1.0, True), (1.01, False)):
+        evidence = replace(start, descents=closed, chains=replace(start.chains, lowest=share * start.need))
+        assert evidence.open_sides() == {"unsorted": False, "sorted": is_open}
+
+
+def test_a_search_that_stopped_at_its_limit_proves_nothing(tmp_path: Path) -> None:
+    ended = {side: Found(ended=True, highest=-50.0, labels=9) for side in ("unsorted", "sorted")}
+    chains = replace(evidence_of(tmp_path).chains, lowest=-1.0)
+    assert _conclude(evidence_of(tmp_path, chains=chains, searches=ended)).answer == "proved"
+    for side in ended:
+        searches = {**ended, side: replace(ended[side], ended=False, labels=20_001)}
+        found = _conclude(evidence_of(tmp_path, chains=chains, searches=searches))
+        assert found.answer == "undecided"
+        assert found.missing == f"The search of {side} sequences stopped at its limit after 20,001 prefixes."
+
+
+def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(tmp_path: Path) -> None:
+    shutil.copytree(COMMITTED / "proved-sortedness-seed0", tmp_path / "run")
+    shutil.copy(COMMITTED / "proved-sortedness-seed1/analysis/proof.json", tmp_path / "run/analysis/proof.json")
+    found = check_file(tmp_path / "run" / "analysis" / "proof.json")
+    assert (found.holds, found.contexts, found.method) == (False, 0, "none")
+    assert "weights than this run's" in found.reasons[0]
+
+
+def test_errors_of_all_detectors_add_in_their_sum(tmp_path: Path) -> None:
+    """Three detectors with the same weights of length 5: an input that moves by 0.1 moves their sum by 1.5."""
+    trained = planted(tmp_path, pooling={"name": "detector", "detectors": 3, "readout": "sum"})
+    detect: Any = trained.model.pooling.detect  # type: ignore[union-attr]
+    with torch.no_grad():
+        detect.weight.zero_()
+        detect.weight[:, :2] = torch.tensor([3.0, 4.0])
+    hidden = Bounded(torch.zeros(1, 1, detect.in_features).double(), torch.full((1, 1), 0.1).double())
+    _, error = _read(trained.model, hidden)
+    assert 1.5 <= float(error) < 1.501  # and the roundings of fp32
 
 
 def test_triples_of_sorted_sequences_may_have_ties() -> None:

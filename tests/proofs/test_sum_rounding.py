@@ -194,6 +194,42 @@ def test_a_layer_norm_in_fp32_stays_within_its_bound(x: Tensor, offset: float) -
     assert bool(((cotangent[0] @ apart).abs() <= found.errors(cotangent)[0] + 1e-6).all())
 
 
+def test_roundings_of_a_layer_norm_are_counted_at_the_smallest_deviation_of_its_input() -> None:
+    """Far from zero, with an input that moved by two fifths of its deviation towards its mean."""
+    norm, _ = some_norm()
+    x = 50 + torch.tensor([[1.0, -1.0, 2.0, -2.0, 0.5, -0.5]]).double()
+    moved = x - 0.4 * (x - x.mean())
+    found = normed(norm, x, (moved - x).abs())
+    deviation, size = moved.std(correction=0), moved.square().mean().sqrt()
+    assert bool((found.own >= 6 * rounding.UNIT * norm.weight.abs() * moved.abs() / deviation).all())
+    assert bool((found.move_error >= 6 * rounding.UNIT * size / deviation).all())
+
+
+def test_weights_whose_sum_may_be_smaller_leave_the_bound_above_what_is_reached() -> None:
+    """Nearly all weight on a key with value 0, whose score falls by a half while that of the other, 1, rises."""
+    score, value = torch.tensor([[0.0], [-10.0]]).double(), torch.tensor([[[0.0]], [[1.0]]]).double()
+    error = torch.full((2, 1), 0.5).double()
+    found = attended(key_parts(Bounded(score, error), exact(value), value[0], 2).sum(0, keepdim=True), value[0])
+    reached = torch.tensor([-0.5, -9.5]).double().softmax(0)[1] - score[:, 0].softmax(0)[1]
+    assert found.value.item() + reached <= found.value.item() + found.error.item()
+    assert reached > 2 * math.expm1(0.5) * found.value.item(), "more than the sum of the exact weights allows"
+
+
+def test_a_kernel_in_blocks_rounds_a_difference_of_maxima_for_each_key() -> None:
+    """30 rescalings, each with four roundings of the highest score, make e^(30 x 4 u x 40) - 1 of a weight."""
+    value = torch.zeros(1, 1, 1).double()
+    score = Bounded(torch.tensor([[HIGHEST_SCORE]]).double(), torch.zeros(1, 1).double())
+    *_, shift, weight = key_parts(score, exact(value), value[0], 30)[0, 0].tolist()
+    assert shift / weight >= math.expm1(30 * 4 * rounding.UNIT * HIGHEST_SCORE)
+
+
+def test_a_difference_of_logits_has_the_roundings_of_both() -> None:
+    passed = small_tail(0).forward(exact(torch.randn(1, 4).double()), exact(torch.randn(1, 4).double()))
+    without, own = torch.zeros(1, 3).double(), torch.tensor([[1.0, 2.0, 4.0]]).double()
+    bounds = [dataclasses.replace(passed, own=one).difference_errors(torch.tensor([1])) for one in (own, without)]
+    assert torch.allclose(bounds[0] - bounds[1], rounding.OWN * torch.tensor([[3.0, 4.0, 6.0]]).double())
+
+
 @settings(max_examples=60, deadline=None)
 @given(score=numbers(4), shift=numbers(4, 1.0), value=numbers(8), moved=numbers(8, 1.0), size=SHARES)
 def test_attention_with_any_moved_scores_and_values_stays_within_its_bound(

@@ -1,6 +1,7 @@
 """Proofs of sums: contexts, tables and the check, against brute force and with planted faults."""
 
 import dataclasses
+import math
 import shutil
 from collections.abc import Iterator
 from itertools import product
@@ -13,12 +14,14 @@ from torch import nn
 
 from headway.errors import InputError
 from headway.evaluation import Trained, load
-from headway.proofs import sum_rounding
+from headway.proofs import sum_rounding, sums
 from headway.proofs.prove import check, prove
-from headway.proofs.sum_check import covering
+from headway.proofs.sum_check import Sums, _margins, covering
 from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
 from headway.proofs.sum_tables import Tables
-from headway.proofs.sums import margin_at, margins_of, reach_of, sums_of, teacher_forced
+from headway.proofs.sums import Margins, _judged, margin_at, margins_of, reach_of, sums_of, teacher_forced
+from headway.results.proof import Proof, Rounding
+from headway.results.schema import blank
 from headway.storage import write_json
 
 CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed0"
@@ -81,6 +84,39 @@ def test_margins_of_the_tables_are_those_of_the_model_on_every_sum_of_small_numb
             assert margin_at(tables, context, written, target[row, at]) == pytest.approx(own, abs=1e-3)
 
 
+def test_a_margin_is_the_lead_over_the_best_other_token() -> None:
+    logits = torch.tensor([[3.0, 5.0, 1.0], [3.0, 5.0, 1.0], [-4.0, -4.0, 9.0]])
+    assert margins_of(logits, torch.tensor([0, 1, 2])).tolist() == [-2, 2, 13]
+
+
+def test_the_check_runs_every_sum_that_has_a_token_at_its_column(certified: Trained) -> None:
+    """7 and 1 have no token at the third column; 10 and 50 end there, and 111 has its last digit."""
+    first = np.array([[3, -1], [9, -1], [5, 4], [0, -1], [2, 1]])
+    second = np.array([[4, -1], [1, -1], [5, -1], [1, -1], [9, 9]])
+    margins = _margins(certified, Sums(first, second, column=3))
+    expected = []
+    for a, b in zip(first, second, strict=True):
+        logits, target = teacher_forced(certified, sums_of(certified, [(a[a >= 0].tolist(), b[b >= 0].tolist())]))
+        if target.shape[1] >= 3:
+            expected.append(float(margins_of(logits[0, 2][None], target[0, 2][None])))
+    assert len(expected) == 3
+    assert margins.tolist() == pytest.approx(expected, abs=1e-4)  # single precision, in another batch
+
+
+def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_was_measured(
+    certified: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sums, "MEASURED", 4)
+    margins = Margins(certified, *reach_of(certified))
+    margins.smallest, margins.low = 1.0, [torch.tensor([1.0, 3.0])]
+    for allowance, answer, left in ((0.5, "proved", 0), (1.5, "undecided", 1), (9.0, "undecided", 2)):
+        margins.allowance = allowance
+        claimed = blank(Proof, answer="undecided", contexts=2)
+        found = _judged(certified, margins, claimed, [], lambda done: None)
+        assert found.rounding is not None and found.rounding.measured < 0.5
+        assert (found.answer, found.open_contexts or 0) == (answer, left)
+
+
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """The certified model with one hidden unit that fires in one context alone and writes a wrong digit there."""
@@ -136,7 +172,6 @@ def test_the_committed_certificate_is_accepted() -> None:
 )
 def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -> None:
     from headway.proofs.sum_check import _objections
-    from headway.results.proof import Proof
     from headway.results.schema import read
     from headway.storage import read_document
 
@@ -149,9 +184,35 @@ def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -
     assert list(_objections(right, 619_391, 12.0266)) == []
 
 
+def test_a_smaller_allowance_than_the_bound_is_rejected(certified: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = places(LOCAL)[0]  # the bound of every context takes half a minute
+    monkeypatch.setattr(sums, "places", lambda reach: [first])
+    margins = sums.Margins(certified, *reach_of(certified))
+    for group in groups(first):
+        margins.bound(group, lambda done: None)
+    needed = margins.allowance
+    assert 0.1 < needed < 1
+    claimed = Proof(
+        task="addition",
+        run="run",
+        seed=0,
+        answer="proved",
+        scope="",
+        method="",
+        contexts=1,
+        seconds=0.0,
+        smallest_margin=9.5,
+    )
+    for allowed, rejected in ((needed, False), (9.0, False), (0.9999 * needed, True), (0.0, True), (math.nan, True)):
+        rounding = Rounding(allowance=allowed, measured=0.0, inputs=1, strength="rigorous")
+        reason = sums.allowance_too_small(certified, dataclasses.replace(claimed, rounding=rounding), lambda done: None)
+        assert (reason is not None) == rejected
+        assert reason is None or reason.endswith(f"logits for rounding; at least {needed:.6g} are needed")
+    assert sums.allowance_too_small(certified, claimed, lambda done: None) is not None
+
+
 def test_a_first_order_allowance_is_called_that() -> None:
     from headway.narration.proof import proved
-    from headway.results.proof import Proof
     from headway.results.schema import read
     from headway.storage import read_document
 

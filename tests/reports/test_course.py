@@ -8,7 +8,8 @@ import pytest
 
 from headway.cli.main import run as cli
 from headway.errors import InputError
-from headway.reports.course import course
+from headway.reports.course import course, training_of
+from headway.reports.documents import Curves, RunDocuments
 from tests.reports.made_up_runs import make_run
 
 NUMBER = (int, float)
@@ -169,6 +170,16 @@ def test_numbers_are_those_of_the_documents(handed_in: tuple[Path, Path]) -> Non
     together = [(row["limit"], row["accuracy_drop"]) for row in one["together"]]
     assert together == [(row["limit"], row["drop"]) for row in heads["joint"]["removable"]]
     assert together != [(row["limit"], row["sum_of_single_drops"]) for row in heads["joint"]["removable"]]
+
+
+def test_the_last_batch_of_an_epoch_may_be_smaller() -> None:
+    """60 examples in batches of 16 are four steps; fresh examples have no epochs."""
+    curves = Curves(validation=[{"step": step, "loss": 1.0, "accuracy": 0.5} for step in (0, 4, 10)])
+    config = {"data": {"train": 60}, "train": {"batch_size": 16}}
+    found = training_of(RunDocuments("run", "run", config=config, metrics=curves))
+    assert [row.epoch for row in found.log] == [0, 1, 2.5]
+    fresh = RunDocuments("run", "run", config={**config, "data": {"train": 60, "fresh": True}}, metrics=curves)
+    assert [row.epoch for row in training_of(fresh).log] == [None] * 3
 
 
 def test_figures_have_the_names_of_the_reports(handed_in: tuple[Path, Path]) -> None:

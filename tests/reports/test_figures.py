@@ -16,10 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
+from headway.reports.error_figure import scale_limits
 from headway.reports.figures import patching_figure
 from headway.reports.style import style
+from headway.results.error_analysis import ByValue
+from headway.results.schema import blank
 from tests.reports.documents import make_document
-from tests.reports.drawing import as_answer, draw_all, head_figures, head_sheet
+from tests.reports.drawing import as_answer, draw_all, head_figures, head_sheet, importance, shapley
 
 EXAMPLE = ("3 7 4 + 8 1 4", "1 1 8 8 EOS", "1 1 8 8 EOS")
 SMALL = make_document(n_layers=1, n_heads=1, examples=[EXAMPLE])
@@ -112,6 +115,38 @@ def test_every_figure_is_written_twice_under_a_name_that_can_be_guessed(written:
 def test_the_name_of_a_patching_figure_has_no_spaces() -> None:
     assert patching_figure("the source's answer") == "interventions-the-source-s-answer"
     assert patching_figure("carry") == "interventions-carry"
+
+
+def test_the_head_that_costs_most_is_at_the_top_of_its_kind() -> None:
+    found = make_document()
+    figure = importance(found)
+    rows = 0
+    for axes in figure.axes:
+        bars = sorted(axes.patches, key=lambda bar: -axes.transData.transform((0, bar.get_y()))[1])
+        drops = [bar.get_width() for bar in bars]
+        assert drops == sorted(drops, reverse=True) and drops[0] > drops[-1]
+        rows += len(drops)
+    assert rows == len(found["heads"])
+
+
+def test_whiskers_of_shapley_values_reach_one_standard_error_to_either_side() -> None:
+    found = make_document(("encoder",), 1, 4)
+    (axes, *_) = shapley(found).axes
+    drawn = [line for line in axes.collections if line.get_linewidth()[0] == 1.1]
+    ends = [tuple(segment[:, 0].tolist()) for line in drawn for segment in line.get_segments()]
+    values = next(iter(found["joint"]["shapley"].values()))["values"]
+    assert sorted(ends) == sorted((one["value"] - one["error"], one["value"] + one["error"]) for one in values)
+    assert all(low < high for low, high in ends)
+
+
+def test_accuracies_near_one_are_drawn_on_a_scale_of_their_own() -> None:
+    """The lowest interval of at least 20 examples begins at 98.5 %, and a twelfth of the rest is left below it."""
+    rows = [(500, 0.995, (0.985, 0.999)), (500, 0.999, (0.99, 1.0)), (3, 1.0, (0.3, 1.0))]
+    entries = [
+        blank(ByValue, value=one, n=n, accuracy=accuracy, interval=interval)
+        for one, (n, accuracy, interval) in enumerate(rows)
+    ]
+    assert scale_limits({"feature": entries}) == pytest.approx((0.985 - 0.08 * 0.015, 1 + 0.08 * 0.015))
 
 
 def test_text_is_text_in_an_svg_and_carries_no_date(written: list[Path]) -> None:

@@ -17,8 +17,10 @@ from headway.length_analysis.seed_summary import together
 from headway.narration import method
 from headway.narration.tables import Table
 from headway.reports import page, writing
-from headway.reports.documents import gather
+from headway.reports.documents import Documents, RunDocuments, gather
 from headway.reports.page import blocks_of
+from headway.reports.sections.methods import everywhere
+from headway.results.analysed_model import AnalysedModel
 from headway.results.heads_study import HeadsStudy
 from headway.results.lengths import RowOverSeeds, SetOverSeeds
 from headway.results.schema import read, write
@@ -102,6 +104,26 @@ def test_the_fixed_numbers_of_the_methods_are_those_of_the_analysis() -> None:
     assert fixed.enough_seeds == ENOUGH_SEEDS
     assert (fixed.critical_above, fixed.important_above) == (CRITICAL, IMPORTANT)
     assert fixed.enough_seeds == ENOUGH_SEEDS
+
+
+def test_the_methods_explain_a_checkpoint_only_where_headway_trained() -> None:
+    other = AnalysedModel(
+        model="m.py:build",
+        data="data",
+        split="test",
+        metric="accuracy",
+        parameters=9,
+        sites=("enc0.self",),
+        command=("headway",),
+        time="2026-01-01T00:00:00Z",
+        versions={},
+    )
+    trained, elsewhere = RunDocuments("a", "runs/a"), RunDocuments("b", "b", model=other)
+    told = {
+        name: [term for term, _ in everywhere(Documents((run,)))] for name, run in (("a", trained), ("b", elsewhere))
+    }
+    assert "checkpoint" in told["a"]
+    assert [term for term in told["a"] if term != "checkpoint"] == told["b"]
 
 
 @pytest.mark.parametrize("module", [self_contained_html])

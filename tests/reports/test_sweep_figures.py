@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from headway.errors import InputError
 from headway.reports.grid import cell_lines, grid
-from headway.reports.settings import short_value, text_of, varying
-from headway.reports.sweep import draw_sweep, learning, read_curves, search, sweep_figures
+from headway.reports.settings import short_value, success_text, text_of, varying
+from headway.reports.sweep import _row_remark, draw_sweep, learning, read_curves, search, sweep_figures
 from headway.results.comparison import Comparison, Row
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
@@ -210,6 +210,12 @@ def test_a_cell_says_mean_interval_and_failures(tmp_path: Path) -> None:
     assert cell_lines(replace(row, interval=None, failed=0), found) == ["98.8"]
     assert cell_lines(replace(row, mean=None), found) == ["failed"]
     assert cell_lines(replace(row, mean=None, failed=0), found) == ["–"]
+
+
+def test_a_failed_seed_is_no_success(tmp_path: Path) -> None:
+    found = replace(document(tmp_path, "seeds alone")[0], success_at=0.9)
+    row = replace(found.rows[0], n=4, failed=1, successes=4)
+    assert _row_remark(row, found) == f"4 of 5 {success_text(found)}, 1 failed"
 
 
 def test_what_is_not_drawn_is_said(tmp_path: Path) -> None:

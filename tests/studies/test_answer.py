@@ -203,6 +203,14 @@ def test_the_run_that_loses_most_is_asked_why() -> None:
     assert asked_why([["fine"]], known, "worst") == []
 
 
+def test_what_a_run_loses_is_counted_at_the_worst_length_past_training() -> None:
+    """One recovers after 40 % at length 64; the other stays at half."""
+    dips = run(0, [row("swaps", length, share) for length, share in ((16, 1), (32, 0.9), (64, 0.4), (128, 0.95))])
+    stays = run(1, [row("swaps", length, share) for length, share in ((16, 1), (32, 0.5), (64, 0.5))])
+    assert (loss_of(dips), loss_of(stays)) == (pytest.approx(0.6), pytest.approx(0.5))
+    assert asked_why([["stays", "dips"]], {"stays": stays, "dips": dips}, "failing") == ["dips"]
+
+
 @pytest.mark.parametrize(
     ("trained", "sets", "expected"),
     [("swaps", "swaps adjacent", "swaps"), ("mixed", "swaps adjacent", "adjacent"), (None, "sums", "sums")],

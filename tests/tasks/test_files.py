@@ -105,11 +105,11 @@ BAD_VALUES = {
 }
 
 BAD_FILES = [
-    ("[\n{", r"^val\.json is not JSON: .*line 2"),
-    ("", r"^val\.json is not JSON: "),
-    ("[1, 2", r"^val\.json is not JSON: "),
-    ("[" * 100_000, r"^val\.json is not JSON: "),
-    ("9" * 5_000, r"^val\.json is not JSON: "),
+    ("[\n{", r"^val\.json cannot be read as JSON: .*line 2"),
+    ("", r"^val\.json cannot be read as JSON: "),
+    ("[1, 2", r"^val\.json cannot be read as JSON: "),
+    ("[" * 100_000, r"^val\.json cannot be read as JSON: "),
+    ("9" * 5_000, r"^val\.json cannot be read as JSON: "),
     ("{}", r"^val\.json: a list of examples needed, got dict$"),
     ('"text"', r"^val\.json: a list of examples needed, got str$"),
     ("null", r"^val\.json: a list of examples needed, got NoneType$"),
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_list_of_examples_is_named(name, content, words, direc
 @every_task
 def test_a_file_that_is_no_text_is_named(name, directory):
     (directory / "val.json").write_bytes(b"\xff\xfe[]")
-    assert refuse(name, directory).startswith("val.json is not JSON: ")
+    assert refuse(name, directory).startswith("val.json cannot be read as JSON: ")
 
 
 @every_task

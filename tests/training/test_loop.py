@@ -14,13 +14,14 @@ import pytest
 import torch
 from torch import nn
 
+from headway.batches import make_model
 from headway.config import TrainConfig
 from headway.errors import InputError, RunStopped
 from headway.evaluation import evaluate, load
 from headway.runs import RunDirectory
 from headway.storage import write_json
 from headway.tasks import make_task
-from headway.tasks.files import make_splits
+from headway.tasks.files import FILE_NAMES, make_splits, write_files
 from headway.training import train
 from headway.training.adamw import AdamW, Group
 from headway.training.data import TrainingData
@@ -178,6 +179,21 @@ def test_weight_decay_acts_on_matrices_of_linear_layers_alone(tmp_path: Path) ->
     assert not [name for name in names if "norm" in name or "bias" in name or "embedding" in name]
 
 
+def test_without_a_gradient_a_step_only_makes_matrices_of_linear_layers_smaller() -> None:
+    """By the rate times the decay, 0.1 x 0.5; embeddings, norms, biases and tables stay."""
+    settings = config(ADDITION, model={"encoding": {"name": "learned", "table_size": 16}})
+    model = make_model(make_task(settings.task), settings.model)
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    make_optimiser(model, TrainConfig(steps=1, weight_decay=0.5)).step(0.1)
+    assert 0 < len(linear) < len(before)
+    for name, parameter in model.named_parameters():
+        expected = before[name] * (0.95 if name in linear else 1.0)
+        torch.testing.assert_close(parameter.detach(), expected, rtol=1e-6, atol=0)  # one rounding of fp32
+
+
 def poison(run: Path, step: int) -> None:
     """Put a weight that is not finite into a checkpoint."""
     directory = RunDirectory(run)
@@ -302,6 +318,20 @@ def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path
     assert min(losses, key=losses.__getitem__) == result.metrics["best_step"]
 
 
+def test_the_best_checkpoint_is_kept_however_long_ago_it_was(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    seed_run = SeedRun(config(ADDITION), run, torch.device("cpu"), lambda event: None)
+    kept = []
+    for step, loss in ((0, 0.9), (4, 0.5), (8, 0.2), (12, 0.6), (16, 0.7), (20, 0.1), (24, 0.3), (28, 0.4)):
+        seed_run.state.step = step
+        seed_run.note_validation(loss, 0.5)
+        seed_run.save({"weight": torch.tensor([float(step)])}, {})
+        kept.append(run.checkpoint_steps())
+    assert kept[3:] == [[0, 8, 12], [0, 8, 12, 16], [0, 16, 20], [0, 20, 24], [0, 20, 24, 28]]
+    assert float(run.read_checkpoint(20).model["weight"]) == 20
+
+
 def test_another_number_of_threads_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(Stop):
         train(config(ADDITION), tmp_path / "run", device="cpu", on_event=stop_at(10))
@@ -336,6 +366,18 @@ def test_another_recipe_does_not_continue_a_run(tmp_path: Path) -> None:
         train(config(ADDITION, train={"lr": 0.02}), tmp_path / "run", device="cpu", resume=True)
 
 
+@pytest.mark.parametrize("changed", FILE_NAMES.values())
+def test_another_file_of_the_data_does_not_continue_a_run(tmp_path: Path, changed: str) -> None:
+    settings, data, run = config(ADDITION), tmp_path / "data", tmp_path / "run"
+    write_files(make_task(settings.task), settings.data, data)
+    train(settings, run, device="cpu", data=data, until=0)
+    train(settings, run, device="cpu", data=data, until=1, resume=True)
+    first, *rest = json.loads((data / changed).read_text())
+    (data / changed).write_text(json.dumps([*rest, first]))
+    with pytest.raises(InputError, match=r"run was begun with other data than .*data now holds; use another --out"):
+        train(settings, run, device="cpu", data=data, resume=True)
+
+
 def test_a_run_of_an_earlier_version_continues_under_todays_names(tmp_path: Path) -> None:
     chains = config(ADDITION, task={"name": "addition", "digits": 2, "sampling": "carry-chains"})
     train(chains, tmp_path / "run", device="cpu")
@@ -354,6 +396,11 @@ def test_swapped_operands_are_the_same_problems_with_the_same_answers() -> None:
     assert (task.canonical(shown.source) == task.canonical(plain.source)).all()
     assert (shown.target == task.answer(shown.source)).all()
     assert (shown.source == data.batch(3).source).all()
+    rows = [(data.batch(step).source, data.splits["train"].take(data.rows(step)).source) for step in range(25)]
+    swapped = [bool((one != other).any()) for pair in rows for one, other in zip(*pair, strict=True)]
+    assert len(swapped) == 400
+    # 20 of 400 is two standard deviations of fair draws; a sum of a number with itself counts as not swapped.
+    assert abs(sum(swapped) - 200) < 20
 
 
 def test_a_damaged_checkpoint_is_named_put_away_and_the_one_before_it_used(tmp_path: Path) -> None:

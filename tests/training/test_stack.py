@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from headway.batches import make_batch, make_model
+from headway.batches import Batch, make_batch, make_model
 from headway.config import RunConfig
 from headway.errors import InputError, Interrupted, RunStopped
 from headway.evaluation import load
@@ -459,6 +459,29 @@ def test_a_seed_that_is_not_finite_or_not_alive_stays_as_it_is(mixed: bool) -> N
     losses, norms = step.readings(3)()
     assert losses.isfinite().all(0).tolist() == [True, False, True, True]
     assert norms.isfinite().all(0).tolist() == [True, False, True, True]
+
+
+def test_a_seed_whose_gradient_alone_is_not_finite_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the loss of seed 1 a root at 0 is added: nothing, with an infinite slope."""
+    configs = [config(ADDITION, seed) for seed in SEEDS]
+    step = make_step(configs)
+    right, leaf = step.loss_of, step.leaves[0]
+
+    def with_a_root(batch: Batch, keys: torch.Tensor) -> torch.Tensor:
+        root = (leaf[1] - leaf[1].detach()).sum().sqrt()
+        return right(batch, keys) + root * torch.eye(3)[1]
+
+    monkeypatch.setattr(step, "loss_of", with_a_root)
+    before = [x.clone() for x in (step.stack.weights, step.first, step.second)]
+    step.load(step.find(0, 24, 1, configs))
+    step.take()
+    losses, norms = step.readings(1)()
+    assert losses.isfinite().all() and norms.isfinite().tolist() == [[True, False, True]]
+    assert step.alive.tolist() == [True, False, True]
+    for old, new in zip(before, (step.stack.weights, step.first, step.second), strict=True):
+        one, other = (step.stack.layout.read(numbers) for numbers in (old, new))
+        same = [all(torch.equal(one[row][key], other[row][key]) for key in one[row]) for row in range(3)]
+        assert same == [False, True, False]
 
 
 @pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "alibi"])

@@ -89,24 +89,23 @@ def heads(
     options = ModelOptions(weights=weights, data=data, text=text, label=label, metric=metric)
     if any(map(is_other_model, run)):
         amount = Amount(split=split, n=analysed, maps=maps, thorough=thorough, device=device)
-        analysed_models = [analyse_other_model(run, options, amount, out=out, quiet=quiet)]
-        _show(analysed_models, scores=scores, as_json=json, wide=wide)
-        if out is not None and not json:
-            say(f"written to {out}; headway report {out} and headway explore {out} open it")
-        return
-    if out is not None:
-        raise InputError(f"--out is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
-    if options.given():
-        raise InputError(f"{options.given()[0]} is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
-    opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
-    _check_alike(opened)
-    found = []
-    for trained in opened:
-        for warning in trained.warnings:
-            say(f"headway: warning: {warning}")
-        settings = settings_of(trained, split=split, examples=analysed, thorough=thorough, maps=maps)
-        found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
+        found = [analyse_other_model(run, options, amount, out=out, quiet=quiet)]
+    else:
+        _only_for_another_model(run, [*(["--out"] if out is not None else []), *options.given()])
+        opened = [load(one, checkpoint=checkpoint, device=device) for one in run]
+        _check_alike(opened)
+        found = []
+        for trained in opened:
+            settings = settings_of(trained, split=split, examples=analysed, thorough=thorough, maps=maps)
+            found.append(_analyse(trained, settings, again=again, figures=figures, quiet=quiet))
     _show(found, scores=scores, as_json=json, wide=wide)
+    if out is not None and not json:
+        say(f"written to {out}; headway report {out} and headway explore {out} open it")
+
+
+def _only_for_another_model(run: list[str], given: list[str]) -> None:
+    if given:
+        raise InputError(f"{given[0]} is for another model, FILE.py:FUNCTION or hf:PATH; {run[0]} is a run")
 
 
 def _show(found: "list[HeadAnalysis]", *, scores: bool, as_json: bool, wide: bool) -> None:
@@ -155,6 +154,8 @@ def _analyse(trained: "Trained", settings: "Settings", *, again: bool, figures: 
     """Analyse a run and store the result in it; an equal earlier analysis is read instead."""
     from headway.head_analysis.analysis import analyse_and_keep, keep_maps, steps
 
+    for warning in trained.warnings:
+        say(f"headway: warning: {warning}")
     earlier = None if again else _earlier(trained, settings)
     if earlier is not None:
         if not quiet:

@@ -97,8 +97,10 @@ def main() -> None:
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # before or after the command
         code = _fail("interrupted", exit_code())
-    if received and sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(SHOW_CURSOR)
+    # A progress bar that was interrupted may still stand before sys.stderr, and would print the code as a text.
+    if received and sys.__stderr__ is not None and sys.__stderr__.isatty():
+        sys.__stderr__.write(SHOW_CURSOR)
+        sys.__stderr__.flush()
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # all is done, and the exit code is known
     try:

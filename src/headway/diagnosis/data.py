@@ -231,9 +231,10 @@ def unseen_in_training(seen: Examination) -> Verdict | None:
     train, tested = seen.subject.splits.get("train"), seen.subject.splits[seen.measured]
     if train is None or seen.measured == "train":
         return None
-    new = np.setdiff1d(_tokens(tested), _tokens(train))
+    new = np.setdiff1d(tested.source, [*np.unique(train.source), seen.pad])
     longest = {name: int((some.source != seen.pad).sum(1).max()) for name, some in (("train", train), ("test", tested))}
-    rows = int((np.isin(tested.source, new) | (np.arange(tested.source.shape[1]) >= longest["train"])).any(1).sum())
+    beyond = (tested.source != seen.pad) & (np.arange(tested.source.shape[1]) >= longest["train"])
+    rows = int((np.isin(tested.source, new) | beyond).any(1).sum())
     names = [seen.task.vocabulary.tokens[token] for token in new if token < len(seen.task.vocabulary)]
     numbers = {"tokens": names, "longest_train": longest["train"], "longest_test": longest["test"], "n": len(tested)}
     if not len(new) and longest["test"] <= longest["train"]:
@@ -246,10 +247,6 @@ def unseen_in_training(seen: Examination) -> Verdict | None:
         rows=rows,
         **numbers,
     )
-
-
-def _tokens(examples: Examples) -> np.ndarray:
-    return np.unique(examples.source)
 
 
 DATA = (

@@ -14,6 +14,7 @@ on the path to a number are interpreted by `cells`; the remaining names are the 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ BY_PROGRAM = {".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
 """Suffixes of files written by programs, which omit trailing zeros."""
 ONE = Decimal("1.000001")
 """Largest value that a sum of single-precision shares may give for 1."""
+MOST_NUMBERS = 100_000
+"""Numbers of a table; a file of predictions may hold more."""
 HUNDREDTH = Decimal("0.005")
 """Half of the last unit of a share with two digits."""
 
@@ -95,7 +98,9 @@ def read_results(path: Path, lengths: Sequence[int] = ()) -> PublishedResults:
         content = content_of(path, text)
         if as_number(content) is not None:
             raise InputError(f'a single number; name it, such as {{"accuracy": {content}}}')
-        cells = list(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths)))
+        cells = list(islice(cells_of(Cell(known=tuple(lengths)), content, tuple(lengths)), MOST_NUMBERS + 1))
+        if len(cells) > MOST_NUMBERS:
+            raise InputError(f"more than {MOST_NUMBERS:,} numbers; give a table of accuracies")
         return _table(cells, by_program=path.suffix.lower() in BY_PROGRAM)
     except InputError as problem:
         said = str(problem)

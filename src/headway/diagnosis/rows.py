@@ -194,7 +194,7 @@ def not_json(name: str, text: str, error: Exception) -> InputError:
     """The error for a file that is not JSON; it names merge conflict marks."""
     if (mark := MERGE.search(text)) is not None:
         return _merge_mark(f"{name} is not JSON:", text, mark)
-    return InputError(f"{name} is not JSON: {error}")
+    return InputError(f"{name} cannot be read as JSON: {error}")
 
 
 def _merge_mark(name: str, text: str, mark: re.Match[str]) -> InputError:
@@ -219,7 +219,7 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
             except ValueError as error:
                 if MERGE.search(text):
                     raise not_json(name, text, error) from None
-                raise InputError(f"{name} line {number} is not JSON: {error}") from None
+                raise InputError(f"{name} line {number} cannot be read as JSON: {error}") from None
     return rows, True
 
 

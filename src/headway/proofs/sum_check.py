@@ -28,7 +28,7 @@ MOST = 20_000_000
 """Largest number of contexts that the check covers."""
 CLOSE = 1e-2
 """Largest accepted excess of a certificate's smallest margin over the measured one, which has fp32 precision."""
-METHOD = "one sum for every context, run through the model itself in fp32"
+METHOD = "one sum for every context, run through the model itself in fp32; the bound of rounding computed again"
 
 Digits = Int[np.ndarray, "sum column"]
 

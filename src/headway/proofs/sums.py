@@ -44,6 +44,8 @@ MEASURED, LONGEST_MEASURED = 60, 40
 ROWS = 200
 """Sums per batch."""
 SHOWN = 5
+REPEATED = 1e-6
+"""Share by which the bound of rounding, in float64, may differ when it is computed again on another device."""
 LOST = "Rounding errors could change a layer norm's deviation by half, so they have no bound."
 SCOPE = "every sum of two numbers, of any lengths"
 
@@ -84,7 +86,24 @@ def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
     if proof.contexts > MOST:
         reasons = (f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})",)
         return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
-    return check_sums(trained, proof, reach, progress)
+    found = check_sums(trained, proof, reach, lambda done, total: progress(done, 2 * total))
+    if not found.holds:
+        return found
+    began = time.perf_counter()
+    reason = allowance_too_small(trained, proof, lambda done: progress(proof.contexts + done, 2 * proof.contexts))
+    seconds = found.seconds + time.perf_counter() - began
+    return replace(found, seconds=seconds, holds=reason is None, reasons=() if reason is None else (reason,))
+
+
+def allowance_too_small(trained: Trained, proof: Proof, report: Callable[[int], None]) -> str | None:
+    """The reason to reject a certificate that allows less for rounding than the bound in some context needs."""
+    task, reach = reach_of(trained)
+    margins, claimed = Margins(trained, task, reach), 0.0 if proof.rounding is None else proof.rounding.allowance
+    for group in (group for place in places(reach) for group in groups(place)):
+        margins.bound(group, report)
+        if not margins.allowance <= claimed * (1 + REPEATED):
+            return f"it allows {claimed:.6g} logits for rounding; at least {margins.allowance:.6g} are needed"
+    return None
 
 
 def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:

@@ -103,7 +103,7 @@ def read_list(path: Path) -> list[Any]:
     try:
         content = parse_json(content_bytes.decode())
     except ValueError as error:
-        raise InputError(f"{path.name} is not JSON: {error}") from None
+        raise InputError(f"{path.name} cannot be read as JSON: {error}") from None
     if not isinstance(content, list):
         raise InputError(f"{path.name}: a list of examples needed, got {type(content).__name__}")
     if not content:

@@ -73,7 +73,8 @@ def train_stack(
         check_same_examples(seed_runs, splits)
         interrupted = opened.enter_context(noticing_interrupts())
         opened.enter_context(deterministic(where))
-        opened.enter_context(fast_products(where))
+        if where.type == "cuda":  # TF32; docs/speed.md has the accuracies measured with it
+            opened.enter_context(matmul_precision("high"))
         failures: dict[SeedRun, RunStopped] = {}
         for group in start_groups(seed_runs):
             failures |= StackLoop(group, task, splits[0]).run(interrupted, until)
@@ -144,13 +145,6 @@ def _start_at(seed_run: SeedRun, newest: Checkpoint | None, step: int) -> list[S
         return [(seed_run, seed_run.directory.read_checkpoint(step))]
     except DamagedCheckpoint:
         return []
-
-
-@contextmanager
-def fast_products(device: torch.device) -> Iterator[None]:
-    """TF32 for a GPU's matrix products; docs/speed.md has the accuracies measured with it."""
-    with matmul_precision("high" if device.type == "cuda" else torch.get_float32_matmul_precision()):
-        yield
 
 
 @contextmanager

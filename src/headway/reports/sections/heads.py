@@ -53,7 +53,7 @@ def part_of(documents: Documents, run: RunDocuments, found: HeadAnalysis, *, fol
     kind = next((kind for head in found.heads for kind in head.ablation), None)
     finding = run.unlearned
     verdicts = one_at_a_time(found) if finding is None else [says_nothing(finding.check)]
-    blocks = paragraph(verdicts, [text("{}", quote(warning)) for warning in found.warnings])
+    blocks = paragraph(verdicts, [text("Warning: {}.", quote(warning)) for warning in found.warnings])
     if kind is not None:
         alt = f"Bars of the drop without each head ({kind} ablation), with intervals, by kind of attention."
         name = figure_name(documents, run, f"importance-{kind}")

@@ -34,7 +34,10 @@ def everywhere(documents: Documents) -> list[Pair]:
             "All tokens of an answer are predicted at once, each from the right ones before it. A whole answer is "
             "right exactly when greedy decoding gets it right; a sample is decoded greedily to check it.",
         ),
-        term("checkpoint", "The one with the lowest validation loss. Nothing is chosen on the test split."),
+        *(
+            [term("checkpoint", "The one with the lowest validation loss. Nothing is chosen on the test split.")]
+            * any(run.model is None for run in documents.runs)
+        ),
         *(
             [
                 term(
