@@ -18,8 +18,8 @@ from headway.sweeps.ray_processes import children_of, in_session
 
 PLANTED = Path(__file__).parent / "planted"
 POLL_SECONDS = 0.02
-LONGEST = 150.0
-"""Seconds after which a sweep counts as hanging; Ray looks for a lost head for 60."""
+LONGEST = 240.0
+"""Seconds after which a sweep counts as hanging; Ray may take 90 to start if a worker of it is killed."""
 TRIAL = "ray::run_in_ray"
 """The name of a worker's process while it runs a trial."""
 
@@ -86,7 +86,7 @@ class SweepProcess:
         return running
 
     def follow(self, until: Callable[[], object] = lambda: False) -> bool:
-        """Look until the command ends or something is true; whether it still runs. None ends: it hangs."""
+        """Look until the command ends or something is true; whether it still runs. One that hangs raises."""
         while running := self.look():
             if until():
                 return True

@@ -42,13 +42,22 @@ def deaf_processes() -> None:
 
 
 def outliving_sessions() -> None:
-    """A connection to Ray that does not end with its driver."""
+    """A connection to Ray that does not end with its driver, even if it has something to tell it."""
     import os
     import sys
     import time
+    from contextlib import suppress
+    from multiprocessing.connection import Connection
+
+    send = Connection.send
+
+    def send_if_heard(self: "Connection", message: Any) -> None:
+        with suppress(OSError):
+            send(self, message)
 
     if "headway.sweeps.ray_session" in sys.orig_argv:
         os._exit = lambda code: time.sleep(600)  # type: ignore[assignment]
+        Connection.send = send_if_heard  # type: ignore[method-assign]
 
 
 def unhandled_errors() -> None:
