@@ -125,9 +125,10 @@ def tested_version(package: str) -> str:
 def pip_install(place: Path, words: Sequence[str], name: str) -> None:
     if not words:
         return
-    ended = _run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", *words], place)
-    told = [line for line in ended.stderr.splitlines() if line and not line.startswith("WARNING")]
-    must(ended.returncode == 0, f"{name}: not installable: {' '.join(told[-12:])}")
+    ended = _run([place / "bin" / "python", "-m", "pip", "install", "--no-compile", *words], place)
+    conflict = ended.stdout.partition("The conflict is caused by:")[2].partition("\n\n")[0]
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("ERROR")]
+    must(ended.returncode == 0, f"{name}: not installable: {conflict or ' '.join(errors)}")
 
 
 def passed(python: Path, root: Path, tests: Sequence[str], name: str, *, workers: int = 2) -> str:
