@@ -29,7 +29,9 @@ build-backend = "hatchling.build"
 [project]
 name = "planted"
 version = "1"
-dependencies = ["pytest>=9", "pytest-xdist>=3.8", "execnet>=2.1"]
+dependencies = ["pytest>=9", "pytest-xdist>=3.8"]
+[project.optional-dependencies]
+workers = ["execnet>=2.1"]
 [tool.hatch.build.targets.wheel]
 bypass-selection = true
 """
