@@ -29,7 +29,11 @@ def weighed(cotangent: Tensor, own: Tensor) -> Float[Tensor, "row out"]:
 
 def applied(cotangent: Cotangent, x: Float[Tensor, "row width"]) -> Float[Tensor, "row out"]:
     """The linear functions with these derivatives; one product of matrices where all rows share them."""
-    return x @ cotangent[0].T if len(cotangent) == 1 else (cotangent @ x[..., None])[..., 0]
+    if len(cotangent) == 1:
+        return x @ cotangent[0].T
+    if torch.compiler.is_compiling():  # joined with what computes the derivatives, which then need no memory
+        return (cotangent * x[:, None]).sum(-1)
+    return (cotangent @ x[..., None])[..., 0]
 
 
 def linear_error(layer: nn.Linear, reach: Tensor) -> Tensor:

@@ -211,10 +211,14 @@ class Writer:
 
     def passed(self, contexts: Contexts) -> Passed:
         """The whole pass with its roundings."""
+        return self.tail.forward(self.x, self.heads(contexts))
+
+    def heads(self, contexts: Contexts) -> Bounded:
+        """The head outputs of cross-attention with their roundings."""
         parts = self.constant
         for ahead, row in self._rows(contexts):
             parts = parts + self.tables[ahead][row]
-        return self.tail.forward(self.x, attended(parts, self.centre))
+        return attended(parts, self.centre)
 
     @cached_property
     def _mixed(self) -> Tensor:

@@ -8,7 +8,6 @@ ReLUs move; those are differences of the same kind, computed layer after layer.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -60,10 +59,11 @@ class Branch:
     heads: Bounded
     middle_own: Float[Tensor, "row d_model"]
     read: Normed
-    hidden: Float[Tensor, "row d_ff"]
     slope: Float[Tensor, "row d_ff"]
     hidden_own: Float[Tensor, "row d_ff"]
     active_own: Float[Tensor, "row d_ff"]
+    feed_forward: Float[Tensor, "row d_model d_model"]
+    """The Jacobian of the feed-forward layer, with a slope for each ReLU."""
     last: Float[Tensor, "row d_model"]
     last_own: Float[Tensor, "row d_model"]
 
@@ -83,21 +83,15 @@ class Branch:
         # What the Jacobian of the norm leaves out counts as an error of the hidden units.
         hidden_own = rounded + read.slope_error * carried
         slope, active_own = relu(hidden, moved)
-        return Branch(tail, heads, middle.own, read, hidden, slope, hidden_own, active_own, last, last_own)
-
-    @cached_property
-    def feed_forward(self) -> Float[Tensor, "row d_model d_model"]:
-        """The Jacobian of the feed-forward layer, with a slope for each ReLU."""
-        layer = self.tail.block.feed_forward
-        return (layer.contract.weight * self.slope[:, None, :]) @ layer.expand.weight
+        jacobian = (layer.contract.weight * slope[:, None, :]) @ layer.expand.weight
+        return Branch(tail, heads, middle.own, read, slope, hidden_own, active_own, jacobian, last, last_own)
 
     def errors(self, stream: Cotangent) -> Float[Tensor, "row out"]:
         """The effect of all errors on linear functions of the stream."""
         layer = self.tail.block.feed_forward
         bound = weighed(stream, self.last_own)
         active = stream @ layer.contract.weight
-        bound = bound + weighed(active, self.active_own)
-        bound = bound + weighed(active, self.slope * self.hidden_own)
+        bound = bound + weighed(active, self.active_own + self.slope * self.hidden_own)
         inner = stream @ self.feed_forward
         bound = bound + self.read.errors(inner)
         stream = stream + self.read.back(inner)

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from headway.callbacks import OnProgress
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained
+from headway.proofs.sum_allowance import Compiled, largest
 from headway.proofs.sum_check import METHOD, MOST
 from headway.proofs.sum_check import check as check_sums
 from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
@@ -31,8 +33,9 @@ from headway.tasks.links import explorer_link
 
 AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
 """Contexts per batch."""
-BOUNDED_AT_ONCE = {"cpu": 1 << 7, "cuda": 1 << 15}
-"""Contexts per batch when rounding errors are bounded, which needs dozens of derivatives for each."""
+COMPILED_FROM = 1_000_000
+"""Contexts that are bounded after the same digits; from this many on, compiling for a GPU (about a minute) is worth it,
+because a proof has hundreds of such groups."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Largest number of contexts in one proof: more would take hours."""
 LOW = 4.0
@@ -177,13 +180,16 @@ class Margins:
     def bound(self, group: Group, report: Callable[[int], None]) -> None:
         """Bound how far rounding can move the margins of a group."""
         write = self.tables.writer(group.place, group.written)
-        size = BOUNDED_AT_ONCE[self.device.type]
-        for batch in group.contexts(self.device, size):
-            for contexts in batch.split(size):
-                errors = write.passed(contexts).difference_errors(contexts.right(self.eos))
-                self.allowance = max(self.allowance, float(errors.max()))
-            self.done += len(batch.carry)
+        compiled = self.device.type == "cuda" and group.size >= COMPILED_FROM
+        bound = self.compiled if compiled else largest
+        for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
+            self.allowance = max(self.allowance, bound(write, contexts, self.eos))
+            self.done += len(contexts.carry)
             report(self.done)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        return Compiled()
 
     def _note(self, margin: Float[Tensor, " context"], contexts: Contexts) -> None:
         least = margin.min(0)
