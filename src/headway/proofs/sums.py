@@ -33,9 +33,9 @@ from headway.tasks.links import explorer_link
 
 AT_ONCE = {"cpu": 1 << 14, "cuda": 1 << 21}
 """Contexts per batch."""
-COMPILED_FROM = 1_000_000
-"""Contexts that are bounded after the same digits; from this many on, compiling for a GPU (about a minute) is worth it,
-because a proof has hundreds of such groups."""
+COMPILED_FROM = {"cpu": math.inf, "cuda": 1_000_000}
+"""From this many contexts after the same digits on, the bound of rounding is compiled (half a minute): a proof has
+hundreds of such groups."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Largest number of contexts in one proof: more would take hours."""
 LOW = 4.0
@@ -180,8 +180,7 @@ class Margins:
     def bound(self, group: Group, report: Callable[[int], None]) -> None:
         """Bound how far rounding can move the margins of a group."""
         write = self.tables.writer(group.place, group.written)
-        compiled = self.device.type == "cuda" and group.size >= COMPILED_FROM
-        bound = self.compiled if compiled else largest
+        bound = self.compiled if group.size >= COMPILED_FROM[self.device.type] else largest
         for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
             self.allowance = max(self.allowance, bound(write, contexts, self.eos))
             self.done += len(contexts.carry)
