@@ -8,7 +8,6 @@ from headway.narration.tables import Column, Table, words
 from headway.narration.text import Aside, Code, Text, Words, code, join, listed, quote, text
 from headway.results.lengths import GIVEN, LengthRow, Lengths, RowOverSeeds, SeedSummary, SetOverSeeds
 from headway.results.study import StudyCell
-from headway.statistics import wilson_interval
 
 SETS = {
     "swaps": "random swaps",
@@ -137,7 +136,9 @@ def decoding(found: Lengths) -> Text | None:
 
 def too_few(found: Lengths) -> bool:
     """Whether even a model without errors could not be shown to hold a length."""
-    return wilson_interval(found.n, found.n)[0] < found.threshold
+    from headway.statistics import wilson_interval  # slow to import, and `headway --help` needs no statistics
+
+    return wilson_interval(found.n, found.n, found.confidence)[0] < found.threshold
 
 
 def no_length(found: Lengths) -> Words:
