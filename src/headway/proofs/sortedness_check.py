@@ -8,9 +8,10 @@ where bounds do not reach it, by a fixed point over the ends of sequences (`Ends
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
@@ -24,7 +25,7 @@ TOLERANCE = 1e-3
 CLOSE = 1e-6
 """Share by which a claimed allowance may be smaller than the check's: the same bound, computed in another order."""
 MOST_ENDS = 200_000
-"""Different maxima that the fixed point may hold; past it the certificate is not accepted."""
+"""Ends of sequences that the fixed point may hold; past it the certificate is not accepted."""
 METHOD = "the model's own fp32 pass over a sequence that holds every triple, every context one by one"
 
 
@@ -44,8 +45,8 @@ def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, to
         reasons.append(f"the model's own numbers are up to {farthest:.3g} times their bound for rounding apart")
     if claimed is None or not claimed > allowance:
         reasons.append(f"its margin of {claimed} does not exceed the allowance for rounding of {allowance:.4g}")
-    elif claimed > lowest + TOLERANCE and not margins.closes(claimed, unsorted=unsorted, ordered=ordered):
-        reasons.append(f"it claims a margin of {claimed:.6g}, and the check finds no more than {lowest:.6g}")
+    elif claimed > lowest + TOLERANCE and (why := margins.below(claimed, unsorted=unsorted, ordered=ordered)):
+        reasons.append(f"it claims a margin of {claimed:.6g}; the bounds show {lowest:.6g}, and {why}")
     return Check(
         certificate="",
         holds=not reasons,
@@ -92,14 +93,14 @@ class Margins:
         """The smallest margin of "not sorted" over all contexts a x y b with x > y, and how many there are."""
         features = self.seen.features
         n, smallest, contexts = features.shape[1], np.inf, 0
-        most = self._longer().reshape(-1, features.shape[-1]).max(0)
+        most = self.longer().reshape(-1, features.shape[-1]).max(0)
         for x in range(1, n):
             before, after = features[:, x, :x, None], features[None, x, :x]
             margin = -self.of(np.where(self.favours, most, np.maximum(before, after)))
             smallest, contexts = min(smallest, float(margin.min())), contexts + margin.size
         return smallest, contexts
 
-    def _longer(self) -> Float[np.ndarray, "left itself right feature"]:
+    def longer(self) -> Float[np.ndarray, "left itself right feature"]:
         """The features without those of single elements."""
         found = self.seen.features.copy()
         found[-1, :, -1] = -np.inf
@@ -119,69 +120,78 @@ class Margins:
         longer = float(self.of(np.where(self.favours, least.max(0), most.max(0))))
         return min(longer, float(self.of(features[n, :, n]).min())), contexts
 
-    def closes(self, margin: float, *, unsorted: float, ordered: float) -> bool:
-        """Whether the fixed point finds no sequence below a margin on the sides that the bounds leave open."""
-        if float(self.of(self.seen.features[-1, :, -1]).min()) < margin - TOLERANCE:
-            return False
+    def below(self, margin: float, *, unsorted: float, ordered: float) -> str | None:
+        """Why a margin is not confirmed on the sides that the bounds leave open; None if no sequence has less."""
+        alone = float(self.of(self.seen.features[-1, :, -1]).min())
+        if alone < margin - TOLERANCE:
+            return f"a single element has a margin of {alone:.6g}"
         sides = [(False, unsorted), (True, ordered)]
-        return all(Ends(self, margin - TOLERANCE, is_sorted).close() for is_sorted, found in sides if found < margin)
+        reasons = (Ends(self, margin - TOLERANCE, is_sorted).below() for is_sorted, found in sides if found < margin)
+        return next((reason for reason in reasons if reason is not None), None)
+
+
+End = tuple[int, int, bool, Float[np.ndarray, " feature"]]
+"""The first two elements of a sequence without what stands before them, whether it descends, and its maxima."""
 
 
 class Ends:
-    """What whole sequences can have read by the time they end in a pair: a fixed point over the ends.
+    """The ends of sequences that may have less than a margin: a fixed point, grown from the last pair to the left.
 
-    Sequences grow from their last pair to the left. Of maxima that end alike, one that is at least as good for a wrong
-    answer in every feature stands for the others.
+    Of maxima that begin with the same pair, one that is at least as good for a wrong answer in every feature stands for
+    the others. The worst end is grown first, so that it stands for the others as early as possible: with one feature,
+    every pair is grown once.
     """
 
     def __init__(self, margins: Margins, margin: float, is_sorted: bool):
         self.margins, self.margin, self.is_sorted = margins, margin, is_sorted
         self.sign = np.where(margins.favours, -1.0, 1.0) * (1.0 if is_sorted else -1.0)
-        rows = margins._longer()
+        rows = margins.longer()
         if is_sorted:
             n = rows.shape[1]
             left, right = np.arange(n + 1)[:, None, None], np.arange(n + 1)
             itself = np.arange(n)[:, None]
             rows = np.where((((left <= itself) | (left == n)) & (itself <= right))[..., None], rows, -np.inf)
         self.highest = rows.reshape(-1, rows.shape[-1]).max(0)
-        self.ends: dict[tuple[int, int, bool], list[np.ndarray]] = {}
+        self.kept: dict[tuple[int, int, bool], list[np.ndarray]] = {}
+        self.waiting: list[tuple[float, int, End]] = []
         self.held = 0
 
-    def close(self) -> bool:
-        """Whether no sequence of this side has less than the margin."""
-        features = self.margins.seen.features
+    def below(self) -> str | None:
+        """A sequence of this side with less than the margin, or that there are too many ends; None if there is none."""
+        features, side = self.margins.seen.features, "a sorted" if self.is_sorted else "an unsorted"
         n = features.shape[1]
-        waiting = []
-        for x in range(n):
-            for y in range(n):
-                if x <= y or not self.is_sorted:
-                    waiting += self._hold(x, y, x > y, features[x, y, n].astype(np.float64))
-        while waiting:
-            x, y, descends, maxima = waiting.pop()
-            if (self.is_sorted or descends) and self._wrong(np.maximum(maxima, features[n, x, y])):
-                return False
-            if self.held > MOST_ENDS:
-                return False
-            for before in range(x + 1 if self.is_sorted else n):
-                grown = np.maximum(maxima, features[before, x, y])
-                waiting += self._hold(before, x, descends or before > x, grown)
-        return True
+        for y in range(n):
+            first = np.arange(y + 1 if self.is_sorted else n)
+            self._hold(first, y, first > y, features[first, y, n].astype(np.float64))
+        while self.waiting and self.held <= MOST_ENDS:
+            *_, (x, y, descends, maxima) = heappop(self.waiting)
+            whole = np.maximum(maxima, features[n, x, y])
+            if (self.is_sorted or descends) and self._right(whole) < self.margin:
+                return f"{side} sequence that begins with {x} {y} has a margin of {self._right(whole):.6g}"
+            before = np.arange(x + 1 if self.is_sorted else n)
+            self._hold(before, x, descends | (before > x), np.maximum(maxima, features[before, x, y]))
+        return f"more than {MOST_ENDS:,} ends of sequences would have to be checked" if self.waiting else None
 
-    def _wrong(self, maxima: Float[np.ndarray, " feature"]) -> bool:
-        """Whether the margin of the right answer is below what is claimed."""
-        own = float(self.margins.of(maxima))
-        return (own if self.is_sorted else -own) < self.margin
+    def _right(self, maxima: Float[np.ndarray, "*any feature"]) -> Float[np.ndarray, "*any"]:
+        """The margin of the right answer."""
+        own = self.margins.of(maxima)
+        return own if self.is_sorted else np.asarray(-own)
 
     def _hold(
-        self, x: int, y: int, descends: bool, maxima: Float[np.ndarray, " feature"]
-    ) -> list[tuple[int, int, bool, np.ndarray]]:
-        """The same end if it can still become wrong and no other one stands for it."""
+        self,
+        first: Int[np.ndarray, " end"],
+        second: int,
+        descends: Bool[np.ndarray, " end"],
+        maxima: Float[np.ndarray, "end feature"],
+    ) -> None:
+        """Keep the ends that can still become wrong and that no kept one stands for."""
         possible = np.where(self.sign > 0, np.maximum(maxima, self.highest), maxima)
-        if not self._wrong(possible):
-            return []
-        merit, kept = self.sign * maxima, self.ends.setdefault((x, y, descends), [])
-        if any(bool((one >= merit).all()) for one in kept):
-            return []
-        kept.append(merit)
-        self.held += 1
-        return [(x, y, descends, maxima)]
+        for at in np.flatnonzero(self._right(possible) < self.margin):
+            merit = self.sign * maxima[at]
+            kept = self.kept.setdefault((int(first[at]), second, bool(descends[at])), [])
+            if any(bool((one >= merit).all()) for one in kept):
+                continue
+            kept.append(merit)
+            self.held += 1
+            end = (int(first[at]), second, bool(descends[at]), maxima[at])
+            heappush(self.waiting, (float(self._right(maxima[at])), self.held, end))
