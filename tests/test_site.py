@@ -56,7 +56,7 @@ def your_own_model(names: dict[str, Any]) -> None:
 
 def break_and_prove(names: dict[str, Any]) -> None:
     assert names["test"].wrong < 20 and names["checks"][0][1]["open_contexts"] > 100
-    assert names["proof"].answer == "proved" and names["proof"].smallest_margin > names["proof"].rounding.allowance
+    assert names["proof"].answer == "proved" and names["proof"].margin > names["proof"].rounding.allowance
 
 
 CLAIMS = {"carry-head": carry_head, "your-own-model": your_own_model, "break-and-prove": break_and_prove}

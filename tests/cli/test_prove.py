@@ -1,5 +1,6 @@
 """headway prove: its exit code says whether the run is proved."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,8 +42,12 @@ def test_a_run_that_is_not_proved_ends_with_1(
     with torch.no_grad():
         trained.model.readout.bias += more
     directory = saved(trained, tmp_path / "run")
-    assert run(["prove", str(directory.path), "--quiet"]) == code
-    capsys.readouterr()
-    found = directory.read_analysis("proof")
-    assert found is not None
-    assert found["answer"] == answer
+    assert run(["prove", str(directory.path), "--quiet", "--json"]) == code
+    found = json.loads(capsys.readouterr().out)
+    assert (found["answer"], found["lengths"]) == (answer, "every")
+    assert (found["margin"] is None) == (answer != "proved")
+    assert found["contexts"] == 5 * 5 * 4 * 3 // 2 + 4 * 5 * 6 // 6 + 4 * 5 + 4
+    one = found["counterexample"]
+    assert (one and (one["input"], one["expected"], one["answered"])) == (bad and ("0 2 1", "not sorted", "sorted"))
+    stored = directory.read_analysis("proof")
+    assert stored is not None and stored["counterexample"] == one

@@ -41,8 +41,8 @@ def test_a_model_that_is_right_everywhere_is_proved_and_its_proof_holds(tmp_path
     found = prove(trained)
     assert errors(trained) == 0
     assert found.answer == "proved"
-    assert found.smallest_margin is not None and found.rounding is not None
-    assert found.smallest_margin > found.rounding.allowance > found.rounding.measured
+    assert found.margin is not None and found.rounding is not None
+    assert found.margin > found.rounding.allowance > found.rounding.measured
     assert found.contexts == 25 * 6 + 20 + 20 + 4
     checked = check(trained, found)
     assert checked.holds and checked.contexts == found.contexts
@@ -60,15 +60,17 @@ def test_one_bad_triple_is_the_counterexample(tmp_path: Path) -> None:
     trained = planted(tmp_path, bad=(0, 2, 1))
     found = prove(trained)
     assert found.answer == "counterexample"
-    assert found.counterexamples[0].tokens == (0, 2, 1)
-    assert found.counterexamples[0].answered == "sorted"
+    assert found.counterexample is not None and found.counterexample.tokens == (0, 2, 1)
+    assert (found.counterexample.expected, found.counterexample.answered) == ("not sorted", "sorted")
     assert {one.tokens[at : at + 3] for one in found.counterexamples for at in range(one.length)} >= {(0, 2, 1)}
 
 
 STRONGER = {
     "contexts": lambda proof: replace(proof, contexts=proof.contexts - 1),
-    "margin": lambda proof: replace(proof, smallest_margin=proof.smallest_margin + 0.01),
+    "margin": lambda proof: replace(proof, margin=proof.margin + 0.01),
     "scope": lambda proof: replace(proof, scope=proof.scope.replace("0 to 3", "0 to 4")),
+    "kinds": lambda proof: replace(proof, contexts_by_kind={**proof.contexts_by_kind, "descents": 1}),
+    "task": lambda proof: replace(proof, task="sorting"),
     "rounding": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e-9)),
 }
 

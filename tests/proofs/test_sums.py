@@ -145,9 +145,8 @@ def test_a_wrong_digit_behind_a_carry_is_found(broken: Trained) -> None:
     assert found.answer == "counterexample"
     assert found.counterexamples[0].margin <= 0
     for one in found.counterexamples:
-        example = one.example.replace(" ", "").split("=")[0]
-        a, b = (int(number) for number in example.split("+"))
-        assert one.answered != str(a + b)[::-1]
+        a, b = (int(number) for number in one.input.replace(" ", "").removesuffix("=").split("+"))
+        assert one.expected == str(a + b)[::-1] != one.answered
         assert any(
             context.states[context.place.n_below] == contexts_of(LOCAL, [5], [4])[0][0].states[0] and context.carry == 1
             for context, _ in contexts_of(LOCAL, digits(a), digits(b))
@@ -159,14 +158,16 @@ def test_the_committed_certificate_is_accepted() -> None:
     found = check(CERTIFIED / "analysis/proof.json")
     assert found.holds, found.reasons
     assert found.contexts == 619_391
-    assert found.smallest_margin == pytest.approx(12.0266, abs=1e-3)
+    assert found.margin == pytest.approx(12.0266, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"contexts": 619_390}, "it counts 619,390 contexts"),
-        ({"smallest_margin": 12.1}, "it claims a smallest margin of 12.1"),
+        ({"contexts_by_kind": {"column 1": 619_392}}, "by kind 619,392; there are 619,391"),
+        ({"contexts_by_kind": {"column 1": 619_392, "column 2": -1}}, "it counts 619,391 contexts"),
+        ({"margin": 12.1}, "it claims a smallest margin of 12.1"),
         ({"rounding": {"allowance": 13.0, "measured": 0.0, "inputs": 1}}, "not above its rounding allowance"),
     ],
 )
@@ -201,7 +202,7 @@ def test_a_smaller_allowance_than_the_bound_is_rejected(certified: Trained, monk
         method="",
         contexts=1,
         seconds=0.0,
-        smallest_margin=9.5,
+        margin=9.5,
     )
     for allowed, rejected in ((needed, False), (9.0, False), (0.9999 * needed, True), (0.0, True), (math.nan, True)):
         rounding = Rounding(allowance=allowed, measured=0.0, inputs=1, strength="rigorous")

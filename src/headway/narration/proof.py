@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from headway.narration.numbers import decimal, duration, number
-from headway.narration.text import Text, quote, text
+from headway.narration.text import Text, code, quote, text
 from headway.results.proof import Check, Counterexample, Proof
 
 SHOWN = 5
@@ -27,12 +27,12 @@ def proved(found: Proof) -> Iterator[Text]:
 
 
 def _proof(found: Proof) -> Iterator[Text]:
-    assert found.smallest_margin is not None and found.rounding is not None
+    assert found.margin is not None and found.rounding is not None
     yield text("proved: right on {}.", found.scope)
     yield text(
         "{} contexts, smallest margin {} logits, of which {} are allowed for rounding ({} measured).",
         number(found.contexts),
-        number(found.smallest_margin, decimal),
+        number(found.margin, decimal),
         number(found.rounding.allowance, _small),
         number(found.rounding.measured, _small),
     )
@@ -50,7 +50,11 @@ def first_order(found: Proof) -> bool:
 
 def _counterexample(found: Counterexample) -> Text:
     return text(
-        "  {}, answered {} (margin {})", quote(found.example), quote(found.answered), number(found.margin, decimal)
+        "  {} -> {}, answered {} (margin {})",
+        code(found.input),
+        quote(found.expected),
+        quote(found.answered),
+        number(found.margin, decimal),
     )
 
 
@@ -64,7 +68,7 @@ def checked(found: Check) -> Iterator[Text]:
         "{} holds: {} contexts, smallest margin {} logits.",
         found.certificate,
         number(found.contexts),
-        number(found.smallest_margin or 0.0, decimal),
+        number(found.margin or 0.0, decimal),
     )
     yield text("Checked by {}, {}.", found.method, number(found.seconds, duration))
 

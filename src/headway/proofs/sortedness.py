@@ -139,7 +139,8 @@ def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> 
     wrong = np.flatnonzero((margin > 0) != (right == 1))
     return [
         Counterexample(
-            example=trained.task.show(rows[at], right[at]),
+            input=trained.task.show(rows[at]),
+            expected=names[int(right[at])],
             answered=names[1 - int(right[at])],
             tokens=tuple(map(int, rows[at])),
             length=rows.shape[1],
@@ -168,8 +169,13 @@ def _conclude(evidence: Evidence) -> Proof:
     open_sides = evidence.open_sides()
     left = [side for side, is_open in open_sides.items() if is_open and not _is_closed(evidence, side)]
     if evidence.wrong:
+        first, *further = _shown_wrong(evidence)
         return _proof(
-            evidence, "counterexample", counterexamples=_shown_wrong(evidence), open_contexts=_open(evidence, left)
+            evidence,
+            "counterexample",
+            counterexample=first,
+            further_counterexamples=tuple(further),
+            open_contexts=_open(evidence, left),
         )
     if left:
         return _proof(evidence, "undecided", missing=_missing(evidence, left), open_contexts=_open(evidence, left))
@@ -181,19 +187,19 @@ def _conclude(evidence: Evidence) -> Proof:
     return _proof(
         evidence,
         "proved",
-        smallest_margin=-lowest[side],
+        margin=-lowest[side],
         worst_context=_worst(evidence, side),
         rounding=measure_rounding(evidence),
     )
 
 
-def _shown_wrong(evidence: Evidence) -> tuple[Counterexample, ...]:
+def _shown_wrong(evidence: Evidence) -> list[Counterexample]:
     """The shortest counterexamples, and the shortest of training length; of one length, the worst margin first."""
     different = {one.tokens: one for one in evidence.wrong}.values()
     ordered = sorted(different, key=lambda one: (one.length, one.margin))
     trained = [one for one in ordered if one.length >= evidence.trained.task.options.min_length][: SHOWN // 2]
     short = [one for one in ordered if one not in trained][: SHOWN - len(trained)]
-    return tuple(short + trained)
+    return [one for one in ordered if one in short or one in trained]
 
 
 def _is_closed(evidence: Evidence, side: str) -> bool:
@@ -254,7 +260,7 @@ def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
         contexts_by_kind=counts,
         searched=evidence.searched,
         seconds=0.0,
-        **{"smallest_margin": None, **facts},
+        **{"margin": None, **facts},
     )
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
+from headway.proofs.claims import other_count, other_subject
 from headway.proofs.sortedness_recount import Recount
 from headway.proofs.sortedness_table import check_model
 from headway.proofs.triple_pass import Seen, see
@@ -39,8 +40,10 @@ def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, to
     margins = Margins(seen)
     unsorted, contexts = margins.descents()
     ordered, more = margins.chains()
-    lowest, claimed = min(unsorted, ordered), proof.smallest_margin
-    reasons = [*_other_scope(proof, values, contexts + more), *_rounding(proof, allowance)]
+    lowest, claimed = min(unsorted, ordered), proof.margin
+    about = f"every sequence of elements from 0 to {values - 1}"
+    reasons = [*other_subject(proof, trained.task.name, about), *other_count(proof, contexts + more)]
+    reasons += _rounding(proof, allowance)
     if farthest > 1:
         reasons.append(f"the model's own numbers are up to {farthest:.3g} times their bound for rounding apart")
     if claimed is None or not claimed > allowance:
@@ -52,22 +55,10 @@ def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, to
         holds=not reasons,
         reasons=tuple(reasons),
         contexts=contexts + more,
-        smallest_margin=lowest if claimed is None or lowest + TOLERANCE >= claimed else claimed,
+        margin=lowest if claimed is None or lowest + TOLERANCE >= claimed else claimed,
         method=METHOD,
         seconds=0.0,
     )
-
-
-def _other_scope(proof: Proof, values: int, contexts: int) -> Iterator[str]:
-    about = f"every sequence of elements from 0 to {values - 1}"
-    if proof.scope != about:
-        yield f"it is about {proof.scope!r}; the check is about {about!r}"
-    if proof.task != "sortedness":
-        yield f"it is about task {proof.task!r}"
-    if proof.contexts != contexts or sum(proof.contexts_by_kind.values()) != contexts:
-        yield f"it counts {proof.contexts:,} contexts; there are {contexts:,}"
-    if proof.open_contexts or proof.counterexamples:
-        yield "it lists open contexts or counterexamples"
 
 
 def _rounding(proof: Proof, allowance: float) -> Iterator[str]:

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Int
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
+from headway.proofs.claims import other_count
 from headway.proofs.sum_contexts import Reach
 from headway.results.proof import Check, Proof
 from headway.tasks import Examples
@@ -75,7 +76,7 @@ def check(trained: Trained, proof: Proof, reach: Reach, progress: OnProgress) ->
         holds=not reasons,
         reasons=reasons,
         contexts=found,
-        smallest_margin=smallest,
+        margin=smallest,
         method=METHOD,
         seconds=time.perf_counter() - began,
     )
@@ -83,15 +84,14 @@ def check(trained: Trained, proof: Proof, reach: Reach, progress: OnProgress) ->
 
 def _objections(proof: Proof, found: int, smallest: float) -> Iterator[str]:
     """The reasons why a certificate claims more than the check found."""
-    if proof.contexts != found:
-        yield f"it counts {proof.contexts:,} contexts; there are {found:,}"
+    yield from other_count(proof, found)
     if smallest <= 0:
         yield f"the model is wrong in a context (margin {smallest:.4g})"
-    if proof.smallest_margin is None or proof.smallest_margin > smallest + CLOSE:
-        yield f"it claims a smallest margin of {proof.smallest_margin}; the model's is {smallest:.6g}"
-    elif proof.rounding is None or not proof.rounding.allowance < proof.smallest_margin:
+    if proof.margin is None or proof.margin > smallest + CLOSE:
+        yield f"it claims a smallest margin of {proof.margin}; the model's is {smallest:.6g}"
+    elif proof.rounding is None or not proof.rounding.allowance < proof.margin:
         yield "its margin is not above its rounding allowance"
-    elif proof.rounding.allowance < abs(smallest - proof.smallest_margin):
+    elif proof.rounding.allowance < abs(smallest - proof.margin):
         yield "its rounding allowance is smaller than the difference of the two margins"
 
 

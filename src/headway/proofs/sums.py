@@ -7,7 +7,7 @@ token there too, until the end.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,7 +20,8 @@ from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.config import ModelConfig
 from headway.errors import InputError
-from headway.evaluation import Trained
+from headway.evaluation import Trained, decode
+from headway.proofs.claims import other_subject
 from headway.proofs.sum_allowance import Compiled, largest
 from headway.proofs.sum_check import METHOD, MOST
 from headway.proofs.sum_check import check as check_sums
@@ -72,7 +73,7 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
         method=f"tables over every context of {reach.below + reach.above + 1} columns and the digits written before",
         contexts=total,
         contexts_by_kind=margins.counts,
-        smallest_margin=margins.smallest,
+        margin=margins.smallest,
         worst_context=None if margins.worst is None else margins.worst.describe(),
         arithmetic=f"float64 on {trained.device.type}",
         seconds=time.perf_counter() - began,
@@ -82,13 +83,12 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
 
 def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
     """Verify a proof by real sums; a certificate with more than `MOST` contexts is rejected."""
-    _, reach = reach_of(trained)
-    if proof.scope != SCOPE:
-        reasons = (f"it claims {proof.scope!r}; this method proves {SCOPE!r}",)
-        return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
+    task, reach = reach_of(trained)
+    reasons = list(other_subject(proof, task.name, SCOPE))
     if proof.contexts > MOST:
-        reasons = (f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})",)
-        return Check(certificate="", holds=False, reasons=reasons, contexts=0, method=METHOD, seconds=0.0)
+        reasons.append(f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})")
+    if reasons:
+        return Check(certificate="", holds=False, reasons=tuple(reasons), contexts=0, method=METHOD, seconds=0.0)
     found = check_sums(trained, proof, reach, lambda done, total: progress(done, 2 * total))
     if not found.holds:
         return found
@@ -218,7 +218,14 @@ def _judged(
     """The answer: counterexample if the model answers sums wrongly, proved if all margins exceed the allowance."""
     found, searched = wrong_sums(trained, [context for _, context in sorted(margins.failing, key=_shortest)[:KEPT]])
     if found:
-        return replace(proof, answer="counterexample", counterexamples=found[:SHOWN], searched=searched)
+        first, *further = found
+        return replace(
+            proof,
+            answer="counterexample",
+            counterexample=first,
+            further_counterexamples=tuple(further),
+            searched=searched,
+        )
     for group in every:
         margins.bound(group, report)
     if not math.isfinite(margins.allowance):
@@ -241,34 +248,44 @@ def _shortest(failing: tuple[float, Context]) -> tuple[int, float]:
     return len(context.numbers()[0]), margin
 
 
-def wrong_sums(trained: Trained, contexts: Sequence[Context]) -> tuple[tuple[Counterexample, ...], int]:
-    """The sums of contexts that the model itself answers wrongly, shortest first, and the number of sums run."""
+def wrong_sums(trained: Trained, contexts: Sequence[Context]) -> tuple[list[Counterexample], int]:
+    """The shortest sums of contexts that the model itself answers wrongly, and the number of sums run."""
     numbers = sorted({(len(a), tuple(a), tuple(b)) for a, b in (context.numbers() for context in contexts)})
-    found = []
+    found: list[Counterexample] = []
+    searched = 0
     for start in range(0, len(numbers), ROWS):
         rows = numbers[start : start + ROWS]
+        searched += len(rows)
         examples = sums_of(trained, [(a, b) for _, a, b in rows])
         logits, target = teacher_forced(trained, examples)
         margin = margins_of(logits.flatten(0, 1), target.flatten().clamp(min=0)).view(target.shape)
         margin = margin.masked_fill(target == trained.task.vocabulary.pad, math.inf)
         for row in torch.nonzero(margin.amin(1) <= 0)[:, 0].tolist():
-            found.append(_counterexample(trained, examples.take([row]), len(rows[row][1]), logits[row], margin[row]))
-    return tuple(found), len(numbers)
+            length, first, second = rows[row]
+            found += _counterexamples(trained, sums_of(trained, [(first, second)]), length, margin[row])
+            if len(found) == SHOWN:
+                return found, searched
+    return found, searched
 
 
-def _counterexample(
-    trained: Trained, example: Examples, length: int, logits: Float[Tensor, "place token"], margin: Tensor
-) -> Counterexample:
-    answered = trained.task.written(logits.argmax(-1).cpu().numpy())
-    first = int(torch.nonzero(margin <= 0)[0])
-    return Counterexample(
-        example=trained.task.show(example.source[0], example.target[0]),
-        answered="".join(answered),
-        tokens=tuple(int(token) for token in example.source[0] if token != trained.task.vocabulary.pad),
-        length=length,
-        margin=float(margin[first]),
-        link=explorer_link(trained.task, example.source[0][example.source[0] != trained.task.vocabulary.pad]),
-    )
+def _counterexamples(
+    trained: Trained, example: Examples, length: int, margin: Float[Tensor, " place"]
+) -> Iterator[Counterexample]:
+    """The sum, if greedy decoding answers it wrongly too; a tie of logits need not."""
+    task, source = trained.task, example.source[0]
+    expected = "".join(task.written(example.target[0]))
+    batch = make_batch(task, trained.model, example, trained.device)
+    answered = "".join(task.written(decode(trained.model, task, batch)[0].cpu().numpy()))
+    if answered != expected:
+        yield Counterexample(
+            input=task.show(source).strip(),
+            expected=expected,
+            answered=answered,
+            tokens=tuple(map(int, source)),
+            length=length,
+            margin=float(margin[torch.nonzero(margin <= 0)[0, 0]]),
+            link=explorer_link(task, source),
+        )
 
 
 def sums_of(trained: Trained, numbers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Examples:

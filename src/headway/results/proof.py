@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from headway.json_values import JsonValue
 from headway.results.schema import Document, count, fact
 
 Answer = Literal["proved", "counterexample", "undecided"]
@@ -14,14 +15,23 @@ Strength = Literal["rigorous", "first-order"]
 class Counterexample:
     """An input that the model itself answers wrongly."""
 
-    example: str = fact("the input with its right answer")
-    answered: str = fact("the model's answer")
+    input: str = fact("the input")
+    expected: str = fact("the right answer")
+    answered: str = fact("the model's answer (sums: by greedy decoding)")
     tokens: tuple[int, ...] = fact("the input's tokens")
     length: int = fact("length of the input", unit="elements, or digits of the longer number")
     margin: float = fact(
         "logit of the right answer less that of the best wrong one, at the first wrong token", unit="logits"
     )
     link: str | None = fact("URL fragment that opens it in the explorer", default=None)
+
+    @classmethod
+    def upgrade(cls, document: JsonValue) -> JsonValue:
+        """Earlier versions wrote the input and its right answer as one text, `example`."""
+        if not isinstance(document, Mapping) or not isinstance(document.get("example"), str):
+            return document
+        shown, _, right = str(document["example"]).rpartition("-> ")
+        return {**document, "input": shown.strip(), "expected": right}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +60,15 @@ class Proof(Document):
     run: str = fact("the run directory")
     seed: int = fact("seed of the run")
     answer: Answer = fact("proved, counterexample or undecided")
+    lengths: Literal["every"] = fact("lengths that the answer covers", default="every")
     scope: str = fact("the inputs that the answer covers, in words")
     method: str = fact("how contexts were enumerated and bounded, in words")
     contexts: int = count("local contexts examined, one by one or by a bound")
     contexts_by_kind: Mapping[str, int] = fact("the same by kind of context", default={})
-    smallest_margin: float | None = fact(
-        "smallest margin, or lower bound of it, in the proof's arithmetic", unit="logits"
+    margin: float | None = fact(
+        "smallest margin, or lower bound of it, in the proof's arithmetic",
+        unit="logits",
+        formerly=("smallest_margin",),
     )
     worst_context: str | None = fact("context of that margin, in words", default=None)
     rounding: Rounding | None = fact("allowance for the model's rounding; null if nothing is proved", default=None)
@@ -63,8 +76,21 @@ class Proof(Document):
     open_contexts: int = count("contexts without a sufficient bound", default=0)
     missing: str | None = fact("what prevented an answer, in words", default=None)
     searched: int = count("inputs built from open contexts and run through the model", default=0)
-    counterexamples: tuple[Counterexample, ...] = fact("inputs that the model answers wrongly", default=())
+    counterexample: Counterexample | None = fact("the shortest input that the model answers wrongly", default=None)
+    further_counterexamples: tuple[Counterexample, ...] = fact("more of them, the shortest first", default=())
     seconds: float = fact("time taken", unit="seconds")
+
+    @classmethod
+    def upgrade(cls, document: JsonValue) -> JsonValue:
+        """Earlier versions wrote all counterexamples in one list."""
+        if not isinstance(document, Mapping) or not isinstance(found := document.get("counterexamples"), list):
+            return document
+        return {**document, "counterexample": found[0] if found else None, "further_counterexamples": found[1:]}
+
+    @property
+    def counterexamples(self) -> tuple[Counterexample, ...]:
+        """All inputs that were found to be answered wrongly, the shortest first."""
+        return () if self.counterexample is None else (self.counterexample, *self.further_counterexamples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +101,8 @@ class Check(Document):
     holds: bool = fact("whether every claim of the certificate was verified")
     reasons: tuple[str, ...] = fact("reasons if it does not hold", default=())
     contexts: int = count("contexts that the check covered")
-    smallest_margin: float | None = fact("smallest margin found by the check", unit="logits", default=None)
+    margin: float | None = fact(
+        "smallest margin found by the check", unit="logits", default=None, formerly=("smallest_margin",)
+    )
     method: str = fact("method of the check, in words")
     seconds: float = fact("time taken", unit="seconds")
