@@ -30,7 +30,9 @@ FILES = ["model.safetensors", "trainer.safetensors", "state.json"]
 
 def checkpoint(step: int) -> Checkpoint:
     weights = {"weight": torch.arange(6.0).reshape(2, 3) + step, "table": torch.tensor([step])}
-    return Checkpoint(step, weights, {"0.exp_avg": torch.full((2, 3), 1 / 3)}, {"step": step, "best": {"loss": 0.1}})
+    return Checkpoint(
+        step, weights, {"0.exp_avg": torch.full((2, 3), 1 / 3)}, {"step": step, "best": {"step": step, "loss": 0.1}}
+    )
 
 
 @pytest.fixture
@@ -231,6 +233,28 @@ def test_a_pickle_in_place_of_a_file_is_refused_and_never_run(run: RunDirectory,
     with pytest.raises(DamagedCheckpoint, match="step-000004 is damaged"):
         run.read_checkpoint(4)
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[" * 100_000, "recursion"),
+        ("[]", "state.json is \\[\\]; an object needed"),
+        ('{"step": "4"}', 'state.json: step is "4"; a whole number needed'),
+        ('{"step": 4, "best": {"step": null}}', "state.json: best: step is null; a whole number needed"),
+        ('{"step": 4}', "state.json: step and best.step needed"),
+        ('{"step": 4, "best": {"step": 4}, "phase": 1}', "state.json: phase is unknown; step, seconds, best"),
+    ],
+)
+def test_a_state_that_training_cannot_have_written_is_damage(run: RunDirectory, content: str, said: str) -> None:
+    place = run.checkpoint_path(4)
+    (place / "state.json").write_text(content)
+    lines = [f"{hashlib.sha256((place / file).read_bytes()).hexdigest()}  {file}\n" for file in FILES]
+    (place / "MANIFEST").write_text("".join(lines))
+    with pytest.raises(DamagedCheckpoint, match=f"step-000004 is damaged: .*{said}"):
+        run.read_checkpoint(4)
+    assert run.newest_state() == checkpoint(2).state
+    assert "step-000004 is damaged" in run.damaged_state()
 
 
 def test_what_a_kill_left_beside_the_checkpoints_is_not_one_and_goes(run: RunDirectory) -> None:

@@ -61,7 +61,7 @@ def _config(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} has no config.json; a directory that save_pretrained wrote needed")
     try:
         config = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON") from None
     if not isinstance(config, dict) or not isinstance(config.get("headway_pruned"), list):
         raise InputError(f"{path} names no pruned heads; load it with transformers' from_pretrained")

@@ -181,6 +181,11 @@ def read(cls: type[R], value: Any, file: str) -> R:
     return found
 
 
+def check(kind: Hint, value: Any, where: str) -> None:
+    """Raise unless a value fits a type, such as `dict[str, int]`, `float | None` or a class of `results/`."""
+    _read(kind, value, where)
+
+
 def _read(kind: Hint, value: Any, where: str) -> Any:
     if kind in ANYTHING:
         return value

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from headway.bounded_files import read_bytes
 from headway.errors import InputError
 from headway.runs.directory import Directory
-from headway.runs.records import TrainingRecord
+from headway.runs.records import TrainingRecord, training_record
 from headway.storage import naming, sync, write_synced
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ class Checkpoints(Directory):
             place = self.checkpoint_path(step)
             try:
                 with _damages_of(place):
-                    found = json.loads(*_read_folder(place, FILES[-1:]))
-                if isinstance(found, dict):
-                    return cast(TrainingRecord, found), damage
+                    return training_record(*_read_folder(place, FILES[-1:]), FILES[-1]), damage
             except DamagedCheckpoint as problem:
                 damage = damage or str(problem)
         return {}, damage
@@ -104,7 +102,7 @@ class Checkpoints(Directory):
         with _damages_of(place):
             model, trainer, state = _read_folder(place, FILES)
             with panics_as_memory_errors(place.name):
-                return Checkpoint(step, load(model), load(trainer), json.loads(state))
+                return Checkpoint(step, load(model), load(trainer), training_record(state, FILES[-1]))
 
     def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and a message for each newer damaged one."""

@@ -1,6 +1,10 @@
 """The small files of a run as types: provenance.json, and state.json of a checkpoint."""
 
-from typing import TypedDict
+from typing import Any, TypedDict, cast, get_type_hints, is_typeddict
+
+from headway.errors import InputError
+from headway.results.schema import Hint, check
+from headway.storage import parse_json
 
 
 class Environment(TypedDict, total=False):
@@ -57,3 +61,24 @@ class TrainingRecord(TypedDict, total=False):
     finished: bool
     stopped_early: bool
     threads: int
+
+
+def training_record(content: bytes, where: str) -> TrainingRecord:
+    """The contents of a state.json; a field that training does not write, or of another type, raises `InputError`."""
+    found = parse_json(content, where)
+    _check(TrainingRecord, found, where)
+    if "step" not in found or "step" not in found.get("best", {}):
+        raise InputError(f"{where}: step and best.step needed")
+    return cast(TrainingRecord, found)
+
+
+def _check(kind: Hint, value: Any, where: str) -> None:
+    if not is_typeddict(kind):
+        check(kind, value, where)
+        return
+    check(dict[str, object], value, where)
+    fields = get_type_hints(kind)
+    for key, item in value.items():
+        if key not in fields:
+            raise InputError(f"{where}: {key} is unknown; {', '.join(fields)} allowed")
+        _check(fields[key], item, f"{where}: {key}")
