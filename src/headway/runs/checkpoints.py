@@ -79,7 +79,8 @@ class Checkpoints(Directory):
             place = self.checkpoint_path(step)
             try:
                 with _damages_of(place):
-                    return training_record(*_read_folder(place, FILES[-1:]), FILES[-1]), damage
+                    (state,) = _read_folder(place, FILES[-1:])
+                    return training_record(state, FILES[-1]), damage
             except DamagedCheckpoint as problem:
                 damage = damage or str(problem)
         return {}, damage
