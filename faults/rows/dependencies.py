@@ -83,8 +83,9 @@ class Environments:
 
 
 def find_python(version: str) -> str | None:
-    """The first interpreter of this version on the search path that starts."""
-    for folder in os.get_exec_path():
+    """The first interpreter of this version that starts: on the search path, then among those that pyenv installed."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    for folder in [*os.get_exec_path(), *sorted(pyenv.glob(f"{version}.*/bin"))]:
         program = Path(folder, f"python{version}")
         if program.exists() and subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode == 0:
             return str(program)

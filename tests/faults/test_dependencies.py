@@ -92,7 +92,12 @@ def test_a_python_that_does_not_start_is_passed_over_and_a_missing_one_is_said(
     (stale / "python3.0").chmod(0o755)
     (real / "python3.0").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", os.pathsep.join([str(stale), str(real)]))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     assert find_python("3.0") == str(real / "python3.0")
+    of_pyenv = tmp_path / "pyenv" / "versions" / "3.2.1" / "bin"
+    of_pyenv.mkdir(parents=True)
+    (of_pyenv / "python3.2").symlink_to(sys.executable)
+    assert find_python("3.2") == str(of_pyenv / "python3.2")
     monkeypatch.setattr(dependencies, "PYTHONS", ("3.1",))
     environments = Environments(tmp_path, [], {}, tmp_path)
     assert counted(environments.attempt, 2).outcomes == {"no Python 3.1 on this machine": 2}
