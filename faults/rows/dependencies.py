@@ -85,7 +85,7 @@ class Environments:
 def find_python(version: str) -> str | None:
     """The first interpreter of this version that starts: on the search path, then among those that pyenv installed."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    for folder in [*os.get_exec_path(), *sorted(pyenv.glob(f"{version}.*/bin"))]:
+    for folder in [*os.get_exec_path(), *map(str, sorted(pyenv.glob(f"{version}.*/bin")))]:
         program = Path(folder, f"python{version}")
         if program.exists() and subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode == 0:
             return str(program)

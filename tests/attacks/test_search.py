@@ -16,7 +16,7 @@ from headway.attacks.shrinking import shrink, simplicity
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained
-from headway.model.transformer import Inputs
+from headway.model.transformer import Inputs, Transformer
 from headway.results.attack import Attack
 from headway.results.schema import read, write
 from headway.tasks import TASKS, Examples
@@ -63,6 +63,20 @@ def test_a_search_ends_with_its_time() -> None:
     found = attack(right_but(SORTEDNESS, nothing), at=[8], seconds=0.5)
     assert found.ended == "time"
     assert found.took < 5
+
+
+class SameLogits(Transformer):
+    """Every class has the same logit, so it answers class 0 to everything."""
+
+    def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Tensor:
+        return torch.ones(len(inputs.source), self.readout.out_features)
+
+
+def test_a_tie_that_is_answered_wrongly_is_a_failure() -> None:
+    trained = untrained(SORTEDNESS)
+    trained.model.__class__ = SameLogits
+    found = margins(trained, np.array([[3, 5, 4], [3, 4, 5]]))
+    assert found[0] == 0 and -1e-30 < found[1] < 0  # class 0 is unsorted
 
 
 def test_a_length_that_failed_often_enough_is_left_alone() -> None:

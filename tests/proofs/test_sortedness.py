@@ -71,6 +71,11 @@ STRONGER = {
     "scope": lambda proof: replace(proof, scope=proof.scope.replace("0 to 3", "0 to 4")),
     "kinds": lambda proof: replace(proof, contexts_by_kind={**proof.contexts_by_kind, "descents": 1}),
     "task": lambda proof: replace(proof, task="sorting"),
+    "seed": lambda proof: replace(proof, seed=proof.seed + 1),
+    "renamed kinds": lambda proof: replace(proof, contexts_by_kind={"all": proof.contexts}),
+    "allowance above the margin": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e6)),
+    "measured": lambda proof: replace(proof, rounding=replace(proof.rounding, measured=-1.0)),
+    "no rounding": lambda proof: replace(proof, rounding=None),
     "rounding": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e-9)),
 }
 
@@ -85,6 +90,54 @@ def test_the_check_rejects_a_stronger_claim(tmp_path: Path, claim: str) -> None:
 def test_the_check_rejects_the_proof_of_other_weights(tmp_path: Path) -> None:
     proof = prove(planted(tmp_path))
     assert not check(planted(tmp_path, bad=(0, 2, 1)), proof).holds
+
+
+@torch.no_grad()
+def scaled(trained: Trained, factor: float) -> Trained:
+    """The same answers, with logits of another size."""
+    readout: Any = trained.model.readout
+    readout.weight *= factor
+    readout.bias *= factor
+    return trained
+
+
+@pytest.mark.parametrize("factor", [1e-2, 1e-4])
+def test_the_check_rejects_a_stronger_claim_about_small_logits(tmp_path: Path, factor: float) -> None:
+    trained = scaled(planted(tmp_path), factor)
+    proof = prove(trained)
+    assert proof.answer == "proved" and check(trained, proof).holds
+    assert proof.margin is not None
+    assert not check(trained, replace(proof, margin=1.5 * proof.margin)).holds
+    assert not check(scaled(planted(tmp_path, bad=(0, 2, 1)), factor), proof).holds
+
+
+def test_logits_that_underflow_are_not_proved(tmp_path: Path) -> None:
+    trained = scaled(planted(tmp_path), 1e-45)
+    with torch.no_grad():  # the smallest positive number: half of it is 0
+        model: Any = trained.model
+        model.readout.weight.mul_(0)
+        model.readout.weight[0, 0], model.pooling.project.weight[0, 0] = 1.4e-45, 0.25
+    assert errors(trained) > 0
+    assert prove(trained).answer != "proved"
+
+
+@pytest.mark.parametrize("size", [float("nan"), float("inf"), 3e38, 257.0])
+@pytest.mark.parametrize("name", ["embedding.weight", "pooling.project.weight", "readout.bias"])
+def test_numbers_that_could_leave_the_range_of_fp32_prove_nothing(tmp_path: Path, name: str, size: float) -> None:
+    trained = planted(tmp_path)
+    dict(trained.model.named_parameters())[name].detach().view(-1)[0] = size
+    found = prove(trained)
+    assert (found.answer, found.open_contexts) == ("undecided", found.contexts)
+    assert found.missing is not None and found.missing.startswith(f"{name} has a weight")
+
+
+def test_a_deviation_that_is_lost_in_rounding_proves_nothing(tmp_path: Path) -> None:
+    trained: Any = planted(tmp_path, norm="post")
+    with torch.no_grad():
+        for weights in trained.model.encoder[0].feed_forward.contract.parameters():
+            weights.fill_(250.0)
+    found = prove(trained)
+    assert found.answer == "undecided" and found.missing is not None and "layer norm" in found.missing
 
 
 @pytest.mark.parametrize("models", [30, pytest.param(200, marks=pytest.mark.long)])

@@ -16,19 +16,26 @@ Rows = Int[np.ndarray, "batch width"]
 
 NO_MARGIN = float(torch.finfo(torch.float32).min)
 """The margin of an input with logits that are not finite, below every other."""
+WRONG_TIE = -float(torch.finfo(torch.float32).tiny)
+"""The margin of a wrong answer whose logit is that of the right one."""
 
 
 @torch.inference_mode()
 def margins(trained: Trained, source: Rows) -> Float[np.ndarray, " batch"]:
     """The smallest lead of the right token over the others, in one teacher-forced pass over the right answers.
 
-    A margin below 0 means a wrong answer. Non-finite logits get the smallest float.
+    A margin below 0 means a wrong answer; a tie that is answered wrongly gets the largest of them. Non-finite logits
+    get the smallest float.
     """
     found = [np.zeros(0, dtype=np.float32)]
     for part in parts_of(Examples(source, trained.task.answer(source)), trained):
         batch = make_batch(trained.task, trained.model, part, trained.device)
         pad = trained.task.vocabulary.pad if trained.task.kind == "sequence" else -1
-        lead = answer_margin(trained.model(batch.inputs), batch.target.reshape(len(part), -1), pad)
+        logits, target = trained.model(batch.inputs), batch.target.reshape(len(part), -1)
+        lead = answer_margin(logits, target, pad)
+        answer = logits.argmax(-1).reshape(target.shape)
+        wrong = ((answer != target) & (target != pad)).any(1)
+        lead = torch.where((lead == 0) & wrong, WRONG_TIE, lead)
         found.append(lead.nan_to_num(nan=NO_MARGIN, neginf=NO_MARGIN).cpu().numpy())
     return np.concatenate(found)
 

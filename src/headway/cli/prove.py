@@ -31,7 +31,7 @@ def prove(
     Example: headway prove local-addition-seed0
     """
     if check is not None:
-        _check(check, run, as_json=json, quiet=quiet)
+        _check(check, run, device, as_json=json, quiet=quiet)
         return
     if run is None:
         raise InputError("headway prove needs a run, or --check FILE")
@@ -50,11 +50,11 @@ def prove(
         raise typer.Exit(1)
 
 
-def _check(certificate: Path, run: str | None, *, as_json: bool, quiet: bool) -> None:
+def _check(certificate: Path, run: str | None, device: str, *, as_json: bool, quiet: bool) -> None:
     from headway.proofs.prove import check as check_proof
 
     with progress(f"check {certificate}", quiet=quiet) as meter:
-        found = check_proof(certificate, run=run, progress=meter)
+        found = check_proof(certificate, run=run, device=device, progress=meter)
     show(found, [str(line) for line in checked(found)], as_json=as_json)
     if not found.holds:
         raise typer.Exit(1)

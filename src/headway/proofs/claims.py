@@ -1,22 +1,41 @@
-"""What both checks ask of a certificate before its margin: its subject, and its number of contexts."""
+"""What both checks ask of a certificate: its subject, its number of contexts, and numbers that fit together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from headway.evaluation import Trained
 from headway.results.proof import Proof
 
 
-def other_subject(proof: Proof, task: str, scope: str) -> Iterator[str]:
+def other_subject(proof: Proof, trained: Trained, scope: str) -> Iterator[str]:
     """The reasons why a certificate is not a proof about this scope."""
-    if proof.task != task:
-        yield f"it is about task {proof.task!r}, not {task!r}"
+    if proof.task != trained.task.name:
+        yield f"it is about task {proof.task!r}, not {trained.task.name!r}"
+    if proof.seed != trained.config.seed:
+        yield f"it is about seed {proof.seed}, not {trained.config.seed}"
     if proof.scope != scope:
         yield f"it claims {proof.scope!r}; this method proves {scope!r}"
     if proof.open_contexts or proof.counterexamples:
         yield "it lists open contexts or counterexamples"
 
 
-def other_count(proof: Proof, contexts: int) -> Iterator[str]:
-    """The reason why a certificate does not count the contexts that the check found."""
-    kinds = proof.contexts_by_kind.values()
-    if proof.contexts != contexts or sum(kinds) != contexts or min(kinds) < 0:
-        yield f"it counts {proof.contexts:,} contexts, by kind {sum(kinds):,}; there are {contexts:,}"
+def other_count(proof: Proof, found: Mapping[str, int]) -> Iterator[str]:
+    """The reason why a certificate does not count the contexts that the check found, by kind."""
+    contexts = sum(found.values())
+    if proof.contexts != contexts:
+        yield f"it counts {proof.contexts:,} contexts; there are {contexts:,}"
+    for kind in {**found, **proof.contexts_by_kind}:
+        claimed, real = (counts.get(kind, 0) for counts in (proof.contexts_by_kind, found))
+        if claimed != real:
+            yield f"it counts {claimed:,} contexts of the kind {kind!r}; there are {real:,}"
+            return
+
+
+def unfounded(proof: Proof) -> Iterator[str]:
+    """The reasons why the margin of a certificate does not prove anything, by its own numbers."""
+    if proof.margin is None or proof.rounding is None:
+        yield "it names no margin, or no allowance for rounding"
+        return
+    if not proof.rounding.allowance < proof.margin:
+        yield f"its margin of {proof.margin:.6g} is not above its rounding allowance of {proof.rounding.allowance:.6g}"
+    if not 0 <= proof.rounding.measured <= proof.rounding.allowance:
+        yield f"it measured a difference of {proof.rounding.measured:.6g}, which its rounding allowance excludes"

@@ -16,8 +16,6 @@ from headway.proofs import rounding
 
 Cotangent = Float[Tensor, "#row out width"]
 """Derivatives of several outputs."""
-UNDERFLOW = 2.0**-100
-"""Absolute error allowed for the underflow of one operation: fewer than 2^26 numbers below 2^-126."""
 NORM_STEPS = 6
 """Roundings of one coordinate of a layer norm: mean subtracted (before or after scaling), scaled, weight, bias."""
 
@@ -39,7 +37,7 @@ def applied(cotangent: Cotangent, x: Float[Tensor, "row width"]) -> Float[Tensor
 def linear_error(layer: nn.Linear, reach: Tensor) -> Tensor:
     """The rounding error of a linear layer, from the largest absolute values that its inputs can have."""
     share = rounding.gamma(layer.in_features + 1)
-    found: Tensor = share * (reach @ layer.weight.abs().T + layer.bias.abs()) + UNDERFLOW
+    found: Tensor = share * (reach @ layer.weight.abs().T + layer.bias.abs()) + rounding.UNDERFLOW
     return found
 
 
@@ -110,5 +108,5 @@ def normed(norm: nn.LayerNorm, x: Float[Tensor, "row width"], displacement: Floa
         slope_error=(1 + slope) * (1 + root) - 1,
         scale_error=turned + root,
         move_error=rounding.gamma(width) * square.sqrt() * (1 + root) / least,
-        own=rounding.gamma(NORM_STEPS) * (norm.weight.abs() * farthest + norm.bias.abs()) + UNDERFLOW,
+        own=rounding.gamma(NORM_STEPS) * (norm.weight.abs() * farthest + norm.bias.abs()) + rounding.UNDERFLOW,
     )

@@ -15,6 +15,7 @@ from headway.evaluation import Trained, load
 from headway.json_values import JsonObject
 from headway.origin import origins_in
 from headway.proofs.open_contexts import OpenContexts
+from headway.proofs.rounding import out_of_range
 from headway.results.proof import Check, Proof
 from headway.results.schema import read
 from headway.runs import RunDirectory
@@ -41,7 +42,11 @@ def prove(run: Trained | str | Path, *, progress: OnProgress = lambda done, tota
 
 
 def check(
-    certificate: str | Path, *, run: str | Path | None = None, progress: OnProgress = lambda done, total: None
+    certificate: str | Path,
+    *,
+    run: str | Path | None = None,
+    device: str = "auto",
+    progress: OnProgress = lambda done, total: None,
 ) -> Check:
     """Verify the claims of a certificate with independent code. `run` defaults to the run directory that holds the
     file.
@@ -54,11 +59,14 @@ def check(
     directory = RunDirectory.find(str(path.parent.parent if run is None else run))
     if not directory.exists():
         raise InputError(f"{path} is not inside a run directory; name the run: headway prove RUN --check FILE")
-    trained = load(directory)
+    trained = load(directory, device=device)
     began = time.perf_counter()
-    foreign = _other_origin(document, trained)
-    if proof.answer != "proved" or foreign:
-        reasons = foreign or [f"its answer is {proof.answer}; only a proof can be checked"]
+    reasons = _other_origin(document, trained)
+    if not reasons and proof.answer != "proved":
+        reasons = [f"its answer is {proof.answer}; only a proof can be checked"]
+    if not reasons and (lost := out_of_range(trained.model)):
+        reasons = [lost]
+    if reasons:
         return Check(certificate=str(path), holds=False, reasons=tuple(reasons), contexts=0, method="none", seconds=0.0)
     found: Check = _method(trained).check(trained, proof, progress)
     return replace(found, certificate=str(path), seconds=time.perf_counter() - began)

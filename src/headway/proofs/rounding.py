@@ -27,6 +27,25 @@ SQUARE_ROOT = 8 * UNIT
 """Relative error allowed for a reciprocal square root and the additions before it."""
 STEEPEST_GELU = 1.13
 """Largest slope of GELU."""
+UNDERFLOW = 2.0**-100
+"""Absolute error allowed for underflow in one row of results: fewer than 2^26 operations, each below 2^-126."""
+LARGEST_WEIGHT, WIDEST = 256, 4096
+"""With weights and widths of at most these, every number of a model stays below 2^127: docs/proofs.md."""
+LEAVES = "numbers of the model could leave the range of fp32."
+
+
+class NoBound(ValueError):
+    """Rounding errors of a model have no bound; the message says why."""
+
+
+def out_of_range(model: nn.Module) -> str | None:
+    """Why the numbers of a model could leave the range of fp32; None if they cannot."""
+    for name, weights in model.named_parameters():
+        if not bool((weights.abs() <= LARGEST_WEIGHT).all()):
+            return f"{name} has a weight that is not finite or above {LARGEST_WEIGHT}: {LEAVES}"
+        if max(weights.shape[1:], default=0) > WIDEST:
+            return f"{name} is wider than {WIDEST:,}: {LEAVES}"
+    return None
 
 
 @dataclass(frozen=True)
@@ -79,7 +98,7 @@ def linear(x: Bounded, layer: nn.Linear, heads: int | None = None) -> Bounded:
 
 
 def _linear_error(x: Bounded, weight: Float[Tensor, "out width"], bias: Float[Tensor, " out"]) -> Tensor:
-    added = gamma(weight.shape[1] + 1) * (spectral(weight.abs()) * x.lengths() + length(bias))
+    added = gamma(weight.shape[1] + 1) * (spectral(weight.abs()) * x.lengths() + length(bias)) + UNDERFLOW
     return x.error * spectral(weight) + added
 
 
@@ -92,13 +111,13 @@ def each_output(x: Bounded, layer: nn.Linear) -> Float[Tensor, "*any out"]:
     """The error of each output of a linear layer: |w| e + gamma_(n+1) (|w| |x| + |b|) for each row w of W."""
     lengths, bias = length(layer.weight.detach().double()), layer.bias.detach().double().abs()
     share = gamma(layer.in_features + 1)
-    return (x.error + share * x.lengths())[..., None] * lengths + share * bias
+    return (x.error + share * x.lengths())[..., None] * lengths + share * bias + UNDERFLOW
 
 
 def add(x: Bounded, y: Bounded) -> Bounded:
     """Error of a sum: both errors, and one rounding of each number."""
     value, error = x.value + y.value, x.error + y.error
-    return Bounded(value, error + UNIT * (length(value) + error))
+    return Bounded(value, error + UNIT * (length(value) + error) + UNDERFLOW)
 
 
 def relu(x: Bounded) -> Bounded:
@@ -107,7 +126,7 @@ def relu(x: Bounded) -> Bounded:
 
 def gelu(x: Bounded) -> Bounded:
     """Error: the largest slope times e, and eight roundings of |x|."""
-    return Bounded(nn.functional.gelu(x.value), STEEPEST_GELU * x.error + gamma(8) * x.lengths())
+    return Bounded(nn.functional.gelu(x.value), STEEPEST_GELU * x.error + gamma(8) * x.lengths() + UNDERFLOW)
 
 
 def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
@@ -126,13 +145,13 @@ def layer_norm(x: Bounded, norm: nn.LayerNorm) -> Bounded:
     n = x.value.shape[-1]
     relative = gamma(n + 3) * (1 + (middle.square() + 3 * middle * size) / least.square())
     if not bool(((least > 0) & (relative < 0.1)).all()):
-        raise ValueError("the variance of a layer norm's input is lost in rounding")
+        raise NoBound("The variance of a layer norm's input is lost in rounding.")
     carried = x.error / least
     # 1 / sqrt(1 - r) <= 1 + 0.6 r for r <= 0.1. A row of d / s has at most norm sqrt(n). The mean may be subtracted
     # before or after the division.
     off = gamma(n) * size
     added = root * (0.6 * relative + SQUARE_ROOT + 4 * UNIT + (1.1 * off + 8 * UNIT * (middle + off)) / least)
-    last = 2 * UNIT * (weight.abs().max() * (root + carried + added) + length(bias))
+    last = 2 * UNIT * (weight.abs().max() * (root + carried + added) + length(bias)) + UNDERFLOW
     normed = apart / spread[..., None]
     return Bounded(normed * weight + bias, weight.abs().max() * (carried + added) + last)
 
@@ -142,7 +161,7 @@ def score_error(query: Bounded, key: Bounded, bias: Float[Tensor, "*#any"]) -> F
     width, scale = query.value.shape[-1], 1 / math.sqrt(query.value.shape[-1])
     lengths = query.lengths() * key.lengths()
     error = query.error * key.lengths() + query.lengths() * key.error + gamma(width + 3) * lengths
-    return error * scale + UNIT * (2 * lengths * scale + bias.detach().double().abs())
+    return error * scale + UNIT * (2 * lengths * scale + bias.detach().double().abs()) + UNDERFLOW
 
 
 def attention(
@@ -166,4 +185,4 @@ def attention(
     shift = largest + 2 * ARGUMENT * UNIT * (highest + largest) + EXPONENTIAL
     rest = (2 * shift).exp() - 1 - 2 * shift
     most = moved * (1 + 2 * shift + rest) + shift * farthest / 2 + rest * values
-    return most + roundings * (values + most)
+    return most + roundings * (values + most) + UNDERFLOW * (1 + values)

@@ -1,7 +1,7 @@
 """Proof that a windowed classifier of sortedness is right on every sequence."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
+from headway.proofs.rounding import NoBound
 from headway.proofs.sortedness_bounds import (
     Chains,
     Descents,
@@ -38,6 +39,7 @@ TRIED = 2_000
 """Sequences of one family that are run through the model: those with the worst margins in the table."""
 SHOWN = 20
 """Largest number of counterexamples in a proof."""
+METHOD = "every descent with its neighbours, and sorted sequences by the largest value of every feature"
 SAFETY = 1.25
 """A context counts as proved if its bound exceeds the rounding allowance by this factor."""
 
@@ -71,7 +73,10 @@ class Evidence:
 def prove(trained: Trained, progress: OnProgress = lambda done, total: None) -> Proof:
     """Compute bounds, then run sequences from open contexts through the model, then search exhaustively."""
     check_model(trained)
-    table = tabulate(trained.model, trained.task.options.values, progress)
+    try:
+        table = tabulate(trained.model, trained.task.options.values, progress)
+    except NoBound as problem:
+        return _no_bound(trained, str(problem))
     need = SAFETY * table.allowance
     evidence = Evidence(trained, table, close_descents(table, -need), close_chains(table))
     if any(evidence.open_sides().values()):
@@ -244,21 +249,30 @@ def scope(values: int) -> str:
 
 
 def _proof(evidence: Evidence, answer: Answer, **facts: Any) -> Proof:
-    trained, counts = evidence.trained, contexts_of(evidence.table.values)
-    how = "every descent with its neighbours, and sorted sequences by the largest value of every feature"
+    how = METHOD
     if evidence.searches:
         labels = sum(found.labels for found in evidence.searches.values())
         how += f"; then an exhaustive search over pairs of neighbours ({labels:,} prefixes)"
+    return _about(evidence.trained, answer, method=how, searched=evidence.searched, **facts)
+
+
+def _no_bound(trained: Trained, why: str) -> Proof:
+    """Nothing can be said of a model whose rounding errors have no bound."""
+    proof = _about(trained, "undecided", method=METHOD, missing=why)
+    return replace(proof, open_contexts=proof.contexts)
+
+
+def _about(trained: Trained, answer: Answer, **facts: Any) -> Proof:
+    values = trained.task.options.values
+    counts = contexts_of(values)
     return Proof(
         task=trained.task.name,
         run=str(trained.directory.path),
         seed=trained.config.seed,
         answer=answer,
-        scope=scope(evidence.table.values),
-        method=how,
+        scope=scope(values),
         contexts=sum(counts.values()),
         contexts_by_kind=counts,
-        searched=evidence.searched,
         seconds=0.0,
         **{"margin": None, **facts},
     )

@@ -15,14 +15,15 @@ from jaxtyping import Bool, Float, Int
 
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
-from headway.proofs.claims import other_count, other_subject
+from headway.proofs.claims import other_count, other_subject, unfounded
 from headway.proofs.sortedness_recount import Recount
 from headway.proofs.sortedness_table import check_model
 from headway.proofs.triple_pass import Seen, see
 from headway.results.proof import Check, Proof
 
-TOLERANCE = 1e-3
-"""Logits by which a claimed margin may differ from the check's: fp32 passes of trained models differ by some 1e-5."""
+TOLERANCE, SHARE = 1e-3, 0.1
+"""A claimed margin may differ from the check's by so many logits (fp32 passes of trained models differ by some 1e-5),
+and by this share of the allowance for rounding."""
 CLOSE = 1e-6
 """Share by which a claimed allowance may be smaller than the check's: the same bound, computed in another order."""
 MOST_ENDS = 200_000
@@ -37,41 +38,47 @@ def check(trained: Trained, proof: Proof, progress: OnProgress = lambda done, to
     seen = see(trained, values, lambda done, total: progress(done, 2 * total))
     recount = Recount(trained.model, values)
     allowance, farthest = recount.run(seen.features, lambda done, total: progress(total + done, 2 * total))
-    margins = Margins(seen)
-    unsorted, contexts = margins.descents()
-    ordered, more = margins.chains()
+    tolerance = min(TOLERANCE, SHARE * allowance)
+    margins = Margins(seen, tolerance)
+    unsorted, descents = margins.descents()
+    ordered, rows = margins.chains()
+    counts = {"descents": descents, **rows}
     lowest, claimed = min(unsorted, ordered), proof.margin
     about = f"every sequence of elements from 0 to {values - 1}"
-    reasons = [*other_subject(proof, trained.task.name, about), *other_count(proof, contexts + more)]
+    reasons = [*other_subject(proof, trained, about), *other_count(proof, counts), *unfounded(proof)]
     reasons += _rounding(proof, allowance)
-    if farthest > 1:
+    if not farthest <= 1:
         reasons.append(f"the model's own numbers are up to {farthest:.3g} times their bound for rounding apart")
-    if claimed is None or not claimed > allowance:
+    if claimed is None or not claimed - tolerance > allowance:
         reasons.append(f"its margin of {claimed} does not exceed the allowance for rounding of {allowance:.4g}")
-    elif claimed > lowest + TOLERANCE and (why := margins.below(claimed, unsorted=unsorted, ordered=ordered)):
+    elif not claimed <= lowest + tolerance and (why := margins.below(claimed, unsorted=unsorted, ordered=ordered)):
         reasons.append(f"it claims a margin of {claimed:.6g}; the bounds show {lowest:.6g}, and {why}")
     return Check(
         certificate="",
         holds=not reasons,
         reasons=tuple(reasons),
-        contexts=contexts + more,
-        margin=lowest if claimed is None or lowest + TOLERANCE >= claimed else claimed,
+        contexts=sum(counts.values()),
+        margin=lowest if claimed is None or lowest + tolerance >= claimed else claimed,
         method=METHOD,
         seconds=0.0,
     )
 
 
 def _rounding(proof: Proof, allowance: float) -> Iterator[str]:
-    if proof.rounding is None or proof.rounding.allowance < allowance * (1 - CLOSE):
+    if proof.rounding is None or not proof.rounding.allowance >= allowance * (1 - CLOSE):
         claimed = None if proof.rounding is None else proof.rounding.allowance
         yield f"it allows {claimed} logits for rounding; {allowance:.6g} are needed"
 
 
 @dataclass(frozen=True)
 class Margins:
-    """Margins of sequences from what the pooling read; index `values` is no neighbour."""
+    """Margins of sequences from what the pooling read; index `values` is no neighbour.
+
+    A margin counts as confirmed if none is smaller by more than `tolerance`.
+    """
 
     seen: Seen
+    tolerance: float = TOLERANCE
 
     @property
     def favours(self) -> Bool[np.ndarray, " feature"]:
@@ -97,27 +104,31 @@ class Margins:
         found[-1, :, -1] = -np.inf
         return found
 
-    def chains(self) -> tuple[float, int]:
-        """A lower bound of the margin of sorted sequences, and how many triples they are made of."""
+    def chains(self) -> tuple[float, dict[str, int]]:
+        """A lower bound of the margin of sorted sequences, and how many triples of each kind they are made of."""
         features = self.seen.features
-        n, contexts = features.shape[1], features.shape[1]
+        n = features.shape[1]
+        counts = {"sorted triples": 0, "first or last": 0, "one element": n}
         most, least = np.full((n, features.shape[-1]), -np.inf), np.full((2, features.shape[-1]), np.inf)
         for c in range(n):
             inner = features[: c + 1, c, c:n].reshape(-1, features.shape[-1])
             first, last = features[n, c, c:n], features[: c + 1, c, n]
             least = np.minimum(least, [first.min(0), last.min(0)])
             most[c] = np.max([inner.max(0), first.max(0), last.max(0)], axis=0)
-            contexts += len(inner) + len(first) + len(last)
+            counts["sorted triples"] += len(inner)
+            counts["first or last"] += len(first) + len(last)
         longer = float(self.of(np.where(self.favours, least.max(0), most.max(0))))
-        return min(longer, float(self.of(features[n, :, n]).min())), contexts
+        return min(longer, float(self.of(features[n, :, n]).min())), counts
 
     def below(self, margin: float, *, unsorted: float, ordered: float) -> str | None:
         """Why a margin is not confirmed on the sides that the bounds leave open; None if no sequence has less."""
         alone = float(self.of(self.seen.features[-1, :, -1]).min())
-        if alone < margin - TOLERANCE:
+        if alone < margin - self.tolerance:
             return f"a single element has a margin of {alone:.6g}"
         sides = [(False, unsorted), (True, ordered)]
-        reasons = (Ends(self, margin - TOLERANCE, is_sorted).below() for is_sorted, found in sides if found < margin)
+        reasons = (
+            Ends(self, margin - self.tolerance, is_sorted).below() for is_sorted, found in sides if found < margin
+        )
         return next((reason for reason in reasons if reason is not None), None)
 
 

@@ -1,6 +1,6 @@
 """The numbers of one encoder layer over all triples again, in NumPy and by left neighbours, with bounds of rounding.
 
-docs/proofs.md derives the bounds; nothing here uses `rounding.py` or `sortedness_table.py`. Each function returns
+docs/proofs.md derives the bounds; no bound here is from `rounding.py` or `sortedness_table.py`. Each function returns
 float64 rows and, for each row, the largest Euclidean norm of its difference from the model's fp32 row.
 """
 
@@ -15,10 +15,11 @@ from scipy.special import erf
 from headway.callbacks import OnProgress
 from headway.model.poolings.detector import Detector
 from headway.model.transformer import Transformer
+from headway.proofs.rounding import NoBound
 
 U = 2.0**-24
-TINY = 1e-30
-"""Instead of a bound of 0, which holds for detectors without weights."""
+TINY = 2.0**-100
+"""What numbers below the normal range can amount to in one row; so no bound is 0."""
 Row = tuple[np.ndarray, np.ndarray]
 """Rows, and the norms of their largest errors."""
 
@@ -44,7 +45,7 @@ def norm_of(weight: np.ndarray) -> float:
 
 def linear(row: Row, weight: np.ndarray, bias: np.ndarray) -> Row:
     x, e = row
-    added = share(weight.shape[1] + 1) * (norm_of(np.abs(weight)) * (size(x) + e) + size(bias))
+    added = share(weight.shape[1] + 1) * (norm_of(np.abs(weight)) * (size(x) + e) + size(bias)) + TINY
     return x @ weight.T + bias, e * norm_of(weight) + added
 
 
@@ -58,17 +59,17 @@ def layer_norm(row: Row, norm: Any) -> Row:
     least, rms, middle = deviation - e / root, (size(x) + e) / root, np.abs(mean) + e / root
     variance = share(n + 3) * (1 + (middle**2 + 3 * middle * rms) / least**2)
     if not (least > 0).all() or not (variance < 0.1).all():
-        raise ValueError("the deviation of what a layer norm reads is lost in rounding")
+        raise NoBound("The deviation of what a layer norm reads is lost in rounding.")
     off = share(n) * rms
     own = root * (0.6 * variance + 12 * U + (1.1 * off + 8 * U * (middle + off)) / least)
     largest = np.abs(weight).max()
-    last = 2 * U * (largest * (root + e / least + own) + size(bias))
+    last = 2 * U * (largest * (root + e / least + own) + size(bias)) + TINY
     return apart / deviation[..., None] * weight + bias, largest * (e / least + own) + last
 
 
 def add(one: Row, other: Row) -> Row:
     x, e = one[0] + other[0], one[1] + other[1]
-    return x, e + U * (size(x) + e)
+    return x, e + U * (size(x) + e) + TINY
 
 
 class Recount:
@@ -105,7 +106,7 @@ class Recount:
         for left in range(self.n + 1):
             value, error = self._read(self._layer(left))
             apart = np.abs(features[left] - value)
-            farthest = max(farthest, float((apart / np.maximum(error, TINY)).max()))
+            farthest = max(farthest, float((apart / error).max()))
             errors.append(error.reshape(-1, error.shape[-1]).max(0))
             sizes.append(np.abs(value).reshape(-1, value.shape[-1]).max(0))
             progress(left + 1, self.n + 1)
@@ -133,7 +134,7 @@ class Recount:
         x, e = row
         if self.model.config.activation == "relu":
             return np.maximum(x, 0), e
-        return x * 0.5 * (1 + erf(x / math.sqrt(2))), 1.13 * e + share(8) * (size(x) + e)
+        return x * 0.5 * (1 + erf(x / math.sqrt(2))), 1.13 * e + share(8) * (size(x) + e) + TINY
 
     def _attend(self, left: int, head: int) -> Row:
         """One head's output for every element and right neighbour; the three keys are left, itself and right."""
@@ -149,7 +150,7 @@ class Recount:
         output = np.einsum("crk,crkd->crd", weights, v[index])
         lengths = (size(q) + qe)[:, None] * (size(k) + ke)
         product = qe[:, None] * (size(k) + ke) + (size(q) + qe)[:, None] * ke + share(d + 3) * lengths
-        off = product / math.sqrt(d) + U * (2 * lengths / math.sqrt(d) + np.abs(bias).max())
+        off = product / math.sqrt(d) + U * (2 * lengths / math.sqrt(d) + np.abs(bias).max()) + TINY
         distances = size(v[:, None] - v)
         between = [np.where(present[..., i] & present[..., j], distances[index[..., i], index[..., j]], 0)
                    for i, j in ((0, 1), (0, 2), (1, 2))]  # fmt: skip
@@ -159,7 +160,7 @@ class Recount:
         shift = worst + 16 * U * (highest + worst) + 64 * U
         rest = np.exp(2 * shift) - 1 - 2 * shift
         moved = carried * (1 + 2 * shift + rest) + shift * np.max(between, axis=0) / 2 + rest * sizes
-        return output, moved + share(4 * int(present.sum(-1).max()) + 16) * (sizes + moved)
+        return output, moved + share(4 * int(present.sum(-1).max()) + 16) * (sizes + moved) + TINY * (1 + sizes)
 
     def _read(self, hidden: Row) -> Row:
         """What the pooling takes maxima of, and the error of each number."""
@@ -203,5 +204,5 @@ def _part(read: Row, layer: Any, head: int, heads: int) -> Row:
 def _each(x: np.ndarray, e: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Errors of the numbers of a linear layer one by one."""
     part = share(weight.shape[1] + 1)
-    found: np.ndarray = (e + part * (size(x) + e))[..., None] * size(weight) + part * np.abs(bias)
+    found: np.ndarray = (e + part * (size(x) + e))[..., None] * size(weight) + part * np.abs(bias) + TINY
     return found

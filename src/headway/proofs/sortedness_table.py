@@ -182,7 +182,9 @@ def _with_none(x: Tensor, none: float) -> Tensor:
 
 @torch.no_grad()
 def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done, total: None) -> TripleTable:
-    """The table of a model, with a rounding bound for the whole table."""
+    """The table of a model, with a rounding bound for the whole table; raises `NoBound` if there is none."""
+    if reason := rounding.out_of_range(model):
+        raise rounding.NoBound(reason)
     layer, rows, errors = Layer(model, values), [], []
     for itself in range(values):
         value, error = _read(model, layer.features(itself))
@@ -193,6 +195,8 @@ def tabulate(model: Transformer, values: int, progress: OnProgress = lambda done
     weight, bias = _margin_weights(model)
     size = features.abs().flatten(0, 2).amax(0)
     allowance = rounding.OWN * _readout_error(model, weight, size, error)
+    if not math.isfinite(allowance):
+        raise rounding.NoBound("The bound of rounding errors is not finite.")
     alone = features[-1, :, -1].clone()
     features[-1, :, -1] = -torch.inf
     return TripleTable(features.cpu(), weight.cpu(), bias, allowance, alone.cpu())

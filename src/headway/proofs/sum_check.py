@@ -6,7 +6,7 @@ the right one. The induction needs only that every context occurs in some sum.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
-from headway.proofs.claims import other_count
+from headway.proofs.claims import other_count, unfounded
 from headway.proofs.sum_contexts import Reach
 from headway.results.proof import Check, Proof
 from headway.tasks import Examples
@@ -27,8 +27,9 @@ AT_ONCE = 1 << 11
 """Sums per batch."""
 MOST = 20_000_000
 """Largest number of contexts that the check covers."""
-CLOSE = 1e-2
-"""Largest accepted excess of a certificate's smallest margin over the measured one, which has fp32 precision."""
+CLOSE, SHARE = 1e-2, 0.1
+"""Largest accepted excess of a certificate's smallest margin over the measured one, which has fp32 precision: in
+logits, and as a share of the allowance for rounding."""
 METHOD = "one sum for every context, run through the model itself in fp32; the bound of rounding computed again"
 
 Digits = Int[np.ndarray, "sum column"]
@@ -64,34 +65,40 @@ def _is_number(digits: Digits) -> Bool[np.ndarray, " sum"]:
 
 def check(trained: Trained, proof: Proof, reach: Reach, progress: OnProgress) -> Check:
     """Verify that the model is right in every context and that the certificate does not claim more."""
-    began, found, smallest = time.perf_counter(), 0, float("inf")
+    began, smallest = time.perf_counter(), float("inf")
+    found: dict[str, int] = {}
     for sums in covering(reach):
         margin = _margins(trained, sums)
-        found += len(margin)
+        kind = f"column {sums.column}{' and above' if sums.column == reach.general else ''}"
+        found[kind] = found.get(kind, 0) + len(margin)
         smallest = min(smallest, float(margin.min(initial=np.inf)))
-        progress(found, max(found, proof.contexts))
+        progress(done := sum(found.values()), max(done, proof.contexts))
     reasons = tuple(_objections(proof, found, smallest))
     return Check(
         certificate="",
         holds=not reasons,
         reasons=reasons,
-        contexts=found,
+        contexts=sum(found.values()),
         margin=smallest,
         method=METHOD,
         seconds=time.perf_counter() - began,
     )
 
 
-def _objections(proof: Proof, found: int, smallest: float) -> Iterator[str]:
+def _objections(proof: Proof, found: Mapping[str, int], smallest: float) -> Iterator[str]:
     """The reasons why a certificate claims more than the check found."""
     yield from other_count(proof, found)
-    if smallest <= 0:
+    yield from unfounded(proof)
+    if not smallest > 0:
         yield f"the model is wrong in a context (margin {smallest:.4g})"
-    if proof.margin is None or proof.margin > smallest + CLOSE:
+    if proof.margin is None or proof.rounding is None:
+        return
+    allowance = proof.rounding.allowance
+    if not proof.margin <= smallest + min(CLOSE, SHARE * allowance):
         yield f"it claims a smallest margin of {proof.margin}; the model's is {smallest:.6g}"
-    elif proof.rounding is None or not proof.rounding.allowance < proof.margin:
-        yield "its margin is not above its rounding allowance"
-    elif proof.rounding.allowance < abs(smallest - proof.margin):
+    elif not allowance < smallest:
+        yield f"the smallest margin of {smallest:.6g} is not above its rounding allowance of {allowance:.6g}"
+    elif not allowance >= abs(smallest - proof.margin):
         yield "its rounding allowance is smaller than the difference of the two margins"
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headway.proofs import rounding
-from headway.proofs.norm_rounding import UNDERFLOW, Cotangent, linear_error, normed, weighed
+from headway.proofs.norm_rounding import Cotangent, linear_error, normed, weighed
 
 Parts = Float[Tensor, "..."]
 """What keys add to an attention, `... head part`: see `key_parts`."""
@@ -58,7 +58,7 @@ def scores(query: Bounded, key: Bounded, bias: Tensor) -> Bounded:
     """query . key / sqrt(d_head) + bias, over the last axis; the three broadcast."""
     width, scale = query.value.shape[-1], 1 / math.sqrt(query.value.shape[-1])
     error = (query.error * key.reach() + query.value.abs() * key.error).sum(-1) * scale
-    error = error + rounding.gamma(width + 5) * (query.reach() * key.reach()).sum(-1) * scale + UNDERFLOW
+    error = error + rounding.gamma(width + 5) * (query.reach() * key.reach()).sum(-1) * scale + rounding.UNDERFLOW
     return add(Bounded((query.value * key.value).sum(-1) * scale, error), exact(bias))
 
 
@@ -69,7 +69,8 @@ def key_parts(score: Bounded, value: Bounded, centre: Tensor, keys: int) -> Part
     w F |v - centre|, w F, w. `keys` is the largest number of visible keys. A kernel that goes over them in blocks may
     multiply as many exponentials, whose arguments are differences of maxima of scores.
     """
-    weight, highest = score.value.exp()[..., None], score.reach().max()
+    weight, reach = score.value.exp()[..., None], score.reach()
+    highest = reach.max() if reach.numel() else reach.sum()  # without heads there are no scores
     sums = rounding.gamma(4 * keys + 16)
     argument = (2 * rounding.ARGUMENT + MAXIMUM * keys) * rounding.UNIT * highest + keys * rounding.EXPONENTIAL + sums
     moved = torch.expm1(score.error[..., None] + argument + (0.0 if highest <= HIGHEST_SCORE else math.inf))

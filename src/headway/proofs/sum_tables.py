@@ -61,10 +61,10 @@ class Tables:
         self._memories: dict[int, tuple[Bounded, Bounded]] = {}
 
     def _bias(self, kind: str, ahead: int) -> Tensor:
-        """Each head's bias for a key `ahead` columns ahead of its query."""
-        clip = self.reach.clip
+        """The bias of each head that is kept, for a key `ahead` columns ahead of its query."""
+        clip, kept = self.reach.clip, {"encoder": self.encoder.own, "decoder": self.decoder.own, "cross": self.cross}
         table = self.model.encoding.tables[kind].weight  # type: ignore[index, union-attr]
-        return table[max(-clip, min(clip, ahead)) + clip]
+        return table[max(-clip, min(clip, ahead)) + clip][list(kept[kind].kept)]
 
     def _embedded(self, tokens: list[int]) -> Bounded:
         return exact(self.model.embedding.weight[tokens])

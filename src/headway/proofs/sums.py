@@ -22,6 +22,7 @@ from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, decode
 from headway.proofs.claims import other_subject
+from headway.proofs.rounding import out_of_range
 from headway.proofs.sum_allowance import Compiled, largest
 from headway.proofs.sum_check import METHOD, MOST
 from headway.proofs.sum_check import check as check_sums
@@ -83,8 +84,8 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
 
 def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
     """Verify a proof by real sums; a certificate with more than `MOST` contexts is rejected."""
-    task, reach = reach_of(trained)
-    reasons = list(other_subject(proof, task.name, SCOPE))
+    _, reach = reach_of(trained)
+    reasons = list(other_subject(proof, trained, SCOPE))
     if proof.contexts > MOST:
         reasons.append(f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})")
     if reasons:
@@ -125,6 +126,8 @@ def reach_of(trained: Trained) -> tuple[AdditionText, Reach]:
     ):
         if wrong:
             raise InputError(f"{name}: a proof needs {needed}, so that the number of contexts is finite")
+    if not any(site.kept for site in trained.model.sites if site.kind == "cross"):
+        raise InputError("model.kept_heads: a proof of sums needs at least one head of cross-attention")
     layers = (config.encoder_layers, config.decoder_layers)
     if layers != (1, 1):
         raise InputError(
@@ -226,10 +229,13 @@ def _judged(
             further_counterexamples=tuple(further),
             searched=searched,
         )
-    for group in every:
-        margins.bound(group, report)
-    if not math.isfinite(margins.allowance):
-        return replace(proof, open_contexts=proof.contexts, searched=searched, missing=LOST)
+    lost = out_of_range(trained.model)
+    if lost is None:
+        for group in every:
+            margins.bound(group, report)
+        lost = None if math.isfinite(margins.allowance) else LOST
+    if lost is not None:
+        return replace(proof, open_contexts=proof.contexts, searched=searched, missing=lost)
     measured, inputs = measured_difference(trained, margins.tables)
     rounding = Rounding(allowance=margins.allowance, measured=measured, inputs=inputs, strength="rigorous")
     if rounding.allowance < min(LOW, margins.smallest):
