@@ -4,7 +4,7 @@ import dataclasses
 import math
 import shutil
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,10 @@ from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.proofs import sum_rounding, sums
 from headway.proofs.prove import check, prove
-from headway.proofs.sum_check import Sums, _margins, covering
+from headway.proofs.sum_check import _objections, run
 from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
+from headway.proofs.sum_covering import Sums, covering
+from headway.proofs.sum_cutouts import CutOuts
 from headway.proofs.sum_tables import Tables
 from headway.proofs.sums import Margins, _judged, margin_at, margins_of, reach_of, sums_of, teacher_forced
 from headway.results.proof import Proof, Rounding
@@ -71,11 +73,53 @@ def test_a_context_is_met_by_the_numbers_that_it_is_made_into() -> None:
                     assert one in found
 
 
-def test_the_checks_own_list_is_as_long(certified: Trained) -> None:
-    """Sums in which nothing is to be written at the asked column any more are not asked."""
-    few = next(covering(LOCAL))
-    assert few.column == 1 and few.valid().all()
-    assert all(len(sums.first) for sums in covering(Reach(encoder=0, decoder=0, cross=0, clip=1)))
+ONE_GONE = ("enc0.self.h1", "dec0.self.h0", "dec0.self.h1", "dec0.cross.h1")
+"""Heads of a pruned model."""
+REACHES = [
+    Reach(encoder=0, decoder=0, cross=0, clip=1),
+    Reach(encoder=0, decoder=0, cross=1, clip=1),
+    Reach(encoder=1, decoder=0, cross=0, clip=1),
+    Reach(encoder=0, decoder=1, cross=0, clip=1),
+    Reach(encoder=1, decoder=0, cross=0, clip=3),
+    LOCAL,
+]
+
+
+@pytest.mark.parametrize("reach", REACHES, ids=str)
+def test_the_checks_own_list_is_as_long(certified: Trained, reach: Reach) -> None:
+    """For every reach: also where the last column that counts sees the units."""
+    cut_outs = CutOuts(certified, reach)
+    found: dict[str, int] = {}
+    for some in covering(reach, certified.device):
+        assert some.valid().all()
+        found[some.kind] = found.get(some.kind, 0) + len(cut_outs._answers(some)[2])
+    expected: dict[str, int] = {}
+    for place in places(reach):
+        size = sum(group.size for group in groups(place))
+        expected[place.describe()] = expected.get(place.describe(), 0) + size
+    assert found == expected
+
+
+def compare_cut_outs(trained: Trained) -> int:
+    """Compare margins of cut-outs and of whole sums, up to single precision; returns how many."""
+    reach, random = reach_of(trained)[1], torch.Generator().manual_seed(0)
+    cut_outs, compared = CutOuts(trained, reach), 0
+    for number, some in enumerate(islice(covering(reach, trained.device), 40)):
+        if number < 3 or number % 13 == 0:
+            few = some.take(torch.randperm(len(some.first), generator=random)[:60])
+            torch.testing.assert_close(cut_outs.margins(few), run(trained, few), rtol=0, atol=1e-4)
+            compared += len(few.first)
+    return compared
+
+
+def test_a_cut_out_has_the_margin_of_the_whole_sum(certified: Trained, tmp_path: Path) -> None:
+    assert compare_cut_outs(certified) > 150
+    assert compare_cut_outs(pruned(ONE_GONE, tmp_path, decoder_window=1)) > 150
+
+
+@pytest.mark.long
+def test_a_cut_out_has_the_margin_of_the_whole_sum_where_the_encoder_sees_neighbours(tmp_path: Path) -> None:
+    assert compare_cut_outs(pruned(ONE_GONE, tmp_path, encoder_window=1, decoder_window=1)) > 150
 
 
 def test_margins_of_the_tables_are_those_of_the_model_on_every_sum_of_small_numbers(certified: Trained) -> None:
@@ -95,11 +139,11 @@ def test_a_margin_is_the_lead_over_the_best_other_token() -> None:
 
 def test_the_check_runs_every_sum_that_has_a_token_at_its_column(certified: Trained) -> None:
     """7 and 1 have no token at the third column; 10 and 50 end there, and 111 has its last digit."""
-    first = np.array([[3, -1], [9, -1], [5, 4], [0, -1], [2, 1]])
-    second = np.array([[4, -1], [1, -1], [5, -1], [1, -1], [9, 9]])
-    margins = _margins(certified, Sums(first, second, column=3))
+    first = torch.tensor([[3, -1], [9, -1], [5, 4], [0, -1], [2, 1]])
+    second = torch.tensor([[4, -1], [1, -1], [5, -1], [1, -1], [9, 9]])
+    margins = run(certified, Sums(first, second, column=3))
     expected = []
-    for a, b in zip(first, second, strict=True):
+    for a, b in zip(first.numpy(), second.numpy(), strict=True):
         logits, target = teacher_forced(certified, sums_of(certified, [(a[a >= 0].tolist(), b[b >= 0].tolist())]))
         if target.shape[1] >= 3:
             expected.append(float(margins_of(logits[0, 2][None], target[0, 2][None])))
@@ -196,8 +240,6 @@ def test_a_stronger_claim_is_rejected(changes: dict[str, object], reason: str) -
     (1.05e-3, 0.95e-3, False),
 ])  # fmt: skip
 def test_a_claim_about_small_logits_is_held_to_its_allowance(margin: float, smallest: float, accepted: bool) -> None:
-    from headway.proofs.sum_check import _objections
-
     rounding = Rounding(allowance=1e-3, measured=0.0, inputs=1, strength="rigorous")
     claimed = blank(Proof, answer="proved", contexts=2, contexts_by_kind={"column 1": 2}, rounding=rounding)
     claimed = dataclasses.replace(claimed, margin=margin)
@@ -207,7 +249,7 @@ def test_a_claim_about_small_logits_is_held_to_its_allowance(margin: float, smal
 @pytest.mark.parametrize(
     "kept",
     [
-        ("enc0.self.h1", "dec0.self.h0", "dec0.self.h1", "dec0.cross.h1"),
+        ONE_GONE,
         ("dec0.cross.h0", "dec0.cross.h1"),
     ],
 )
@@ -227,11 +269,11 @@ def test_without_heads_of_cross_attention_nothing_is_proved(tmp_path: Path) -> N
         prove(pruned(("enc0.self.h1",), tmp_path))
 
 
-def pruned(kept: tuple[str, ...], place: Path) -> Trained:
+def pruned(kept: tuple[str, ...], place: Path, **windows: int) -> Trained:
     """A model with random weights and biases that differ from head to head."""
     model = {
         **{"shape": "encoder-decoder", "encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "n_heads": 2},
-        **{"d_ff": 12, "activation": "relu", "window": 0},
+        **{"d_ff": 12, "activation": "relu", "encoder_window": 0, "decoder_window": 0, "cross_window": 1, **windows},
         "encoding": {"name": "clipped", "clip": 1, "positions": "coupled"},
         "kept_heads": kept,
     }

@@ -21,11 +21,10 @@ from headway.callbacks import OnProgress
 from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, decode
+from headway.proofs import sum_check
 from headway.proofs.claims import other_subject
 from headway.proofs.rounding import out_of_range
 from headway.proofs.sum_allowance import Compiled, largest
-from headway.proofs.sum_check import METHOD, MOST
-from headway.proofs.sum_check import check as check_sums
 from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
 from headway.proofs.sum_tables import Tables
 from headway.results.proof import Check, Counterexample, Proof, Rounding
@@ -86,11 +85,14 @@ def check(trained: Trained, proof: Proof, progress: OnProgress) -> Check:
     """Verify a proof by real sums; a certificate with more than `MOST` contexts is rejected."""
     _, reach = reach_of(trained)
     reasons = list(other_subject(proof, trained, SCOPE))
-    if proof.contexts > MOST:
-        reasons.append(f"{proof.contexts:,} contexts are too many to check one by one (at most {MOST:,})")
+    if proof.contexts > (most := sum_check.MOST[trained.device.type]):
+        reasons.append(
+            f"{proof.contexts:,} contexts are too many to check on this device (at most {most:,}; a GPU checks more)"
+        )
     if reasons:
-        return Check(certificate="", holds=False, reasons=tuple(reasons), contexts=0, method=METHOD, seconds=0.0)
-    found = check_sums(trained, proof, reach, lambda done, total: progress(done, 2 * total))
+        method = sum_check.method(proof.contexts)
+        return Check(certificate="", holds=False, reasons=tuple(reasons), contexts=0, method=method, seconds=0.0)
+    found = sum_check.check(trained, proof, reach, lambda done, total: progress(done, 2 * total))
     if not found.holds:
         return found
     began = time.perf_counter()
