@@ -211,8 +211,10 @@ def can_be_opened(path: Path) -> bool:
 
 def read_document(path: Path) -> JsonObject | None:
     """The object in a JSON file, or None if there is no file; other content raises `InputError`."""
-    found = read_json(path) if path.exists() else None
-    if found is not None and not isinstance(found, dict):
+    if not path.exists():
+        return None
+    found = read_json(path)
+    if not isinstance(found, dict):
         raise InputError(f"{path} cannot be read: {found!r:.20} is not a document")
     return found
 

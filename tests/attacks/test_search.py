@@ -59,6 +59,17 @@ def test_no_input_is_tried_twice_and_a_whole_domain_ends_the_search() -> None:
     assert (found.tried, found.ended) == (100, "inputs")
 
 
+def test_a_failing_input_counts_once_when_no_more_inputs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.attacks.search.REMEMBERED", 50)
+    found = attack(right_but(SORTEDNESS, lambda source: (source == 99).all(1)), at=[2], seconds=FOREVER, tries=30_000)
+    assert (found.found, found.ended) == (1, "tries")
+
+
+@pytest.mark.parametrize("tries", [1, 700])
+def test_no_more_inputs_are_tried_than_asked(tries: int) -> None:
+    assert attack(right_but(SORTEDNESS, nothing), at=[8], seconds=FOREVER, tries=tries).tried == tries
+
+
 def test_a_search_ends_with_its_time() -> None:
     found = attack(right_but(SORTEDNESS, nothing), at=[8], seconds=0.5)
     assert found.ended == "time"

@@ -51,3 +51,20 @@ def test_a_run_that_is_not_proved_ends_with_1(
     assert (one and (one["input"], one["expected"], one["answered"])) == (bad and ("0 2 1", "not sorted", "sorted"))
     stored = directory.read_analysis("proof")
     assert stored is not None and stored["counterexample"] == one
+
+
+def test_a_proof_that_cannot_be_written_is_shown_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = saved(planted(tmp_path), tmp_path / "run")
+    (directory.path / "analysis").write_text("a file in the way")
+    assert run(["prove", str(directory.path), "--quiet", "--json"]) != 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["answer"] == "proved"
+    assert "analysis" in told.err
+
+
+def test_a_certificate_of_null_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "proof.json").write_text("null")
+    assert run(["prove", "--check", str(tmp_path / "proof.json"), "--quiet"]) == 2
+    assert "is not a document" in capsys.readouterr().err

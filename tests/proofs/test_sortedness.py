@@ -20,7 +20,8 @@ from headway.proofs.sortedness_bounds import close_chains, close_descents, sorte
 from headway.proofs.sortedness_search import Found
 from headway.proofs.sortedness_table import _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
-from headway.results.proof import Proof
+from headway.results.proof import Counterexample, Proof
+from headway.results.schema import blank, read, write
 from tests.proofs.planted import VALUES, empty, perturb, planted
 
 LONGEST = 6
@@ -77,7 +78,23 @@ STRONGER = {
     "measured": lambda proof: replace(proof, rounding=replace(proof.rounding, measured=-1.0)),
     "no rounding": lambda proof: replace(proof, rounding=None),
     "rounding": lambda proof: replace(proof, rounding=replace(proof.rounding, allowance=1e-9)),
+    "a counterexample further down": lambda proof: replace(proof, further_counterexamples=(blank(Counterexample),)),
 }
+
+
+def test_no_counterexample_is_lost_between_old_and_new_names() -> None:
+    old, new, further = ({**write(blank(Counterexample)), "input": name} for name in ("old", "new", "further"))
+    every = {"counterexamples": [old], "counterexample": new, "further_counterexamples": [further]}
+    document = {**write(blank(Proof, answer="proved")), **every}
+    assert {one.input for one in read(Proof, document, "proof.json").counterexamples} == {"old", "new", "further"}
+
+
+def test_more_values_than_a_table_can_hold_are_refused(tmp_path: Path) -> None:
+    trained = planted(tmp_path)
+    options = replace(trained.task.options, values=1_500)
+    trained.task.options = options
+    with pytest.raises(InputError, match=r"task\.values = 1,500: .* features of triples are too many"):
+        prove(trained)
 
 
 @pytest.mark.parametrize("claim", STRONGER)

@@ -34,6 +34,18 @@ CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed
 LOCAL = Reach(encoder=0, decoder=0, cross=1, clip=2)
 
 
+ONE_GONE = ("enc0.self.h1", "dec0.self.h0", "dec0.self.h1", "dec0.cross.h1")
+"""Heads of a pruned model."""
+REACHES = [
+    Reach(encoder=0, decoder=0, cross=0, clip=1),
+    Reach(encoder=0, decoder=0, cross=1, clip=1),
+    Reach(encoder=1, decoder=0, cross=0, clip=1),
+    Reach(encoder=0, decoder=1, cross=0, clip=1),
+    Reach(encoder=1, decoder=0, cross=0, clip=3),
+    LOCAL,
+]
+
+
 @pytest.fixture(scope="module")
 def certified() -> Trained:
     return load(CERTIFIED, device="cpu")
@@ -62,6 +74,19 @@ def test_the_list_has_every_context_of_real_sums_and_no_other() -> None:
     assert met <= every
 
 
+@pytest.mark.parametrize("reach", [*REACHES, Reach(encoder=0, decoder=2, cross=0, clip=2)], ids=str)
+def test_contexts_are_counted_without_listing_them(reach: Reach) -> None:
+    for place in places(reach):
+        assert place.size == sum(group.size for group in groups(place))
+
+
+def test_a_proof_that_is_too_large_is_refused_at_once(certified: Trained) -> None:
+    config = dataclasses.replace(certified.config.model, cross_window=4)
+    wide = dataclasses.replace(certified, config=dataclasses.replace(certified.config, model=config))
+    with pytest.raises(InputError, match=r"17,195,589,351,469,696 contexts of 9 columns are too many"):
+        prove(wide)
+
+
 def test_a_context_is_met_by_the_numbers_that_it_is_made_into() -> None:
     random = np.random.default_rng(0)
     for place in places(LOCAL):
@@ -71,18 +96,6 @@ def test_a_context_is_met_by_the_numbers_that_it_is_made_into() -> None:
                     one = contexts.one(int(index))
                     found = [context for context, _ in contexts_of(LOCAL, *one.numbers())]
                     assert one in found
-
-
-ONE_GONE = ("enc0.self.h1", "dec0.self.h0", "dec0.self.h1", "dec0.cross.h1")
-"""Heads of a pruned model."""
-REACHES = [
-    Reach(encoder=0, decoder=0, cross=0, clip=1),
-    Reach(encoder=0, decoder=0, cross=1, clip=1),
-    Reach(encoder=1, decoder=0, cross=0, clip=1),
-    Reach(encoder=0, decoder=1, cross=0, clip=1),
-    Reach(encoder=1, decoder=0, cross=0, clip=3),
-    LOCAL,
-]
 
 
 @pytest.mark.parametrize("reach", REACHES, ids=str)
@@ -262,6 +275,18 @@ def test_margins_of_a_pruned_model_are_those_of_the_model(kept: tuple[str, ...],
         for at, context in enumerate(contexts_of(tables.reach, a, b)):
             own = margins_of(logits[row, at][None].double(), target[row, at][None])
             assert margin_at(tables, *context, target[row, at]) == pytest.approx(float(own), abs=1e-5)
+
+
+@pytest.mark.parametrize("factor", [8.0, math.inf, math.nan])
+def test_numbers_beyond_float64_are_no_proof_and_can_be_written(factor: float, tmp_path: Path) -> None:
+    """Scores of weights times 8 are far above what exponentials can hold; the model itself is wrong there."""
+    trained = load(CERTIFIED, device="cpu")
+    with torch.no_grad():
+        for weights in trained.model.parameters():
+            weights.mul_(factor)
+    found = prove(trained)
+    assert found.answer == "counterexample"
+    write_json(tmp_path / "proof.json", found.to_json())
 
 
 def test_without_heads_of_cross_attention_nothing_is_proved(tmp_path: Path) -> None:

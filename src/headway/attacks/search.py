@@ -39,7 +39,8 @@ FOCUS = 4
 ENOUGH = 100
 """A length is no longer searched after this many failing inputs."""
 REMEMBERED = 2_000_000
-"""Inputs whose hashes are stored so that none is tried twice; beyond this number repeats are possible."""
+"""Inputs whose hashes are stored so that none is tried twice; beyond this number repeats are possible, but a failing
+input counts once."""
 FOR_SEARCH = 0.9
 """Share of the time budget after which a search with failures ends; the rest is for confirming and simplifying."""
 IDLE = 10
@@ -237,7 +238,7 @@ class Search:
         """Run one batch: drop invalid and repeated inputs, compute margins, keep the worst inputs."""
         if climbing and not len(island.elite):
             return
-        n = self._batch_size(island)
+        n = int(min(self._batch_size(island), self.budget.tries - self.tried))
         rows = island.climb(n, self.tokens[island.length], self.trained) if climbing else island.draw(n)
         rows = self._new_inputs(island, rows)
         if not climbing:
@@ -270,15 +271,14 @@ class Search:
         island.elite = _widened(island.elite, width, pad)
         island.newest = _widened(island.newest[0], width, pad), island.newest[1]
         rows = _widened(rows, width, pad)
-        return rows[self._unseen(np.where(rows == pad, -1, rows))]
+        return rows[self._unseen(_keys(rows, island))]
 
     def _unseen(self, keys: Rows) -> Bool[np.ndarray, " batch"]:
-        fresh = np.zeros(len(keys), dtype=bool)
+        fresh, batch = np.zeros(len(keys), dtype=bool), set[int]()
         for row, key in enumerate(fingerprint(keys, 0).tolist()):
-            if key not in self.seen:
+            if key not in self.seen and key not in batch:
                 fresh[row] = True
-                if len(self.seen) < REMEMBERED:
-                    self.seen.add(key)
+                (self.seen if len(self.seen) < REMEMBERED else batch).add(key)
         return fresh
 
     def _learn_tokens(self, island: Island, rows: Rows) -> None:
@@ -293,11 +293,18 @@ class Search:
         if found[worst] < self.smallest:
             after = self.tried + worst + 1
             self.falls.append(Fall(after, float(found[worst]), island.length, island.name, climbed))
-        for row in np.flatnonzero(found < 0).tolist():
+        failing = np.flatnonzero(found < 0)
+        self.seen.update(fingerprint(_keys(rows[failing], island), 0).tolist())
+        for row in failing.tolist():
             island.found += 1
             after = self.tried + row + 1
             failure = Failure(rows[row], float(found[row]), island.length, island.name, climbed, after)
             self.failures.append(failure)
+
+
+def _keys(rows: Rows, island: Island) -> Rows:
+    """The rows without padding, for their fingerprints."""
+    return np.where(rows == island.task.vocabulary.pad, -1, rows)
 
 
 def _widened(rows: Rows, width: int, pad: int) -> Int[np.ndarray, "batch {width}"]:

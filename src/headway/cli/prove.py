@@ -43,9 +43,9 @@ def prove(
         say(f"headway: warning: {warning}")
     with progress(f"prove {trained.directory.name}", quiet=quiet) as meter:
         found = find_proof(trained, progress=meter)
+    show(found, [*map(str, proved(found))], as_json=json)  # first: a full disk costs the file alone
     trained.directory.replace_analysis("proof", found, trained.step)
-    place = trained.directory.analysis("proof")
-    show(found, [*map(str, proved(found)), f"written to {place}"], as_json=json)
+    say(f"written to {trained.directory.analysis('proof')}")
     if found.answer != "proved":
         raise typer.Exit(1)
 

@@ -99,4 +99,4 @@ def _other_origin(document: JsonObject, trained: Trained) -> list[str]:
     if not origins:
         return ["it does not name the weights that it is about"]
     differ = {key for origin in origins for key, value in asdict(own).items() if origin.get(key) != value}
-    return [f"it was made from a different {' and '.join(sorted(differ))} than this run's"] if differ else []
+    return [f"it was made from other {' and '.join(sorted(differ))} than this run's"] if differ else []

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from headway.evaluation import Trained
 from headway.proofs.open_contexts import OpenContexts
 from headway.proofs.sortedness_bounds import bounds_of_descents, close_chains, least_maxima, sorted_triples
-from headway.proofs.sortedness_table import TripleTable
+from headway.proofs.sortedness_table import TripleTable, check_size
 from headway.proofs.triple_pass import see
 from headway.tasks import Examples
 
@@ -22,6 +22,7 @@ WIDTH = 2 * LONGEST_RUN + 2
 
 def open_contexts(trained: Trained, margin: float, random: np.random.Generator) -> OpenContexts:
     """Contexts with a margin of at most `margin` in the model's own fp32 pass, without an allowance for rounding."""
+    check_size(trained.model, trained.task.options.values)
     seen = see(trained, trained.task.options.values)
     n = seen.features.shape[1]
     alone = torch.from_numpy(seen.features[n, :, n].copy())

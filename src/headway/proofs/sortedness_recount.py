@@ -145,7 +145,8 @@ class Recount:
         present = index < n
         index = np.where(present, index, 0)
         scores = (q @ k.T / math.sqrt(d))[np.arange(n)[:, None, None], index] + bias
-        exponential = np.where(present, np.exp(scores - np.where(present, scores, -np.inf).max(-1, keepdims=True)), 0)
+        visible = np.where(present, scores, -np.inf)
+        exponential = np.exp(visible - visible.max(-1, keepdims=True))
         weights = exponential / exponential.sum(-1, keepdims=True)
         output = np.einsum("crk,crkd->crd", weights, v[index])
         lengths = (size(q) + qe)[:, None] * (size(k) + ke)

@@ -27,6 +27,8 @@ from headway.proofs.rounding import Bounded, exact
 ENCODINGS = ("none", "clipped", "t5", "alibi")
 """Encodings whose bias depends on the distance alone, also in fp32."""
 POOLINGS = ("detector", "max")
+MOST_NUMBERS = 200_000_000
+"""Largest number of features of triples: 1.6 GB, and minutes to compute."""
 
 Rows = Float[Tensor, "left itself right feature"]
 
@@ -79,6 +81,19 @@ def check_model(trained: Trained) -> None:
         raise InputError("model.encoding.positions: a proof of sortedness needs 'index'")
     if not any(site.kept for site in trained.model.sites):
         raise InputError("model.kept_heads: a proof of sortedness needs at least one head")
+    check_size(trained.model, trained.task.options.values)
+
+
+def check_size(model: Transformer, values: int) -> None:
+    """Raise if the table would have too many numbers."""
+    pooling = model.pooling
+    features = pooling.detect.out_features if isinstance(pooling, Detector) else model.config.d_model
+    numbers = (values + 1) ** 2 * values * features
+    if numbers > MOST_NUMBERS:
+        raise InputError(
+            f"task.values = {values:,}: {numbers:,} features of triples are too many for a proof "
+            f"(at most {MOST_NUMBERS:,})"
+        )
 
 
 def check_config(config: ModelConfig) -> None:

@@ -79,6 +79,17 @@ class Place:
     def n_below(self) -> int:
         return self.column - self.lowest
 
+    @property
+    def only_units(self) -> bool:
+        """Whether the lowest visible column must be the units, so that it holds a pair."""
+        return not self.everywhere and self.lowest == 1
+
+    @property
+    def size(self) -> int:
+        """The number of contexts, counted without listing them."""
+        only_units = self.only_units or not self.n_below
+        return _count(self.n_below, self.reach.above, self.carry, units=self.units, only_units=only_units)
+
     def describe(self) -> str:
         return f"column {self.column}" + (" and above" if self.everywhere else "")
 
@@ -111,6 +122,21 @@ def may_follow(*, units: bool) -> Bool[np.ndarray, "column next"]:
     allowed[IS_SINGLE, EMPTY] = low[IS_SINGLE] > 0
     allowed[EMPTY, EMPTY] = True
     return allowed
+
+
+@lru_cache(maxsize=256)
+def _count(n_below: int, above: int, carry: int, *, units: bool, only_units: bool) -> int:
+    """The number of rows of columns with a token still to write at the column above the first `n_below`."""
+    ways = np.zeros((N_STATES, 2), dtype=object)  # by state of the column and carry into it; whole numbers of any size
+    ways[IS_PAIR | (not only_units), carry] = 1
+    for index in range(n_below + above + 1):
+        if index:
+            ways = may_follow(units=units and index == 1).T.astype(object) @ ways
+        if index < n_below:
+            ways[EMPTY, 0] = 0  # the answer has already ended
+            carries = (TOTAL[:, None] + [0, 1]) // 10
+            ways = np.stack([(ways * (carries == carry_out)).sum(1) for carry_out in (0, 1)], axis=1)
+    return int(ways.sum())
 
 
 @dataclass(frozen=True)
@@ -228,7 +254,7 @@ def _in_rows(columns: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 def groups(place: Place) -> list[Group]:
     """The contexts of a column, grouped by the digits written before; only those with a token still to write."""
-    lower = _rows(place.n_below, units=place.units, only_units=not place.everywhere and place.lowest == 1)
+    lower = _rows(place.n_below, units=place.units, only_units=place.only_units)
     carry = np.full(len(lower), place.carry)
     if not place.n_below:
         return [Group(place, lower, carry, ())]

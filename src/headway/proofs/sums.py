@@ -58,9 +58,9 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
     """Compute the margin of every context by tables, and run the sums of failing contexts through the model."""
     began = time.perf_counter()
     task, reach = reach_of(trained)
-    every = [group for place in places(reach) for group in groups(place)]
-    total = sum(group.size for group in every)
+    total = sum(place.size for place in places(reach))
     _check_size(total, reach, trained.device)
+    every = [group for place in places(reach) for group in groups(place)]
     margins = Margins(trained, task, reach)
     for group in every:
         margins.add(group, lambda done: progress(done, total))
@@ -73,7 +73,7 @@ def prove(trained: Trained, progress: OnProgress) -> Proof:
         method=f"tables over every context of {reach.below + reach.above + 1} columns and the digits written before",
         contexts=total,
         contexts_by_kind=margins.counts,
-        margin=margins.smallest,
+        margin=margins.smallest if math.isfinite(margins.smallest) else None,
         worst_context=None if margins.worst is None else margins.worst.describe(),
         arithmetic=f"float64 on {trained.device.type}",
         seconds=time.perf_counter() - began,
@@ -266,7 +266,9 @@ def wrong_sums(trained: Trained, contexts: Sequence[Context]) -> tuple[list[Coun
         searched += len(rows)
         examples = sums_of(trained, [(a, b) for _, a, b in rows])
         logits, target = teacher_forced(trained, examples)
-        margin = margins_of(logits.flatten(0, 1), target.flatten().clamp(min=0)).view(target.shape)
+        margin = (
+            margins_of(logits.flatten(0, 1), target.flatten().clamp(min=0)).view(target.shape).nan_to_num(-math.inf)
+        )
         margin = margin.masked_fill(target == trained.task.vocabulary.pad, math.inf)
         for row in torch.nonzero(margin.amin(1) <= 0)[:, 0].tolist():
             length, first, second = rows[row]
@@ -291,7 +293,7 @@ def _counterexamples(
             answered=answered,
             tokens=tuple(map(int, source)),
             length=length,
-            margin=float(margin[torch.nonzero(margin <= 0)[0, 0]]),
+            margin=float(margin[torch.nonzero(margin <= 0)[0, 0]].clamp(min=torch.finfo(torch.float32).min)),
             link=explorer_link(task, source),
         )
 

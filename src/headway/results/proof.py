@@ -85,12 +85,15 @@ class Proof(Document):
         """Earlier versions wrote all counterexamples in one list."""
         if not isinstance(document, Mapping) or not isinstance(found := document.get("counterexamples"), list):
             return document
+        own, further = document.get("counterexample"), document.get("further_counterexamples") or []
+        found = [*([] if own is None else [own]), *found, *(further if isinstance(further, list) else [])]
         return {**document, "counterexample": found[0] if found else None, "further_counterexamples": found[1:]}
 
     @property
     def counterexamples(self) -> tuple[Counterexample, ...]:
         """All inputs that were found to be answered wrongly, the shortest first."""
-        return () if self.counterexample is None else (self.counterexample, *self.further_counterexamples)
+        first = () if self.counterexample is None else (self.counterexample,)
+        return (*first, *self.further_counterexamples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +101,16 @@ class Check(Document):
     """The result of `headway prove --check` for a certificate."""
 
     certificate: str = fact("the checked file")
-    holds: bool = fact("whether every claim of the certificate was verified")
+    holds: bool = fact(
+        "whether the proof was verified: its task, seed, scope, weights, contexts, margin and rounding allowance"
+    )
     reasons: tuple[str, ...] = fact("reasons if it does not hold", default=())
     contexts: int = count("contexts that the check covered")
     margin: float | None = fact(
-        "smallest margin found by the check", unit="logits", default=None, formerly=("smallest_margin",)
+        "smallest margin found by the check, or the claimed one if the check confirms it",
+        unit="logits",
+        default=None,
+        formerly=("smallest_margin",),
     )
     method: str = fact("method of the check, in words")
     seconds: float = fact("time taken", unit="seconds")
