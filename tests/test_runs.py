@@ -203,6 +203,17 @@ def test_a_damage_names_the_file(run: RunDirectory, name: str) -> None:
         run.read_checkpoint(4)
 
 
+def test_every_changed_bit_of_a_manifest_is_noticed(run: RunDirectory) -> None:
+    path = run.checkpoint_path(4) / "MANIFEST"
+    content = path.read_bytes()
+    for bit in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        with pytest.raises(DamagedCheckpoint, match="step-000004 is damaged"):
+            run.read_checkpoint(4)
+
+
 def test_no_checkpoint_is_found_where_all_are_damaged(run: RunDirectory) -> None:
     for step in (2, 4):
         truncate(run.checkpoint_path(step) / "model.safetensors")

@@ -195,7 +195,9 @@ def _remove_folder(place: Path) -> None:
 
 def _read_folder(place: Path, names: Sequence[str]) -> list[bytes]:
     """The files of a folder, compared with its manifest."""
-    lines = read_bytes(place / "MANIFEST", LARGEST_MANIFEST).decode().splitlines()
+    *lines, rest = read_bytes(place / "MANIFEST", LARGEST_MANIFEST).decode().split("\n")
+    if rest:
+        raise DamagedCheckpoint(f"{place.name} is damaged: its manifest does not end with a line break")
     expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
     contents = []
     for name in names:
