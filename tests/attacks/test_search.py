@@ -18,8 +18,8 @@ from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.model.transformer import Inputs, Transformer
-from headway.results.attack import Attack
-from headway.results.schema import read, write
+from headway.results.attack import Attack, FailingInput
+from headway.results.schema import blank, read, write
 from headway.tasks import TASKS, Examples
 from headway.tasks.attack_families import ListedFamily
 from headway.tasks.columns import longest_ripple, operands
@@ -237,6 +237,21 @@ def test_listed_descents_hold_every_neighbourhood_of_three() -> None:
     triples = {tuple(row[place : place + 3].tolist()) for row in rows for place in range(7)}
     assert {(a, b, c) for a in range(12) for b in range(12) for c in range(12) if b > c or a > b} <= triples
     assert not task.answer(rows).any()
+
+
+def test_the_first_or_the_last_pair_descends_wherever_it_can() -> None:
+    family = right_but(SORTEDNESS, nothing, values=6).task.attack_families(7)["ends"]
+    rows = family.draw(np.random.default_rng(0), 4_000)
+    at_the_start, at_the_end = rows[::2], rows[1::2]
+    assert (at_the_start[:, 0] > at_the_start[:, 1])[at_the_start[:, 1] < 5].all()
+    assert (at_the_end[:, -1] < at_the_end[:, -2])[at_the_end[:, -2] > 0].all()
+    assert (np.diff(at_the_start[:, 1:]) >= 0).all() and (np.diff(at_the_end[:, :-1]) >= 0).all()
+
+
+def test_failing_inputs_up_to_a_length_are_those_at_it_too() -> None:
+    inputs = tuple(blank(FailingInput, length=length) for length in (9, 8, None, 7))
+    found = blank(Attack, counterexamples=inputs, ended="tries")
+    assert [one.length for one in found.breaks_at(8)] == [8, 7]
 
 
 def test_an_edit_keeps_the_number_of_tokens_and_writes_known_tokens_only() -> None:
