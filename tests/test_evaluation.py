@@ -272,6 +272,19 @@ def test_the_best_checkpoint_is_opened_unless_another_is_asked_for(tmp_path: Pat
     assert [load(run, checkpoint=asked, device="cpu").step for asked in ("best", "last", 0)] == [8, 12, 0]
 
 
+def test_without_its_best_checkpoint_a_run_opens_at_its_last_and_says_so(tmp_path: Path) -> None:
+    """An earlier one, which could be read, is neither."""
+    run = RunDirectory(tmp_path / "run")
+    train(config(ADDITION, train={"steps": 12, "validate_every": 4}), run.path, device="cpu")
+    last = run.read_checkpoint(12)
+    run.write_checkpoint(replace(last, state={**last.state, "best": {**last.state["best"], "step": 8}}))
+    weights = run.checkpoint_path(8) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    trained = load(run, device="cpu")
+    assert (trained.step, run.checkpoint_steps()[0]) == (12, 0)
+    assert trained.warnings[-1] == "the best checkpoint cannot be read; using 12 instead"
+
+
 def test_a_disagreement_at_a_near_tie_is_not_a_real_one(half_trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_stale_keys(monkeypatch)
     trained = load(half_trained, device="cpu")

@@ -116,6 +116,52 @@ def test_the_whole_analysis_is_one_document() -> None:
     assert everything.effect_interval is None or everything.effect_interval[0] <= (everything.effect or 0)
 
 
+def test_generated_text_is_what_greedy_steps_with_a_hook_write() -> None:
+    """Three tokens after each prompt, one pass for each token, with nothing, one head or two heads set to zero."""
+    attached, columns = data_for("gpt2")
+    prompt = {"input_ids": columns["input_ids"], "attention_mask": torch.ones_like(columns["input_ids"])}
+    heads = len(attached.heads)
+
+    def written(chosen: list[int]) -> Tensor:
+        edits = {}
+        for site in attached.sites:
+            own = [attached.heads[head].index for head in chosen if attached.heads[head].site_name == site.name]
+            keep = torch.tensor([index not in own for index in range(site.n_heads)])[:, None]
+            edits[site.name] = lambda x, keep=keep: x * keep
+        ids = prompt["input_ids"]
+        for _ in range(3):
+            with attached.intervene(edits):
+                logits = attached.run({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+            ids = torch.cat([ids, logits[:, -1:].argmax(-1)], 1)
+        return ids[:, -3:]
+
+    choices = [[], *([head] for head in range(heads)), [1, heads - 1]]
+    masks = np.array([[head in chosen for head in range(heads)] for chosen in choices], dtype=np.int64)
+    whole = written([])
+    runs = AttachedRuns(attached, read_data({**prompt, "labels": whole}), find_metric("generated"))
+    found = runs.run(masks).right
+    wanted = np.stack([(written(chosen) == whole).all(1).numpy() for chosen in choices])
+    assert found[0].all() and not wanted.all(1)[1:].all()
+    assert np.array_equal(found, wanted)
+
+
+class Spells:
+    """A tokenizer as far as headway asks it."""
+
+    all_special_ids = (5, 6)
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"<{one}>" for one in ids]
+
+
+@pytest.mark.parametrize(("separators", "scored"), [(None, True), ([7], True), ([], False)])
+def test_special_tokens_are_separators_unless_separators_are_given(separators: list[int] | None, scored: bool) -> None:
+    attached, columns = data_for("bert")
+    found = hw.heads(attached, columns, kinds=["zero"], maps=1, tokenizer=Spells(), separators=separators)
+    assert ("separator" in found.definitions) is scored
+    assert ("separator" in found.heads[0].scores) is scored
+
+
 def test_a_hook_that_is_off_by_one_head_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the sweep ablates the neighbour of the head that it names."""
     from headway.attached_analysis import shared_prefix

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from headway.attached_analysis import examples as batches
@@ -64,6 +65,32 @@ def test_of_a_loss_less_is_better() -> None:
     assert all(drop.drop > 0 for drop in ablate(runs, kinds=["zero"]).drops["zero"].values())
 
 
+@pytest.mark.parametrize("left", [True, False])
+def test_batches_of_unequal_widths_are_padded_on_the_side_of_their_own_padding(left: bool) -> None:
+    short = {
+        "input_ids": torch.tensor([[0, 4, 5], [6, 7, 8]] if left else [[4, 5, 0], [6, 7, 8]]),
+        "attention_mask": torch.tensor([[0, 1, 1], [1, 1, 1]] if left else [[1, 1, 0], [1, 1, 1]]),
+    }
+    long = {"input_ids": torch.full((1, 5), 9), "attention_mask": torch.ones(1, 5, dtype=torch.long)}
+    short["labels"], long["labels"] = short["input_ids"].clone(), long["input_ids"]
+    found = read_data([short, long])
+    last = metric_places(found)
+    assert [row[there].tolist() for row, there in zip(found.inputs, found.real(), strict=True)] == [
+        [4, 5],
+        [6, 7, 8],
+        [9] * 5,
+    ]
+    assert last == ([4, 4, 4] if left else [1, 2, 4])
+    assert (found.columns["labels"] == IGNORED).sum(1).tolist() == [2, 2, 0]
+
+
+def metric_places(found: ModelExamples) -> list[int]:
+    """The places after which a logit difference is read."""
+    positions = find_metric("logit_difference").positions
+    assert positions is not None
+    return [int(place) for place in positions(found)[:, 0]]
+
+
 def test_means_are_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     attached, columns = sequences()
     rows = np.eye(len(attached.heads), dtype=np.int64)
@@ -71,6 +98,30 @@ def test_means_are_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(batches.TOKENS_A_BATCH, "cpu", 35)  # five rows at a time
     several = AttachedRuns(attached, read_data(columns), find_metric("next_token_loss")).run(rows, ["mean"])
     assert several.values == pytest.approx(one_batch.values, abs=1e-5)
+
+
+def test_a_mean_at_a_position_is_over_the_examples_that_reach_it() -> None:
+    """Every third example alone has seven tokens; the others have five."""
+    attached, columns = sequences()
+    columns["attention_mask"][::3] = 1
+    columns["attention_mask"][1::3, 5:] = columns["attention_mask"][2::3, 5:] = 0
+    real, site = columns["attention_mask"].bool(), attached.sites[0]
+    outputs = attached.head_outputs(columns)[site.name][:, :, 1].double()
+    means = torch.stack([outputs[real[:, place], place].mean(0) for place in range(7)]).float()
+
+    def edit(heads: Tensor) -> Tensor:
+        heads = heads.clone()
+        heads[:, :, 1] = means
+        return heads
+
+    with attached.intervene({site.name: edit}):
+        logits = attached.run(columns)
+    lost = F.cross_entropy(logits[:, :-1].flatten(0, 1), columns["input_ids"][:, 1:].flatten(), reduction="none")
+    lost, scored = lost.view(-1, 6), real[:, 1:]
+    wanted = [float(one[there].mean()) for one, there in zip(lost, scored, strict=True)]
+    mask = np.eye(len(attached.heads), dtype=np.int64)[1:2]
+    runs = AttachedRuns(attached, read_data(columns), find_metric("next_token_loss"), scale=1.0)
+    assert -runs.run(mask, ["position-mean"]).values[0] == pytest.approx(wanted, abs=1e-4)
 
 
 def test_parts_of_the_examples_are_measured_on_the_scale_of_all_and_a_share_changes_by_1_at_most() -> None:

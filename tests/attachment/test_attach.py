@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import headway as hw
+from headway.attachment.weights import fused_weights
 from headway.batches import make_batch
 from headway.errors import InputError, InstrumentError
 from headway.head_analysis.handles import intervene
@@ -163,6 +165,29 @@ def test_weights_inside_fused_attention_are_those_of_the_softmax(how: dict[str, 
         torch.testing.assert_close(found[name], weights, rtol=1e-5, atol=1e-6)  # the same numbers in another order
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_weights_of_grouped_queries_are_those_that_mix_the_values(groups: int) -> None:
+    """With values that are unit vectors, fused attention gives out its weights themselves."""
+    draws = torch.Generator().manual_seed(0)
+    query = torch.randn(BATCH, 4, ANSWER, 6, generator=draws)
+    key = torch.randn(BATCH, groups, LENGTH, 6, generator=draws)
+    value = torch.eye(LENGTH).expand(BATCH, groups, -1, -1)
+    wanted = nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    found = fused_weights(query, key, value, enable_gqa=True)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)  # the same numbers in another order
+
+
+def test_a_padding_mask_of_numbers_hides_what_one_of_truth_values_hides() -> None:
+    """PyTorch adds such a mask to the scores: 0 at real tokens, minus infinity at padding."""
+    attached = hw.attach(seeded(transformer(batch_first=True)))
+    batch = {"src": hidden(LENGTH), "tgt": hidden(ANSWER, 1)}
+    added = torch.zeros(PADDING.shape).masked_fill(PADDING, -math.inf)
+    found = attached.key_mask({**batch, "src_key_padding_mask": added})
+    assert torch.equal(found["enc0.self"], ~PADDING)
+    assert torch.equal(found["dec1.cross"], ~PADDING)
+    assert torch.equal(found["dec0.self"], torch.ones(BATCH, ANSWER, dtype=torch.bool))
+
+
 def test_an_edit_in_a_place_that_is_no_output_projection_is_refused() -> None:
     with pytest.raises(InstrumentError, match=r"never calls the output projection of enc0.self \(layers.0.attn.W_o\)"):
         hw.attach(seeded(Silent()), sites="layers.*.attn.W_o", n_heads=HEADS, example=TOKENS)
@@ -175,6 +200,11 @@ def test_heads_that_are_not_what_they_seem_are_refused() -> None:
         hw.attach(seeded(Tied()), example=TOKENS)
     with pytest.raises(InstrumentError, match="no logit changes when every head of a site is set to zero"):
         hw.attach(seeded(Unused()), example=TOKENS)
+
+
+def test_one_attention_without_effect_does_not_refuse_the_others() -> None:
+    verified = hw.attach(seeded(HalfUsed()), example=TOKENS).verified
+    assert verified is not None and (verified.sites, verified.heads) == (2, 2 * HEADS)
 
 
 class Tied(Course):
@@ -194,6 +224,16 @@ class Unused(Course):
         for layer in self.layers:
             x = x + 0 * layer["attn"](x)
         return self.readout(x)
+
+
+class HalfUsed(Course):
+    """Computes the attention of its last layer and leaves it out."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        first, last = self.layers
+        x = x + first["attn"](x)
+        return self.readout(x + 0 * last["attn"](x))
 
 
 class Silent(Course):
@@ -338,6 +378,30 @@ def test_pruned_modules_of_pytorch_and_of_a_course_equal_the_masked_ones(made: s
         both = again.logits(batch)
     with hw.ablated(attached, [*heads, result.kept[0]]):
         torch.testing.assert_close(both, attached.logits(batch), rtol=1e-4, atol=1e-5)
+
+
+class Slow(Attention):
+    """Takes a few milliseconds for every head."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        time.sleep(0.004 * self.n_heads)
+        return super().forward(x)
+
+
+def test_a_pruned_model_that_takes_a_third_of_the_time_is_faster() -> None:
+    model = seeded(Course(1))
+    model.layers[0]["attn"].__class__ = Slow
+    assert hw.prune(model, keep=["enc0.self.h2"], example=TOKENS).speed > 1.5
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_memory_of_a_pruned_model_is_that_of_its_parameters(kind: torch.dtype) -> None:
+    model = seeded(Course()).to(kind)
+    result = hw.prune(model, ["enc0.self.h1"], example=TOKENS)
+    before, after = (
+        sum(one.contiguous().view(torch.uint8).numel() for one in some.parameters()) for some in (model, result.model)
+    )
+    assert (result.bytes_before, result.bytes_after) == (before, after)
 
 
 def test_a_model_that_cannot_be_compared_is_not_pruned() -> None:

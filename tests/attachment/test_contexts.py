@@ -41,6 +41,15 @@ def test_a_resampled_output_is_that_of_a_real_token() -> None:
         assert {tuple(vector) for vector in found.flatten(0, 1).tolist()} <= real
 
 
+def test_a_seed_chooses_the_examples_that_resampled_outputs_come_from() -> None:
+    model, found = attached(), []
+    for seed in (0, 0, 1, 2, 3, 4, 5):
+        with hw.ablated(model, [HEAD], kind="resample", over=PADDED, seed=seed):
+            found.append(outputs_of(model))
+    assert torch.equal(found[0], found[1])
+    assert any(not torch.equal(found[0], other) for other in found[2:])
+
+
 def test_a_patch_leaves_positions_alone_at_which_its_source_is_padding() -> None:
     model, base = attached(), (PADDED + 3) % PAD
     own, source = outputs_of(model, base), outputs_of(model)

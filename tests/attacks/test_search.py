@@ -7,18 +7,19 @@ import pytest
 import torch
 from torch import Tensor
 
+from headway.attacks import attack as attacks
 from headway.attacks.attack import attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
-from headway.attacks.search import Budget, Island, Search, _coprime
+from headway.attacks.search import ELITE, PATIENCE, Budget, Island, Search, _coprime
 from headway.attacks.shrinking import shrink, simplicity
 from headway.batches import make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.model.transformer import Inputs, Transformer
-from headway.results.attack import Attack
-from headway.results.schema import read, write
+from headway.results.attack import Attack, FailingInput
+from headway.results.schema import blank, read, write
 from headway.tasks import TASKS, Examples
 from headway.tasks.attack_families import ListedFamily
 from headway.tasks.columns import longest_ripple, operands
@@ -121,6 +122,37 @@ def test_a_tie_that_only_a_batch_breaks_is_no_counterexample() -> None:
     assert (found.broken, found.unconfirmed) == (False, 3)
 
 
+def test_an_input_that_is_right_alone_is_not_shown_in_place_of_the_one_it_came_from() -> None:
+    """Alone, only 12 elements or more fail; in a batch everything does, so that simpler inputs seem to fail too."""
+    trained = right_but(SORTEDNESS, lambda source: (len(source) > 1) | ((source < 100).sum(1) >= 12))
+    found = attack(trained, at=[16], seconds=FOREVER, tries=600).counterexamples
+    assert found
+    assert all(one.size >= 12 and one.answered != one.expected for one in found)
+
+
+def test_the_first_input_that_is_tried_is_number_1() -> None:
+    found = attack(right_but(SORTEDNESS, lambda source: np.ones(len(source), dtype=bool)), at=[8], seconds=FOREVER)
+    assert found.trace[0].tried == 1
+    assert min(one.tried for one in found.counterexamples) >= 1
+
+
+def test_climbing_without_a_smaller_margin_begins_again_from_the_newest_inputs() -> None:
+    trained = right_but(SORTEDNESS, nothing)
+    family = trained.task.attack_families(8)["random"]
+    island = Island(trained.task, 8, "random", family, 0)
+    first, newest, same = (island.draw(ELITE) for _ in range(3))
+    order = np.arange(float(ELITE))
+    island.keep(first, order, False)
+    island.keep(newest, order + 100, False)
+    for _ in range(PATIENCE - 1):
+        island.keep(same, order, True)
+    island.climb(8, np.arange(100), trained)
+    assert np.array_equal(island.elite[0], first[0])
+    island.keep(same, order, True)
+    island.climb(8, np.arange(100), trained)
+    assert np.array_equal(island.elite, newest)
+
+
 # Where the margin tells something
 
 
@@ -218,6 +250,21 @@ def test_listed_descents_hold_every_neighbourhood_of_three() -> None:
     assert not task.answer(rows).any()
 
 
+def test_the_first_or_the_last_pair_descends_wherever_it_can() -> None:
+    family = right_but(SORTEDNESS, nothing, values=6).task.attack_families(7)["ends"]
+    rows = family.draw(np.random.default_rng(0), 4_000)
+    at_the_start, at_the_end = rows[::2], rows[1::2]
+    assert (at_the_start[:, 0] > at_the_start[:, 1])[at_the_start[:, 1] < 5].all()
+    assert (at_the_end[:, -1] < at_the_end[:, -2])[at_the_end[:, -2] > 0].all()
+    assert (np.diff(at_the_start[:, 1:]) >= 0).all() and (np.diff(at_the_end[:, :-1]) >= 0).all()
+
+
+def test_failing_inputs_up_to_a_length_are_those_at_it_too() -> None:
+    inputs = tuple(blank(FailingInput, length=length) for length in (9, 8, None, 7))
+    found = blank(Attack, counterexamples=inputs, ended="tries")
+    assert [one.length for one in found.breaks_at(8)] == [8, 7]
+
+
 def test_an_edit_keeps_the_number_of_tokens_and_writes_known_tokens_only() -> None:
     random = np.random.default_rng(0)
     tokens, pad = np.array([0, 2, 4, 6, 8]), 9
@@ -293,6 +340,13 @@ def test_without_a_word_training_lengths_are_attacked() -> None:
     plan = trained.task.length_plan()
     assert chosen_lengths(trained, plan, None) == [8, 9, 10, 11, 12, 13, 14, 15, 16]
     assert chosen_lengths(trained, plan, [64, 8, 64]) == [8, 64]
+
+
+def test_lengths_that_are_held_follow_those_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = right_but(SORTEDNESS, nothing)
+    monkeypatch.setattr(attacks, "held_lengths", lambda trained: [12, 16, 32, 64])
+    found = chosen_lengths(trained, trained.task.length_plan(), None)
+    assert found == [8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 64]
 
 
 def test_a_task_with_one_length_refuses_another() -> None:

@@ -11,9 +11,10 @@ import pytest
 from headway.attacks import search as searching
 from headway.cli.attack import summary
 from headway.cli.main import run
-from headway.narration.attack import PROVES_NOTHING
+from headway.narration.attack import PROVES_NOTHING, family_table, outcome, trace
 from headway.origin import OtherOrigin
-from headway.results.attack import Attack
+from headway.results.attack import Attack, FamilyRow, MarginFall
+from headway.results.schema import blank
 from headway.runs import RunDirectory
 from headway.storage import read_json, write_json
 from tests.attacks.planted import ADDITION, SORTEDNESS, nothing, right_but
@@ -156,3 +157,32 @@ def test_finding_nothing_is_said_to_prove_nothing() -> None:
         told = "\n".join(summary(found))
         assert f"No failing input was found. {PROVES_NOTHING}" in told
         assert f"{found.tried:,} different inputs tried" in told
+
+
+@pytest.mark.parametrize(("unconfirmed", "told"), [(0, False), (3, True)])
+def test_failures_by_ties_in_a_batch_are_told_where_there_were_some(unconfirmed: int, told: bool) -> None:
+    found = blank(Attack, unconfirmed=unconfirmed, ended="tries")
+    assert ("3 failed only in a batch with other inputs" in str(outcome(found))) is told
+    assert ("only in a batch" in str(outcome(found))) is told
+
+
+@pytest.mark.parametrize("falls", [1, 2, 8, 9, 40])
+def test_the_fall_of_the_margin_is_told_from_its_first_to_its_last_value(falls: int) -> None:
+    every = tuple(blank(MarginFall, tried=10 * place + 1, margin=100.0 - place) for place in range(falls))
+    said = (
+        str(trace(blank(Attack, trace=every, ended="tries")))
+        .removeprefix("The smallest margin fell: ")
+        .removesuffix(".")
+        .split(", ")
+    )
+    assert said[0] == "100.00 after 1"
+    assert said[-1] == f"{101 - falls}.00 after {10 * falls - 9}"  # one less each time, ten inputs later
+    assert len(said) == min(falls, 8)
+
+
+def test_a_family_was_tried_as_a_whole_only_if_it_was_at_every_length() -> None:
+    def cell(*whole: bool) -> str:
+        rows = tuple(blank(FamilyRow, family="ties", drawn=50, whole=one, length=8 + i) for i, one in enumerate(whole))
+        return str(family_table(blank(Attack, families=rows, ended="tries")).rows[0][2])
+
+    assert [cell(True, True), cell(True, False), cell(False, False)] == ["all 100", "100", "100"]

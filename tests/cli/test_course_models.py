@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from headway.attached_analysis.course_lengths import _smallest
 from headway.cli.main import run
 from tests.cli import course_models
 from tests.cli.course_models import built, orders, write_course
@@ -114,6 +115,36 @@ def test_lengths_of_an_adder_are_those_of_its_test_files(capsys: pytest.CaptureF
         right = right_sums(path)
         assert (row["n"], row["wrong"], row["trained"]) == (40, right.count(False), row["length"] == 3)
         assert row["decoded"]["disagreements"] == 0 and row["decoded"]["n"] == 40
+
+
+def test_the_loss_of_an_adder_is_over_its_digits_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(f"lengths {ADDER}", capsys)
+    model = built(course_models.ADDER)
+    model.load_state_dict(load_file("adder.safetensors"))
+    for row, path in zip(found["lengths"], ("sums/test.json", "sums/test_4.json"), strict=True):
+        rows = json.loads(Path(path).read_text())
+        source, target = (torch.tensor([one[key] for one in rows]) for key in ("input", "target"))
+        begun = torch.cat([torch.full((len(rows), 1), 11), target[:, :-1]], dim=1)
+        lost = torch.nn.functional.cross_entropy(model(source, begun).flatten(0, 1), target.flatten())
+        assert row["loss"] == pytest.approx(float(lost.detach()), rel=1e-4)
+
+
+def test_numbers_may_begin_with_0_where_those_of_training_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """In these files only second numbers have leading zeros."""
+    Path("zeros").mkdir()
+    rows = []
+    for a, b in ((100 + 7 * place, place) for place in range(40)):
+        digits = [[int(digit) for digit in f"{number:0{width}d}"] for number, width in ((a, 3), (b, 3), (a + b, 4))]
+        rows.append({"input": [*digits[0], 10, *digits[1]], "target": digits[2]})
+    for name in ("train", "val", "test"):
+        Path(f"zeros/{name}.json").write_text(json.dumps(rows))
+    found = document(f"lengths {ADDER.replace('--data sums', '--data zeros')}", capsys)
+    assert [row["n"] for row in found["lengths"]] == [40]
+
+
+def test_few_examples_of_the_files_do_not_lower_the_length_held() -> None:
+    assert _smallest({"swaps": 9, "adjacent": 12, "files": 4}) == 9
+    assert _smallest({"files": 4}) == 4
 
 
 def test_an_adder_that_sees_the_next_token_disagrees_with_its_decoding(capsys: pytest.CaptureFixture[str]) -> None:

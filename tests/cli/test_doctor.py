@@ -9,6 +9,7 @@ import pytest
 
 from headway.cli.doctor import specimen_lines
 from headway.cli.main import run as headway
+from headway.diagnosis import specimens
 from headway.results.doctor import Diagnoses, Diagnosis, Exhibit, Finding, SpecimenDiagnosis
 from headway.runs import Checkpoint, RunDirectory
 from headway.training import train
@@ -203,3 +204,11 @@ def test_a_specimen_that_is_not_diagnosed_is_called_out() -> None:
     assert "  NOT AS EXPECTED: memorised should be the first error, followed only by its consequences" in lines
     assert lines[-1].startswith("1 of 2 specimens")
     assert lines[-1].endswith("1 of 1 healthy runs have no error")
+
+
+@pytest.mark.parametrize("expected", ["split-overlap", "memorised"])
+def test_a_specimen_that_is_not_diagnosed_ends_with_1(expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding("split-overlap", "error", "data", "25 are shared.", {}, "Remove them.")
+    one = SpecimenDiagnosis(name="a", wrong="Overlap.", expected=expected, follows=(), findings=(finding,))
+    monkeypatch.setattr(specimens, "exhibit", lambda meter: Exhibit(controls=(), specimens=(one,)))
+    assert headway(["doctor", "--specimens", "--quiet"]) == int(expected != "split-overlap")

@@ -64,6 +64,9 @@ def test_sentences_and_rows_tell_the_steps() -> None:
     assert "Its drop in accuracy stays above half of its final value from step 300." in told
     assert "Its share of the logit difference stays above half of its final value from step 300." in told
     assert [line.split()[0] for line in rows(found)] == ["step", "0", "100", "200", "300"]
+    first, second = found.heads
+    largest = [line.split("%", 1)[1].split()[:2] for line in list(rows(found))[1:]]
+    assert largest == [[first, "0.50"], [second, "5.0"], [second, "40.0"], [second, "80.0"]]
 
 
 @pytest.mark.parametrize("narrow", [False, True])

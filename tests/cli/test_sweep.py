@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -204,6 +205,8 @@ def test_the_standing_counts_trials_and_parts_of_them() -> None:
     assert standing.done == 1.5
     assert str(standing).startswith("5 of 10 trials, 1 failed, about ")
     assert str(standing).endswith(" left")
+    standing.began = time.monotonic() - 30  # for one and a half trials
+    assert standing.seconds_left == pytest.approx(30 * (10 - 4 - 1.5) / 1.5, rel=0.01)
     done = Standing(total=1, finished=1)
     assert str(done) == "1 of 1 trials"
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from headway.cli.checked_options import check_number
 from headway.cli.main import one_line, run
+from headway.errors import InputError
 from headway.storage import write_json
 from tests.tiny_recipes import RECIPES, write_recipe
 
@@ -284,6 +286,15 @@ def test_a_message_is_one_printable_line_of_at_most_300_characters(word: str) ->
     assert said.startswith("headway: no run at ")
     assert said.isprintable()
     assert len(said) <= 300
+
+
+@pytest.mark.parametrize(("kind", "minimum", "least", "below"), [(int, 1, "1", "0"), (float, 0.5, "0.5", "0.49")])
+def test_the_smallest_allowed_number_is_allowed(
+    kind: type[int] | type[float], minimum: float, least: str, below: str
+) -> None:
+    check_number("--n", least, kind, minimum)
+    with pytest.raises(InputError, match=f"--n {below}; .* number of at least {minimum} needed"):
+        check_number("--n", below, kind, minimum)
 
 
 def test_there_are_at_least_forty_wrong_inputs() -> None:

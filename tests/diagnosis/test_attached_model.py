@@ -1,5 +1,6 @@
 """The doctor on models of other programs: each planted fault is the first error, and healthy models have none."""
 
+import copy
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ import headway as hw
 from headway.attached_analysis.examples import read_data
 from headway.attached_analysis.metrics import find_metric
 from headway.attachment.attached import attach
-from headway.diagnosis.attached_model import AttachedExamination
+from headway.diagnosis.attached_model import AttachedExamination, _right_at
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from tests.attachment.small_models import ARCHITECTURES, VOCABULARY, decoder_only, made
@@ -177,6 +178,33 @@ def test_a_scored_padding_token_is_named() -> None:
     assert first_error(model, {"input_ids": ids, **answers}, "logit_difference") == "padding-side"
     assert not errors_of(model, {"input_ids": ids, "attention_mask": mask, **answers}, "logit_difference")
     assert first_error(model, {"input_ids": ids, "attention_mask": mask, "labels": ids}) == "padding-side"
+
+
+@pytest.mark.parametrize(
+    ("pad", "end", "tail", "named"),
+    [(0, 2, [0], True), (0, 2, [2], False), (2, 2, [2], False), (2, 2, [2, 2], True), (0, 0, [5, 0], False)],
+)
+def test_one_end_token_that_is_also_the_padding_is_text(pad: int, end: int, tail: list[int], named: bool) -> None:
+    model = copy.deepcopy(made("llama")[0])
+    model.config.pad_token_id, model.config.eos_token_id = pad, end
+    ids = drawn(3, ROWS, WIDTH)
+    ids[:5, -len(tail) :] = torch.tensor(tail)
+    errors = errors_of(model, {"input_ids": ids}, "next_token_loss")
+    assert any("end with padding" in evidence for evidence in errors) is named
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+def test_the_share_right_beside_a_place_is_over_the_places_that_have_a_neighbour(shift: int) -> None:
+    said, target = drawn(1, 40, 4) % 3, drawn(2, 40, 4) % 3
+    target[::5, 1] = -100
+    pairs = [
+        (int(said[row, place + shift]), int(target[row, place]))
+        for row in range(40)
+        for place in range(4)
+        if 0 <= place + shift < 4 and target[row, place] != -100
+    ]
+    wanted = sum(one == other for one, other in pairs) / len(pairs)
+    assert _right_at(F.one_hot(said, 3).float(), target, shift) == pytest.approx(wanted)
 
 
 def test_scoring_shifted_by_one_token_is_named() -> None:

@@ -175,6 +175,17 @@ def test_a_training_loss_that_the_weights_do_not_give_is_an_error() -> None:
     assert (stopped_while_learning.level, stopped_while_learning.numbers["first_agrees"]) == ("fine", True)
 
 
+@pytest.mark.parametrize(("before", "after", "level"), [(5.0, 1.0, "fine"), (1.0, 2.0, "error")])
+def test_recorded_losses_after_the_checkpoint_are_compared_where_there_are_some(
+    before: float, after: float, level: str
+) -> None:
+    """These weights give a loss of 1; the loss that is recorded at step 21 is the first one of the weights of 20."""
+    metrics = [{"step": step, "loss": before if step <= 20 else after} for step in range(1, 41)]
+    seen = subject("sortedness", metrics=metrics, step=20, training_loss=lambda t: 1.0, first_loss=None)
+    finding = found(seen, "loss-not-explained")
+    assert (finding.level, finding.numbers["recorded"]) == (level, after)
+
+
 def test_the_recorded_loss_is_computed_again_number_for_number(tmp_path: Path) -> None:
     """Step 1's loss is of the initial weights, on the batch and with the noise of the first step."""
     train(config(SORTEDNESS, model={"dropout": 0.3}, train={"steps": 2}), tmp_path / "run", device="cpu")

@@ -1,6 +1,7 @@
 """Predictions from any program: each fault of data, scoring and answers is diagnosed, and a right file has none."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from headway.config import Choice
 from headway.diagnosis.foreign import read_data
 from headway.diagnosis.predicted import read_predictions
 from headway.diagnosis.predictions import examine_predictions
-from headway.diagnosis.rows import split_named
+from headway.diagnosis.rows import read_rows, split_named
 from headway.errors import InputError
 from headway.results.doctor import Diagnosis
 from headway.tasks import make_task
@@ -70,6 +71,8 @@ def test_the_evidence_counts_the_whole_file(tmp_path: Path, data: dict[str, Path
     found = diagnose(tmp_path, data["addition"], SUMS["first-digit-never-predicted"]).errors[0]
     assert f"All 400 answers begin with 0; {above} ({above / 4:.1f} %) should not" in found.evidence
     assert found.numbers["accuracy"] == pytest.approx(1 - above / 400)
+    most = re.search(r"can be at most ([0-9.]+) %", found.evidence)
+    assert most is not None and float(most[1]) == pytest.approx(100 * (1 - above / 400), abs=0.05)
 
 
 def test_a_constant_class_has_the_share_of_that_class(tmp_path: Path, data: dict[str, Path]) -> None:
@@ -149,6 +152,17 @@ def test_a_split_is_named_by_whole_words() -> None:
     named = {"my_train_data.json": "train", "dev.json": "validation", "extrap/tests_32.json": "test"}
     others = dict.fromkeys(("transcripts.json", "devices.json", "testimony.json"))
     assert {name: split_named(name) for name in (*named, *others)} == {**named, **others}
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("v2/test_len_20.json", "test_20"), ("3 runs/train_2.json", "train_2"), ("seed1/test.json", "test_1")],
+)
+def test_the_length_of_a_file_is_the_last_number_of_its_name(tmp_path: Path, name: str, split: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.write_text(json.dumps([{"sequence": [1, 2, 3], "is_sorted": True}]))
+    assert [part.name for part in read_rows(path, tmp_path)] == [split]
 
 
 @pytest.mark.parametrize("task", ["addition", "addition-text"])

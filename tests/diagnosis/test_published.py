@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headway.diagnosis.explanations import sets_of
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.foreign import read_data
 from headway.diagnosis.published import examine_results, explain
-from headway.diagnosis.published_results import read_results
+from headway.diagnosis.published_results import Point, claims_of, read_results
 from headway.errors import InputError
 from tests.diagnosis.files import keep_share, rewrite, rows_of, write_data
 
@@ -90,6 +91,19 @@ def test_what_nothing_explains_is_never_fine_and_says_what_was_compared(tmp_path
     (found,) = examine(tmp_path, sequences, {"12": 1.0, "20": 0.995, "32": 0.98})
     assert (found.check, found.level, found.numbers["candidates"]) == ("not-explained", "warning", 4)
     assert "1.0 0.995 0.98: not explained by any of 4 known defects (the shares of unsorted" in found.evidence
+
+
+@pytest.mark.parametrize(("right", "total"), [(400, 400), (399, 400), (2, 2)])
+def test_a_count_of_right_answers_is_an_accuracy(tmp_path: Path, right: int, total: int) -> None:
+    (series,) = read_results(_json(tmp_path, {"model": {"correct": right, "total": total}})).series
+    assert [point.value for point in series.points] == pytest.approx([right / total], abs=1e-9)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_log_claims_the_accuracy_of_its_last_epoch(tmp_path: Path, turned: bool) -> None:
+    rows = [{"epoch": epoch, "accuracy": share} for epoch, share in ((1, 0.25), (2, 0.5), (3, 0.75), (10, 0.875))]
+    (claim,) = claims_of(read_results(_json(tmp_path, rows[::-1] if turned else rows)).series)
+    assert [(point.epoch, point.value) for point in claim.points] == [(10, 0.875)]
 
 
 def test_one_coarse_digit_is_no_evidence(tmp_path: Path, sums: Path) -> None:
@@ -197,6 +211,28 @@ def test_an_accuracy_that_no_count_gives_is_named(tmp_path: Path, sums: Path) ->
     (found,) = examine(tmp_path, sums, {"accuracy": 0.9961})
     assert (found.check, found.level) == ("impossible-accuracy", "warning")
     assert "0.9961 of 400" in found.evidence
+
+
+def test_what_comparing_the_ends_gets_right_is_recognised_where_many_ends_are_equal(tmp_path: Path) -> None:
+    """Values are 0 to 3; a sequence whose last element is not below its first is called sorted."""
+    random, shares = np.random.default_rng(0), {}
+    for length in LENGTHS:
+        rows = []
+        for index in range(400):
+            sequence = random.integers(0, 4, length).tolist()
+            sequence = sorted(sequence) if index % 2 else sequence
+            rows.append({"sequence": sequence, "is_sorted": int(sequence == sorted(sequence)), "length": length})
+        rewrite(tmp_path, f"test_{length}.json", rows)
+        shares[str(length)] = np.mean([(row["sequence"][-1] >= row["sequence"][0]) == row["is_sorted"] for row in rows])
+    (found,) = examine(tmp_path, tmp_path, shares)
+    assert (found.check, found.level) == ("trivial-rule", "error")
+    assert "what comparing the first element with the last gets right" in found.evidence
+
+
+@pytest.mark.parametrize(("split", "n"), [("train", 300), ("validation", 60), ("test", 400), (None, 400)])
+def test_an_accuracy_is_compared_with_the_file_of_its_split(sums: Path, split: str | None, n: int) -> None:
+    point = Point(None, "0.5", 0.5, 0.05, split)
+    assert [len(examples) for examples in sets_of(read_data(sums), point)] == [n]
 
 
 def test_a_length_that_the_data_lacks_is_said(tmp_path: Path, sequences: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -548,6 +549,11 @@ def test_heads_over_training_are_taken_over_where_they_are_of_this_model(tmp_pat
         "usable": contrast.usable,
         "flips": list(contrast.flips),
     }
+    both = tuple(replace(one, contrasts=one.contrasts * 2) for one in found.steps)  # into tens and into hundreds
+    run.replace_analysis("over_training", replace(found, steps=both))
+    told = write(training_findings(run, 200, names))
+    assert told["steps"][2]["usable"] == 2 * contrast.usable
+    assert told["steps"][2]["flips"] == [2 * flips for flips in contrast.flips]
     warnings: list[str] = []
     assert training_findings(run, 200, names[:1], warnings.append) is None
     assert warnings == [f"{tmp_path}: analysis/over_training.json is of a model with other heads, and is left out"]

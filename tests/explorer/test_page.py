@@ -922,6 +922,32 @@ def test_pointing_at_a_token_shows_its_attention_in_every_head(tab: Any) -> None
     assert tab.evaluate("explorerPage.token") == {"side": "source", "index": 1}
 
 
+def test_a_token_is_let_go_when_the_sequence_becomes_one_shorter(tab: Any, address: str) -> None:
+    show(tab, address, "#run=1")
+    ask(tab, "1 2 3 5 7 9")
+    tab.click("#tokens button[data-side=source] >> nth=5")
+    assert tab.evaluate("explorerPage.token") == {"side": "source", "index": 5}
+    ask(tab, "1 2 3 5 7")
+    assert tab.locator("#tokens button[data-side=source]").count() == 5
+    assert tab.evaluate("explorerPage.token") is None
+
+
+def test_a_causal_map_has_colour_up_to_its_diagonal_and_none_beyond(tab: Any) -> None:
+    ask(tab, "57 + 68")
+    alphas = tab.evaluate(
+        """() => { const canvas = document.querySelector('[data-head="dec0.self.h0"] canvas');
+          const size = explorerPage.result.tokens.length, cell = canvas.width / size;
+          const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const middle = (index) => Math.floor((index + 0.5) * cell);
+          const at = (row, column) => image.data[4 * (middle(row) * image.width + middle(column)) + 3];
+          return [...Array(size).keys()].map((row) => [...Array(size).keys()].map((column) => at(row, column))); }"""
+    )
+    assert len(alphas) > 1
+    assert [[alpha > 0 for alpha in row] for row in alphas] == [
+        [column <= row for column in range(len(alphas))] for row in range(len(alphas))
+    ]
+
+
 def test_maps_of_change_are_the_attention_now_less_that_with_all_heads(tab: Any, address: str) -> None:
     show(tab, address, "#input=57+%2B+68&off=enc0.self.h0&view=change")
     assert tab.is_checked("input[name=view][value=change]")
@@ -966,6 +992,9 @@ def test_the_whole_computation_can_be_opened_part_by_part(tab: Any, address: str
         assert tab.text_content("#flow-detail h3") == part
         assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == part
     tab.click("#flow button[aria-label='enc0.self.h1']")
+    weights = tab.evaluate("[...explorerPage.result.weights['enc0.self.h1'].slice(-explorerPage.source.length)]")
+    largest = [f"{weight:.2f}" for weight in sorted(weights, reverse=True)[:3]]
+    assert re.findall(r" (\d\.\d\d)", tab.text_content("#flow-detail li >> nth=1")) == largest
     tab.click("#flow-detail button >> nth=1")
     tab.wait_for_selector("#flow button.off[aria-label='enc0.self.h1, switched off']")
     show(tab, address, "#run=1")

@@ -35,13 +35,13 @@ from headway.length_analysis.repair import (
 )
 from headway.length_analysis.sets import length_set
 from headway.model.sites import Head
-from headway.narration.mechanism import tell
-from headway.results.mechanism import Equivalence, HeadAcrossLengths, Mechanism, ModelAtLength, Repair, Sham
-from headway.results.schema import read
+from headway.narration.mechanism import also, tell
+from headway.results.mechanism import Change, Equivalence, HeadAcrossLengths, Mechanism, ModelAtLength, Repair, Sham
+from headway.results.schema import blank, read
 from headway.statistics import holm, newcombe_interval
 from tests.head_analysis.small import SORTEDNESS, TEXT, TEXT_ACROSS, untrained
 from tests.length_analysis.planted import CULPRIT, LAST, Fault, plant
-from tests.results.made_up import rise_of
+from tests.results.made_up import mechanism_of, rise_of
 
 LENGTHS = [8, 32, 64]
 N = 80
@@ -607,3 +607,15 @@ def test_the_share_of_failures_that_a_repair_puts_right_counts_failures_alone() 
     assert low < 0.75 < high
     nothing_failed = rise_row(np.array([True, True]), np.array([True, False]))
     assert nothing_failed.share_repaired is None and nothing_failed.failures == 0
+
+
+def test_other_heads_count_where_their_attention_changes_at_the_same_length() -> None:
+    first, same, later, effect = (
+        blank(Change, head=head, about=about, what="entropy", length=length)
+        for head, about, length in (("a", "attention", 32), ("b", "attention", 32), ("c", "attention", 64),
+                                    ("d", "effect", 32))
+    )  # fmt: skip
+    heads = tuple(blank(HeadAcrossLengths, head=name) for name in "abcd")
+    found = replace(mechanism_of(64), first=first, heads=heads, changes=(first, same, later, effect))
+    assert str(also(found, first)) == " So does 1 more of 4 heads at that length."
+    assert also(replace(found, changes=(first, later, effect)), first) == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src/headway")
 PLANTED = Path(__file__).parent / "planted"
-KEYS = {"id", "file", "old", "new", "seen", "tests", "earlier", "judged"}
+KEYS = {"id", "file", "old", "new", "seen", "tests", "earlier", "judged", "round"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,8 @@ class Mutant:
     """It is one of the twelve bugs that the suite did not notice when 66 were planted."""
     judged: str = ""
     """Why it may survive; empty for a bug that must be noticed."""
+    round: int = 1
+    """2: planted after the tests for the survivors of the first round were written."""
 
     @property
     def room(self) -> str:

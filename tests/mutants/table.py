@@ -79,19 +79,36 @@ def as_page(judged: Sequence[Judged], planted: int, at_first: Sequence[str]) -> 
     late = f" {slow} of them only by the time limit." if slow else ""
     left = f" {planted - total} more are planted and not judged yet: `python -m tests.mutants --missing` judges them."
     shares = f"{noticed} of {total} bugs are noticed ({percent(noticed / total)}), {direct} ({percent(direct / total)})"
-    first = total - len(at_first)
     parts = [
         BEGIN,
         f"{shares} by the tests that mirror the changed file.{late} The verdicts are in `docs/results/mutants.json`."
         f"{left if planted > total else ''}\n",
-        f"When they were planted first, the mirrored tests noticed {first} of {total} ({percent(first / total)}). "
-        "Tests were then written for the others: this share, not the one above, says what to expect of a new bug. It "
-        "is a little too high, because ten tests were written from reading the code before their bug was planted.\n",
+        f"When they were planted first, the mirrored tests noticed {share_at_first(judged, at_first)}. Tests were then "
+        "written for the others: such a share, not the one above, says what to expect of a new bug.\n",
+        *round_lines(judged, at_first),
         "## By room\n\n" + rooms_table(judged, at_first),
         "## Earlier survivors\n\n" + earlier_lines(judged),
         "## Survivors\n\n" + survivor_lines(judged),
     ]
     return "\n".join(parts)
+
+
+def share_at_first(judged: Sequence[Judged], at_first: Sequence[str]) -> str:
+    noticed, total = sum(mutant.id not in at_first for mutant, _ in judged), len(judged)
+    return f"{noticed} of {total} ({percent(noticed / total)})"
+
+
+def round_lines(judged: Sequence[Judged], at_first: Sequence[str]) -> list[str]:
+    """What each round says by itself, where there is a second one."""
+    first, second = ([one for one in judged if (one[0].round == 1) is early] for early in (True, False))
+    if not first or not second:
+        return []
+    return [
+        f"Of the first {len(first)} the mirrored tests noticed {share_at_first(first, at_first)}; that is a little too "
+        "high, because ten tests were written from reading the code before their bug was planted. The last "
+        f"{len(second)} were planted after the tests for those were written, from the sources alone, without a look "
+        f"at the tests: the mirrored tests noticed {share_at_first(second, at_first)} at first.\n"
+    ]
 
 
 def rooms_table(judged: Sequence[Judged], at_first: Sequence[str]) -> str:

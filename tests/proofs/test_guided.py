@@ -12,11 +12,13 @@ from headway.config import RunConfig, build
 from headway.errors import InputError
 from headway.proofs.prove import open_contexts
 from headway.proofs.sortedness import prove
+from headway.proofs.sortedness_open import open_descents
 from headway.runs import RunDirectory
 from headway.tasks.splits import SPLITS, split_of
 from headway.training import train
 from headway.training.guided import Guide
 from tests.proofs.planted import SETTINGS, planted
+from tests.proofs.test_sortedness_search import random_table
 
 MODEL = {**SETTINGS["model"], "pooling": {"name": "detector", "detectors": 1, "favours": 0}}
 TRAIN = {"steps": 8, "batch_size": 16, "validate_every": 4, "guided": 0.5}
@@ -37,6 +39,15 @@ def test_a_proved_model_has_no_open_context_and_a_bad_triple_has_its_own(tmp_pat
     text = [" ".join(map(str, row)) for row in found.examples.source]
     assert all("0 2 1" in one for one in text)
     assert set(found.examples.target.tolist()) == {0}
+
+
+def test_a_larger_margin_leaves_more_descents_open() -> None:
+    table, counts = random_table(3), []
+    for margin in (-100.0, -2.0, -0.5, 0.0, 0.5, 2.0, 100.0):
+        count, kept = open_descents(table, margin, np.random.default_rng(0))
+        assert (count > 0) == (len(kept) > 0) and (kept[:, 1] > kept[:, 2]).all()
+        counts.append(count)
+    assert counts == sorted(counts) and counts[0] == 0 < counts[-1]
 
 
 def test_batches_hold_open_contexts_of_the_training_split_alone(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from headway.proofs import sortedness_check
 from headway.proofs.sortedness_check import Ends, Margins
+from headway.proofs.sortedness_recount import Recount, size
 from headway.proofs.triple_pass import Seen
 
 SORTED, UNSORTED = (3, 9), (2, 11)
@@ -60,3 +61,25 @@ def test_a_check_with_too_many_ends_confirms_nothing(monkeypatch: pytest.MonkeyP
     margins = random_margins(1, UNSORTED[0])
     said = Ends(margins, smallest(margins, is_sorted=False) - 1e-6, is_sorted=False).below()
     assert said == "more than 3 ends of sequences would have to be checked"
+
+
+@pytest.mark.parametrize("alike", [(0, 1), (0, 2), (1, 2)])
+def test_an_error_of_the_query_moves_what_a_head_mixes_by_no_more_than_its_bound(alike: tuple[int, int]) -> None:
+    """Also where two of the three values are the same, so that only the third moves the mean."""
+    random, nothing, error = np.random.default_rng(0), np.zeros(3), 0.05
+    query, key, value = random.standard_normal((3, 3, 4))
+    value[alike[1]] = value[alike[0]]
+    recount = object.__new__(Recount)
+    recount.n, recount.bias = 3, np.zeros((1, 3))
+    largest = 0.0
+    for _ in range(40):
+        moved = random.standard_normal((3, 4))
+        moved *= error / size(moved)[:, None]
+        for left in range(4):
+            recount.heads = [((query, np.full(3, error)), (key, nothing), (value, nothing))]
+            exact, bound = recount._attend(left, 0)
+            recount.heads = [((query + moved, nothing), (key, nothing), (value, nothing))]
+            apart = size(recount._attend(left, 0)[0] - exact)
+            assert (apart <= bound).all()
+            largest = max(largest, float((apart / bound).max()))
+    assert largest > 0.1, "the bound is of the size of what it bounds"

@@ -16,19 +16,22 @@ from headway.batches import make_model
 from headway.config import RunConfig, build
 from headway.errors import InputError
 from headway.evaluation import Trained, load
+from headway.proofs import prove as proving
 from headway.proofs import sum_rounding, sums
+from headway.proofs.claims import other_subject
 from headway.proofs.prove import check, prove
 from headway.proofs.sum_check import _objections, run
-from headway.proofs.sum_contexts import Reach, contexts_of, groups, places
+from headway.proofs.sum_contexts import Contexts, Reach, contexts_of, groups, places
 from headway.proofs.sum_covering import Sums, covering
 from headway.proofs.sum_cutouts import CutOuts
 from headway.proofs.sum_tables import Tables
 from headway.proofs.sums import Margins, _judged, margin_at, margins_of, reach_of, sums_of, teacher_forced
-from headway.results.proof import Proof, Rounding
+from headway.results.proof import Counterexample, Proof, Rounding
 from headway.results.schema import blank
 from headway.runs import RunDirectory
 from headway.storage import write_json
 from headway.tasks import make_task
+from tests.head_analysis.small import SHAPES, untrained
 
 CERTIFIED = Path(__file__).parents[2] / "docs/results/proofs/local-addition-seed0"
 LOCAL = Reach(encoder=0, decoder=0, cross=1, clip=2)
@@ -355,6 +358,32 @@ def test_a_first_order_allowance_is_called_that() -> None:
         assert ("not a rigorous bound" in " ".join(map(str, proved(found)))) == (strength == "first-order")
 
 
+def test_a_certificate_about_weights_out_of_range_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proving, "out_of_range", lambda model: "A weight is above the range.")
+    found = check(CERTIFIED / "analysis/proof.json")
+    assert (found.holds, found.reasons, found.contexts) == (False, ("A weight is above the range.",), 0)
+
+
+@pytest.mark.parametrize(("still_open", "wrong"), [(0, False), (3, False), (0, True), (3, True)])
+def test_a_certificate_with_something_open_or_wrong_is_no_proof(still_open: int, wrong: bool) -> None:
+    trained = untrained(SHAPES["sortedness"])
+    named = {"task": trained.task.name, "seed": trained.config.seed, "scope": "all", "answer": "proved"}
+    one = blank(Counterexample) if wrong else None
+    found = blank(Proof, **named, open_contexts=still_open, counterexample=one)
+    reasons = list(other_subject(found, trained, "all"))
+    assert reasons == ["it lists open contexts or counterexamples"] * bool(still_open or wrong)
+
+
+def test_contexts_within_an_allowance_are_counted_with_their_positive_margins() -> None:
+    margins = object.__new__(Margins)
+    margins.smallest, margins.worst, margins.low, margins.failing = math.inf, None, [], []
+    states = torch.zeros(3, LOCAL.above + 1, dtype=torch.long)
+    contexts = Contexts(places(LOCAL)[0], states, torch.zeros(3, dtype=torch.long), ())
+    for some in ([0.5, 3.0, 5.0], [-1.0, 0.75, 9.0]):
+        margins._note(torch.tensor(some), contexts)
+    assert [margins.at_most(level) for level in (-2.0, 0.0, 0.6, 1.0, 3.5)] == [0, 1, 2, 3, 4]
+
+
 def test_a_certificate_of_other_weights_is_rejected(tmp_path: Path) -> None:
     shutil.copytree(CERTIFIED.with_name("local-addition-seed1"), tmp_path / "run")
     shutil.copy(CERTIFIED / "analysis/proof.json", tmp_path / "run/analysis/proof.json")
@@ -408,3 +437,18 @@ def test_the_error_of_a_stream_covers_every_disturbance_of_its_head_outputs_and_
     assert bool((largest <= bound.error).all())
     assert bool((largest > 0.2 * bound.error).any()), "the bound is of the size of what it bounds"
     assert bool((bound.error < sum_rounding.normed_linear(stream.bounded(), norm, layer).error).all())
+
+
+@pytest.mark.parametrize(
+    ("above", "allowance", "held"),
+    [(0.0005, 0.01, True), (0.005, 0.01, False), (0.005, 0.5, True), (0.02, 0.5, False), (-0.4, 0.5, True)],
+)
+def test_a_claimed_margin_is_above_the_real_one_by_a_hundredth_and_a_tenth_of_the_allowance_at_most(
+    above: float, allowance: float, held: bool
+) -> None:
+    rounding = Rounding(allowance=allowance, measured=0.0, inputs=1, strength="rigorous")
+    proof = blank(
+        Proof, answer="proved", contexts=3, contexts_by_kind={"column 1": 3}, margin=1 + above, rounding=rounding
+    )
+    reasons = list(_objections(proof, {"column 1": 3}, 1.0))
+    assert [reason.partition(" of ")[0] for reason in reasons] == ([] if held else ["it claims a smallest margin"])

@@ -16,13 +16,19 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
+from headway.narration.method import METHOD
+from headway.reports.elimination import curves
 from headway.reports.error_figure import scale_limits
 from headway.reports.figures import patching_figure
+from headway.reports.interventions import rows_that_move
 from headway.reports.style import style
 from headway.results.error_analysis import ByValue
-from headway.results.schema import blank
+from headway.results.joint_ablation import Step
+from headway.results.patching import Contrast
+from headway.results.schema import blank, read
 from tests.reports.documents import make_document
 from tests.reports.drawing import as_answer, draw_all, head_figures, head_sheet, importance, shapley
+from tests.results.made_up_values import filled
 
 EXAMPLE = ("3 7 4 + 8 1 4", "1 1 8 8 EOS", "1 1 8 8 EOS")
 SMALL = make_document(n_layers=1, n_heads=1, examples=[EXAMPLE])
@@ -271,3 +277,20 @@ def test_neither_torch_nor_a_window_is_needed() -> None:
     rooms = "headway.reports.figures, headway.reports.lengths"
     code = f"import sys, {rooms}; print({{'torch', 'matplotlib.pyplot'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+def test_single_drops_added_up_fall_by_as_many_points_as_they_add_up_to() -> None:
+    steps = [blank(Step, accuracy=0.9, sum_of_single_drops=points) for points in (0.0, 5.0, 30.0)]
+    axes = Figure().subplots()
+    curves(axes, steps)
+    line = next(line for line in axes.get_lines() if line.get_label() == "single drops added up")
+    assert list(line.get_ydata()) == pytest.approx([0.9, 0.85, 0.6])
+
+
+def test_only_rows_that_surely_move_nothing_are_left_out() -> None:
+    limit = METHOD.moves_above
+    ends = {"surely": [limit + 0.1, 1], "perhaps": [limit - 0.01, limit + 0.01], "not": [0, limit - 0.01]}
+    rows = [{"who": who, "interval": interval} for who, interval in ends.items()]
+    contrast = read(Contrast, filled(Contrast, {"name": "carry", "usable": 100, "rows": rows}), "heads.json")
+    assert rows_that_move([["surely", "not"], ["perhaps"]], [contrast]) == [["surely"], ["perhaps"]]
+    assert rows_that_move([["not"]], [contrast]) == [["not"]]

@@ -18,6 +18,8 @@ from headway.reports.length_bars import bar_lengths, bars, draw_held, lengths_he
 from headway.reports.length_curves import answers, curves, plan_panels
 from headway.reports.length_gaps import count, maps
 from headway.reports.length_groups import constant_words, default_name, groups_of, points, seeds_remark
+from headway.reports.length_map import length_map
+from headway.reports.length_overview import overview_of_lengths
 from headway.reports.lengths import length_figures, length_table, markdown, write_encodings, write_figures
 from headway.reports.positions import biases, encodings, identities, learned_table
 from headway.reports.style import style
@@ -158,6 +160,14 @@ def test_a_single_seed_has_the_interval_of_its_examples_and_six_that_of_the_medi
     assert seeds_remark([group]) == "rotary, mean; one seed"
     assert seeds_remark(groups_of([*group.runs] * 6)) == "rotary, mean; 6 seeds"
     assert seeds_remark(groups_of([*group.runs] * 5)) == "rotary, mean; 5 seeds (fewer than 6: descriptive)"
+
+
+@pytest.mark.parametrize(("constant", "hollow"), [(0, False), (1, False), (2, False), (3, True)])
+def test_a_point_is_one_answer_to_everything_only_if_it_is_in_every_seed(constant: int, hollow: bool) -> None:
+    runs = [make_lengths(seed=seed, constant=("1", 32) if seed < constant else None) for seed in range(3)]
+    (group,) = groups_of(runs)
+    found = {one.length: one.constant for one in points(group, "swaps")}
+    assert found[64] is hollow and not found[16]
 
 
 def test_a_constant_answer_is_seen_and_said() -> None:
@@ -400,3 +410,20 @@ def test_positions_of_several_groups_are_told_apart_by_name() -> None:
     documents = [make_lengths(one, "mean", positions=DOCUMENT, curve=perfect) for one in ("learned", "rotary")]
     names = [name for name, _ in length_figures(groups_of([*documents, documents[0]])) if "table" in name]
     assert names == ["positions-table-learned-mean", "positions-table-rotary-mean"], "one run of each group"
+
+
+def test_a_map_has_its_line_after_the_last_trained_length() -> None:
+    groups = groups_of([make_lengths(encoding, sets=("swaps",)) for encoding in ("rotary", "alibi", "none")])
+    line = length_map(groups).axes[0].get_lines()[0]
+    assert list(line.get_xdata()) == [len(TRAINED)] * 2
+
+
+def test_combinations_that_are_right_most_often_past_training_are_the_first_of_the_map() -> None:
+    """The better a combination is past training, the worse it is at 16 elements."""
+    runs = [
+        make_lengths(f"encoding{place}", None, curve=lambda length, name, p=place: 0.9 - 0.05 * p if length <= 16
+                     else 0.5 + 0.05 * p, sets=("swaps",))
+        for place in range(8)
+    ]  # fmt: skip
+    axes = overview_of_lengths(groups_of(runs)).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"encoding{place}" for place in range(7, -1, -1)]

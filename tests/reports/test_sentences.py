@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headway.length_analysis.seed_summary import together
-from headway.narration.head_sets import control_table, going, moves
-from headway.narration.heads import costliest, says_little
+from headway.narration.head_sets import control_table, going, moves, shapley
+from headway.narration.heads import ablation_table, costliest, says_little, surely
 from headway.narration.tables import Table
 from headway.reports import page, writing
 from headway.reports.answer import answer, asked
@@ -17,6 +17,7 @@ from headway.reports.documents import Documents, RunDocuments, StudyDocuments, d
 from headway.reports.page import blocks_of
 from headway.reports.sections import setup
 from headway.reports.sections.methods import errors_allowed
+from headway.results.joint_ablation import Shapley
 from headway.results.patching import Contrast
 from headway.results.schema import read
 from headway.results.study import Sentence
@@ -157,6 +158,25 @@ def test_a_drop_that_may_be_0_is_no_finding_and_its_head_fills_no_row() -> None:
     nothing = typed({"heads": [head(-0.5)]})
     assert str(costliest(nothing)) == "No single head has a drop that differs significantly from 0 (zero ablation)."
     assert [says_little(typed({"heads": [head(low)]}).heads[0]) for low in (0.5, 1.25)] == [True, False]
+
+
+def test_how_many_heads_are_surely_under_a_limit_is_the_lower_end_of_the_share() -> None:
+    assert surely((0.25, 0.5), 24) == " (surely 6 of 24, at most 12)"
+    assert surely(None, 24) == ""
+
+
+def test_the_largest_drop_of_a_head_is_told_with_the_ablation_that_costs_it() -> None:
+    drops = {"zero": 2.0, "mean": 5.0, "resample": 3.0}
+    ablation = {kind: {"drop": drop, "interval": [drop - 1, drop + 1]} for kind, drop in drops.items()}
+    table = ablation_table(typed({"heads": [{"head": "a", "verdict": "important", "ablation": ablation}]}))
+    place = [column.title for column in table.columns].index("largest drop")
+    assert str(table.rows[0][place]).split() == ["5.0", "(mean)"]
+
+
+def test_the_heads_with_the_largest_shapley_values_are_named() -> None:
+    values = [{"head": name, "value": value, "error": 0.25} for name, value in zip("abcd", (1, 7, -2, 3), strict=True)]
+    found = read(Shapley, filled(Shapley, {"values": values, "permutations": 50, "n": 400}), "heads.json")
+    assert str(shapley("zero", found)).endswith(": b 7.0 ± 0.25, d 3.0 ± 0.25, a 1.0 ± 0.25.")
 
 
 def test_the_answer_names_the_head_that_surely_costs_most(tmp_path: Path) -> None:

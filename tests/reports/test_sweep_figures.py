@@ -8,13 +8,15 @@ from typing import Any
 
 import matplotlib
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from headway.errors import InputError
 from headway.reports.grid import cell_lines, grid
 from headway.reports.settings import short_value, success_text, text_of, varying
-from headway.reports.sweep import _row_remark, draw_sweep, learning, read_curves, search, sweep_figures
+from headway.reports.sweep import _row_remark, draw_seeds, draw_sweep, learning, read_curves, search, sweep_figures
 from headway.results.comparison import Comparison, Row
+from headway.results.schema import blank
 from headway.runs import SweepDirectory
 from headway.sweeps.compare import compare
 from tests.reports.test_figures import boxes_of, overlapping
@@ -241,3 +243,10 @@ def test_numbers_and_names_are_kept_short() -> None:
     assert text_of({"name": "learned", "table_size": 64}) == '{"name": "lea…le_size": 64}'
     assert text_of({"name": "learned", "table_size": 64}) != text_of({"name": "learned", "table_size": 128})
     assert text_of(True) == "true"
+
+
+def test_the_bar_of_a_setting_is_at_its_median_seed() -> None:
+    axes = Figure().subplots()
+    draw_seeds(axes, 0, blank(Row, values=(0.25, None, 1.0, 0.5)))
+    (bar,) = (one for one in axes.collections if isinstance(one, LineCollection))
+    assert {float(x) for x, _ in bar.get_segments()[0]} == {0.5}

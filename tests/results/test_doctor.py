@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headway.errors import InputError
+from headway.narration.doctor import of_study
 from headway.results.doctor import Diagnoses, Diagnosis, Finding, RunHealth, Seen, SpecimenDiagnosis, StudyHealth
 from headway.results.schema import read, write
 from headway.runs import StudyDirectory
@@ -64,6 +65,20 @@ def test_errors_of_a_study_name_their_run() -> None:
     health = StudyHealth(runs=(run,), together=(guessing,))
     assert [where for where, _ in health.at("error")] == ["seed0", "all runs together"]
     assert health.unlearned == {"seed0": "constant-answer"}
+
+
+@pytest.mark.parametrize(("errors", "more"), [(5, None), (6, "1 more errors"), (8, "3 more errors")])
+def test_errors_that_are_not_printed_are_counted(errors: int, more: str | None) -> None:
+    guessing = Finding("constant-answer", "error", "model", "One answer.")
+    runs = tuple(
+        RunHealth(run=f"seed{seed}", error=1, warning=0, fine=3, findings=(guessing,)) for seed in range(errors)
+    )
+    first, *lines = of_study(StudyHealth(runs=runs, together=()))
+    assert f"examined {errors} runs: {errors} errors, 0 warnings" in first
+    assert [line for line in lines if "more errors" in line] == (
+        [] if more is None else [f"  and {more}; the report has all of them"]
+    )
+    assert sum("error in seed" in line for line in lines) == 5
 
 
 @pytest.mark.parametrize(

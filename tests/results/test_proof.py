@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from headway.errors import InputError
-from headway.results.proof import Check, Proof
-from headway.results.schema import read
+from headway.narration.proof import proved
+from headway.results.proof import Check, Proof, Rounding
+from headway.results.schema import blank, read
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 CERTIFICATE = RESULTS / "proofs/local-addition-seed0/analysis/proof.json"
@@ -24,6 +25,17 @@ def test_a_margin_is_read_under_its_earlier_name() -> None:
     assert read(Proof, proof.to_json(), "proof.json") == proof
     check = {"certificate": "", "holds": True, "contexts": 1, "smallest_margin": 2.5, "method": "", "seconds": 0.0}
     assert read(Check, check, "check").margin == 2.5
+
+
+@pytest.mark.parametrize(("strength", "told"), [("first-order", True), ("rigorous", False)])
+def test_a_proof_with_a_linear_estimate_of_rounding_says_that_it_is_no_bound(
+    strength: Literal["first-order", "rigorous"], told: bool
+) -> None:
+    rounding = Rounding(allowance=0.5, measured=0.25, inputs=9, strength=strength)
+    found = blank(Proof, answer="proved", scope="every sum", margin=1.0, rounding=rounding)
+    said = " ".join(map(str, proved(found)))
+    assert said.startswith("proved: right on every sum. 0 contexts, smallest margin 1 logits, of which 0.5 are allowed")
+    assert ("not a rigorous bound" in said) is told
 
 
 @pytest.mark.parametrize("document", EARLIER, ids=lambda document: f"seed {document['seed']}")

@@ -9,7 +9,14 @@ import pytest
 from headway.length_analysis.held import by_set, constant_answer, held_from_shortest
 from headway.length_analysis.seed_summary import together
 from headway.narration.study import furthest
-from headway.narration.study_tables import held_table, reach_table, repair_table, ripple_table, seed_table
+from headway.narration.study_tables import (
+    held_table,
+    mastery_table,
+    reach_table,
+    repair_table,
+    ripple_table,
+    seed_table,
+)
 from headway.narration.tables import Table
 from headway.results.lengths import DifficultyBin, LengthRow
 from headway.results.mechanism import Repair
@@ -82,6 +89,14 @@ def test_the_furthest_cell_is_named_with_every_seed() -> None:
     ]
     text = "adjacent: held to 64, the longest that was tested, 4 times the training length, in the median: "
     assert str(furthest(cells, "adjacent")) == f"{text}good (seeds: 64, 32, 64)"
+
+
+def test_one_seed_that_holds_far_does_not_make_its_cell_the_furthest() -> None:
+    cells = [
+        cell("lucky", [run(0, held_to(64)), run(1, held_to(16)), run(2, held_to(16))]),
+        cell("steady", [run(seed, held_to(32)) for seed in range(3)]),
+    ]
+    assert str(furthest(cells, "adjacent")).endswith("in the median: steady (32 in each of 3 seeds)")
 
 
 def test_where_nothing_holds_the_best_mean_past_training_is_named() -> None:
@@ -217,6 +232,15 @@ def test_what_a_run_loses_is_counted_at_the_worst_length_past_training() -> None
 )
 def test_the_set_that_counts_is_the_one_trained_on(trained: str | None, sets: str, expected: str) -> None:
     assert main_set(run(0, [row(name, 16, 1) for name in sets.split()], negatives_trained=trained)) == expected
+
+
+def test_the_accuracy_of_runs_that_did_not_master_their_lengths_is_in_the_table() -> None:
+    judged = [
+        Mastery(gate=0.999, mastered=step is not None, step=step, accuracy=accuracy)
+        for step, accuracy in ((50, 1.0), (None, 0.75), (80, 0.9995))
+    ]
+    cells = [cell("a", [run(seed, held_to(32), one) for seed, one in enumerate(judged)])]
+    assert shown(mastery_table(cells)) == [["a", "2 of 3", "50 – 80", "0.750"]]
 
 
 def test_tables_hold_the_documents_numbers() -> None:

@@ -1,7 +1,15 @@
 """The estimated time of a sweep, from hand-counted parts."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headway.cli.dry_run import _seconds_left
+from headway.sweeps.driver import Stage
 from headway.sweeps.estimate import Pace, _evaluated, _pace
-from headway.sweeps.plan import Trial
+from headway.sweeps.plan import Rung, Trial
 from tests.tiny import ADDITION, config
 
 
@@ -27,3 +35,13 @@ def test_a_pace_is_read_from_the_moments_of_a_short_training() -> None:
     moments = [("validation", 6.0), ("step", 9.0), ("step", 10.0), ("step", 11.0), ("validation", 13.0)]
     assert _pace(0.0, 13.0, moments) == Pace(start=4.0, step=1.0, validation=2.0)
     assert _pace(0.0, 9.0, moments[:2]) == Pace(start=6.0, step=3.0, validation=0.0)
+
+
+@pytest.mark.parametrize(("until", "left", "steps"), [(2, 18, 84), (2, 5, 58), (6, 4, 40), (18, 1, 12)])
+def test_a_search_takes_what_is_left_of_its_rung_and_all_later_rungs(until: int, left: int, steps: int) -> None:
+    """Nine settings of two seeds, a second for each step: 18 trials make 2 steps, 6 make 4 more, and 2 make 12 more."""
+    every = [replace(trial(), name=f"trial-{number}") for number in range(18)]
+    rungs = (Rung(9, 2), Rung(3, 6), Rung(1, 18))
+    plan: Any = SimpleNamespace(seeds=[0, 1], search=SimpleNamespace(rungs=rungs))
+    stage = Stage(every, every[:left], until)
+    assert _seconds_left(plan, stage, {one.name: 18.0 for one in every}) == pytest.approx(steps)
